@@ -193,7 +193,8 @@ EVENT_UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
 )
 EVENT_FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, FORCE_ACTIVATE)
 
-#: The events of a plugin that registers for none (`UnrollWildCardResource`).
+#: The events of a plugin that registers for none, without those of pod groups
+#: (`UnrollWildCardResource`).
 ALL_EVENTS: Final = tuple(
     ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
     for resource in (
@@ -208,6 +209,10 @@ ALL_EVENTS: Final = tuple(
         EventResource.RESOURCE_CLAIM,
         EventResource.DEVICE_CLASS,
     )
+)
+
+_POD_GROUP_EVENTS: Final = ClusterEventWithHint(
+    ClusterEvent(EventResource.POD_GROUP, ActionType.ALL)
 )
 
 _PODS: Final = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
@@ -244,13 +249,15 @@ class PluginEvents(NamedTuple):
     events: Sequence[ClusterEventWithHint]
 
 
-def events_of(plugin: Plugin) -> PluginEvents:
+def events_of(plugin: Plugin, *, generic_workload: bool = False) -> PluginEvents:
     """Return the events of a plugin: all events if it has no `events_to_register`.
 
+    With `generic_workload` (the feature gate) these are events of pod groups too.
     Raises `PluginSetupError` if the method fails, or returns anything but events with hints.
     """
     if not hasattr(plugin, "events_to_register"):
-        return PluginEvents(plugin, ALL_EVENTS)
+        unlisted = (*ALL_EVENTS, _POD_GROUP_EVENTS) if generic_workload else ALL_EVENTS
+        return PluginEvents(plugin, unlisted)
     try:
         answer: object = plugin.events_to_register()
     except Exception as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, cast
 
+from scheduler.config.types import GENERIC_WORKLOAD
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.events import events_of
 from scheduler.framework.failures import PluginFailedError, PluginSetupError
@@ -70,7 +71,9 @@ class Framework:
         self.instances: Final[Sequence[Plugin]] = tuple(instances.values())
         #: The events of every plugin that can reject a pod, in order of creation.
         self.registered_events: Final[Sequence[PluginEvents]] = [
-            events_of(plugin) for plugin in instances.values() if _can_reject(plugin)
+            events_of(plugin, generic_workload=GENERIC_WORKLOAD in self.handle.feature_gates)
+            for plugin in instances.values()
+            if _can_reject(plugin)
         ]
         self.meter: Final = Meter(self.handle.metrics, self.profile_name)
         self.pre_filters: Final = PreFilters(self.plugins["pre_filter"], self.meter)

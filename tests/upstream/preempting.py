@@ -1,8 +1,8 @@
 """Clusters in which pods preempt, from upstream's cases in short form.
 
 A pod is `{name, node, priority, size, labels, started, terminating, preempted, policy, nominated,
-spread, anti_affinity}`, a budget `{labels, allowed, disrupted}`, an extender `{keeps, nobody,
-fails, ignorable, unsupported, uninterested}`; all but names may be left out.
+spread, anti_affinity, group}`, a budget `{labels, allowed, disrupted}`, an extender `{keeps,
+nobody, fails, ignorable, unsupported, uninterested}`; all but names may be left out.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from scheduler.api.core import LabelSelector, ObjectMeta, PodCondition
+from scheduler.api.core import LabelSelector, ObjectMeta, PodCondition, PodSchedulingGroup
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.workloads import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, NodeToStatus, Plugin, Status, unschedulable
 from scheduler.framework.handle import Victims
 from scheduler.framework.status import Code
@@ -29,6 +31,7 @@ from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of
+from tests.upstream.loading import api_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +83,9 @@ def pod_of(fields: Mapping[str, Any]) -> Pod:
         status = replace(
             status, conditions=(PodCondition("DisruptionTarget", "True", reason=reason),)
         )
+    if "group" in fields:
+        group = PodSchedulingGroup(pod_group_name=fields["group"])
+        pod = replace(pod, spec=replace(pod.spec, scheduling_group=group))
     return replace(pod, status=status)
 
 
@@ -193,8 +199,17 @@ def _node_like(name: str, fields: Mapping[str, Any]) -> Node:
     return make_node(name, allocatable={"pods": "32", **capacity}, labels=fields.get("labels"))
 
 
+def _pod_group(name: str, spec: Mapping[str, Any]) -> PodGroup:
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return api_object(PodGroup, {"metadata": metadata, "spec": spec})
+
+
 class Preempting:
-    """A cluster with our plugin, and the results of preemptions in it."""
+    """A cluster with our plugin, and the results of preemptions in it.
+
+    The case's `gates` are on as well as those that are on by default. `groups` are the specs of pod
+    groups, by name.
+    """
 
     def __init__(
         self,
@@ -206,13 +221,18 @@ class Preempting:
         running = [pod_of(fields) for fields in case["running"]]
         self.snapshot = snapshot_of(_nodes(case), running)
         budgets = [budget_of(fields) for fields in case.get("budgets", ())]
+        self.pod_groups = {
+            name: _pod_group(name, spec) for name, spec in case.get("groups", {}).items()
+        }
         self.handle = FakeHandle(
             self.snapshot,
             listers={
                 "pods": FakeLister([*running, *preemptors]),
                 "poddisruptionbudgets": _Listed(budgets),
                 "namespaces": FakeLister(),
+                PodGroup: FakeLister(self.pod_groups.values()),
             },
+            feature_gates=DEFAULT_FEATURE_GATES | set(case.get("gates", ())),
         )
         self.handle.extenders = [FakeExtender(fields) for fields in case.get("extenders", ())]
         beside = case.get("filter") or {}

@@ -266,12 +266,8 @@ class QueueStage:
         self._popped(info, name)
 
     def do_pop_specific(self, name: str, expected: str = "") -> None:
-        """Our queue pops no pod by name: activate it, and pop it before all others."""
-        pod = self.pod(name)
-        self._take(self.queue.activate({name: PodInfo(pod)}, self.now))
-        info = self.queue.active_q.delete(pod.key)
-        if info is not None:
-            self._take(Moves([self.queue._move_to_in_flight(info, self.now)]))
+        info, moves = self.queue.pop_specific_pod(self.pod(name).key, self.now)
+        self._take(moves)
         self._popped(info, expected or name)
 
     def _popped(self, info: QueuedPodInfo | None, expected: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.framework.status import Code
+from scheduler.framework.status import Code, Status, unschedulable
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.preemption import VictimRules
 from scheduler.preemption.budgets import Budgets
@@ -17,13 +17,15 @@ from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.preemption.importance import pick_one_node_for_preemption
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
+from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, cases, verdict
 from tests.upstream.preempting import Preempting, budget_of, pod_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scheduler.framework import NodeInfo, PostFilterResult, Status
+    from scheduler.api.core import Pod
+    from scheduler.framework import NodeInfo, PostFilterResult
     from scheduler.preemption import Candidate
 
 
@@ -164,21 +166,40 @@ async def test_preempt(case: Case, *, in_background: bool) -> None:
 
 @pytest.mark.parametrize("case", cases("default_preemption", "pre_enqueue"))
 async def test_pre_enqueue(case: Case) -> None:
-    pod = pod_of({"priority": 1000})
-    running = {"running": [{"name": "p1", "node": "node1"}]}
-    one_pod = {"cluster": {"node1": {"capacity": "one_pod"}}}
-    cluster = Case(case.upstream, case.source, case.description, {**running, **one_pod})
+    pod = _member(case, "p", "group")
+    cluster = Case(
+        case.upstream,
+        case.source,
+        case.description,
+        {
+            **case.fields,
+            "running": [{"name": "p1", "node": "node1"}],
+            "cluster": {"node1": {"capacity": "one_pod"}},
+        },
+    )
     world, info = Preempting(cluster, [pod]), PodInfo(pod)
     if not case["async"]:
         world.handle.feature_gates = DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION}
-    await world.plugin.post_filter(world.state_of(info), info, world.failed())
-    asked = PodInfo(pod_of({"name": case["asked"], "priority": 1000}))
-    status: Status | None = world.plugin.pre_enqueue(asked)
-    wanted = verdict(case.get("status"))
-    assert (None if status is None else (str(status.code), status.reasons)) == wanted
+    if case.get("gates"):
+
+        async def schedule() -> Status | None:
+            """Return None if the node is empty."""
+            return unschedulable("need to preempt") if world.snapshot.get("node1").pods else None
+
+        group = world.pod_groups[case["group"]]
+        await world.plugin.pod_group_post_filter(group, [info], schedule)
+    else:
+        await world.plugin.post_filter(world.state_of(info), info, world.failed())
+    asked = PodInfo(_member(case, case["asked"], "asked_group"))
+    assert verdict_of(world.plugin.pre_enqueue(asked)) == verdict(case.get("status"))
     for work in world.handle.spawned:
         await work
     assert world.plugin.pre_enqueue(asked) is None
+
+
+def _member(case: Case, name: str, field: str) -> Pod:
+    group = {"group": case[field]} if field in case.fields else {}
+    return pod_of({"name": name, "priority": 1000, **group})
 
 
 def test_events_to_register_depend_on_the_gate() -> None:

@@ -12,7 +12,7 @@ from scheduler.api.core import Pod
 from scheduler.assembly.event_handlers import PodEventHandler
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
-from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
+from scheduler.config import DEFAULT_FEATURE_GATES, KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import (
@@ -184,7 +184,8 @@ def test_watched_kinds(case: Case) -> None:
     enabled = tuple(map(PluginEntry, ("PrioritySort", "Picky", "DefaultBinder")))
     profile = KubeSchedulerProfile(plugins=Plugins(multi_point=PluginSet(enabled=enabled)))
     registry = Registry([*IN_TREE.values(), picky])
-    framework = Framework(profile, registry=registry, make_handle=FakeHandle().make)
+    handle = FakeHandle(feature_gates=DEFAULT_FEATURE_GATES | set(case.get("gates", ())))
+    framework = Framework(profile, registry=registry, make_handle=handle.make)
     watched = kinds_to_watch({"default-scheduler": framework})
     assert {kind.resource.plural: list(kind.events) for kind in watched} == case["watched"]
     for kind in watched:

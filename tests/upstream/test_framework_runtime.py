@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from scheduler.config import types as config
@@ -16,7 +17,12 @@ from scheduler.framework import (
     PreFilterResult,
     Status,
 )
-from scheduler.framework.types import PreBindPreFlightResult
+from scheduler.framework.types import (
+    Placement,
+    PodGroupAssignments,
+    PodGroupInfo,
+    PreBindPreFlightResult,
+)
 from scheduler.runtime import PluginFailedError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
@@ -287,3 +293,66 @@ async def test_bind(case: Case) -> None:
     binding = _framework(*others, binder=last).binding
     status = await binding.bind(CycleState(), POD, "")
     assert ("Success" if status is None else str(status.code)) == case["code"]
+
+
+GROUP = PodGroupInfo("ns", "pg")
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "placements"))
+def test_generate_placements(case: Case) -> None:
+    snapshot = snapshot_of([make_node(f"node{number}") for number in (1, 2, 3)])
+
+    def generate(self: Plugin, state: CycleState, group: object, parent: Placement) -> Any:
+        if isinstance(case["answer"], str):
+            return Status(_code(case["answer"]), INJECTED)
+        rows = {
+            name: np.array([snapshot.row(of) for of in names])
+            for name, names in case["answer"].items()
+        }
+        return [Placement(name, parent.nodes.take(of)) for name, of in rows.items()]
+
+    classes = [plugin("Generator", generate_placements=generate)] if "answer" in case.fields else []
+    framework = _framework(*classes, handle=FakeHandle(snapshot))
+    found = framework.placements.generate(GROUP, Placement("", snapshot.nodes))
+    if isinstance(found, Status):
+        assert str(found.code) == case["code"]
+        assert "placements" not in case.fields
+    else:
+        assert case["code"] == "Success"
+        assert {one.name: list(one.nodes.names) for one in found} == case["placements"]
+
+
+def _scoring(name: str, fields: Fields) -> type[Plugin]:
+    def score(self: Plugin, state: object, group: object, one: PodGroupAssignments) -> int:
+        found = fields["scores"][int(one.placement.name)]
+        if isinstance(found, str):
+            raise RuntimeError(found)
+        return int(found)
+
+    def normalize(self: Plugin, state: object, group: object, scores: list[int]) -> list[int]:
+        if isinstance(fields["normalize"], str):
+            raise RuntimeError(fields["normalize"])
+        return [each * 100 // scores[-1] for each in scores]
+
+    if "normalize" in fields:
+        return plugin(name, score_placement=score, normalize_placement_score=normalize)
+    return plugin(name, score_placement=score)
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "placement_scores"))
+def test_score_placements(case: Case) -> None:
+    classes = [_scoring(name, fields) for name, fields in case["plugins"].items()]
+    weighted = tuple(config.Plugin(name, of["weight"]) for name, of in case["plugins"].items())
+    others = tuple(config.Plugin(each.name) for each in (SORT, BINDER))
+    plugins = config.Plugins(multi_point=config.PluginSet(enabled=(*others, *weighted)))
+    framework = framework_of(SORT, *classes, BINDER, plugins=plugins)
+    placements = [Placement(str(number), SNAPSHOT.nodes) for number in range(3)]
+    assignments = [PodGroupAssignments(placement, ()) for placement in placements]
+    found = framework.placements.score(GROUP, assignments)
+    if isinstance(found, Status):
+        assert found.code == Code.ERROR
+        assert "totals" not in case.fields
+    else:
+        assert [one.total for one in found] == case["totals"]
+        by_plugin = {name: [one.by_plugin[name] for one in found] for name in case["plugins"]}
+        assert by_plugin == case["scores"]

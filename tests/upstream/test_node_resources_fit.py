@@ -10,11 +10,13 @@ import pytest
 
 from scheduler.framework import CycleState, EventResource
 from scheduler.framework.failures import PluginSetupError
+from scheduler.framework.types import Placement, PodGroupAssignments, PodGroupInfo
 from scheduler.plugins._shape_score import UtilizationShapePoint, broken_linear
 from scheduler.plugins.node_resources.args import ResourceSpec
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_resources.resource_allocation import Amounts, score
-from tests.upstream.loading import Case, cases, snapshot, verdicts
+from scheduler.snapshot import PodInfo
+from tests.upstream.loading import Case, cases, pod, snapshot, verdicts
 from tests.upstream.running import (
     filter_statuses,
     hint,
@@ -60,6 +62,20 @@ def test_score(case: Case) -> None:
     if not case.get("without_pre_score"):
         assert pre_score(plugin, case, state) is None
     assert scores(plugin, case, state) == case["scores"]
+
+
+@pytest.mark.parametrize("case", cases("node_resources_fit", "score_placement"))
+def test_score_placement(case: Case) -> None:
+    args = {"scoringStrategy": {"type": "LeastAllocated", "resources": case["resources"]}}
+    fields = {**case.fields, "args": args}
+    plugin = plugin_of(NodeResourcesFit, Case(case.upstream, case.source, "", fields))
+    here = plugin.handle.snapshot
+    nodes = here.nodes.take(np.array([here.row(name) for name in case["placement"]]))
+    members = [PodInfo(pod(value)) for value in case["members"]]
+    proposed = [(info, case["proposed"][info.name]) for info in members]
+    group = PodGroupInfo("ns", "pg", members)
+    assignments = PodGroupAssignments(Placement("", nodes), proposed)
+    assert plugin.score_placement(CycleState(), group, assignments) == case["score"]
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "broken_linear"))

@@ -49,7 +49,9 @@ def _member(name: str, group: str = "", node_name: str = "") -> Pod:
     return pod({"metadata": {"name": name, "namespace": "ns1"}, "spec": spec})
 
 
-@pytest.mark.parametrize("case", cases("pod_groups", "hints"))
+@pytest.mark.parametrize(
+    "case", [*cases("pod_groups", "hints"), *cases("pod_groups", "same_group")]
+)
 def test_hint(case: Case) -> None:
     plugin = plugin_of(GangScheduling, Case("", "", "", {"nodes": []}))
     assert hint(plugin, case, EventResource(case["kind"])) == case["hint"]
@@ -164,10 +166,57 @@ def _made(plugin_class: type[Any], handle: FakeHandle) -> Any:
     return Registry([plugin_class]).create(plugin_class.name, None, handle)
 
 
-@pytest.mark.parametrize("case", cases("pod_groups", "victims"))
+@pytest.mark.parametrize(
+    "case", [*cases("pod_groups", "victims"), *cases("pod_groups", "importance")]
+)
 async def test_victims(case: Case) -> None:
-    """TestPodGroupEvaluator_SelectVictimsOnDomain."""
-    nodes = [node({"metadata": {"name": name}}) for name in case["nodes"]]
+    handle = _cluster(case, case["nodes"])
+    snapshot = handle.snapshot
+    members = [PodInfo(_victim(of)) for of in case["preemptors"]]
+
+    async def schedule() -> Status | None:
+        """Return None if the rules leave room for all members."""
+        room = 0
+        for rule in case["rules"]:
+            on_node = {info.name for info in snapshot.get(rule["node"]).pods}
+            room += 0 if on_node & set(rule["blocked_by"]) else rule["capacity"]
+        return None if room >= len(members) else unschedulable()
+
+    evaluator = PodGroupEvaluator(handle, Executor("test", handle))
+    status = await evaluator.preempt(_preemptor(case["priority"]), members, schedule)
+    assert str(Code.SUCCESS if status is None else status.code) == case.get("status", "Success")
+    deleted = sorted(key.rpartition("/")[2] for key in handle.api.deleted)
+    assert deleted == sorted(case["victims"])
+
+
+@pytest.mark.parametrize("case", cases("pod_groups", "units"))
+async def test_units(case: Case) -> None:
+    """A group of higher priority tries to do without each unit, and without none of its own."""
+
+    async def schedule() -> Status | None:
+        return None
+
+    async def tried(priority: int) -> set[frozenset[str]]:
+        handle = _cluster(case, ["node1", "node2"])
+        evaluator = PodGroupEvaluator(handle, Executor("test", handle))
+        members = [PodInfo(_victim({"name": "p"}))]
+        with handle.snapshot.unchanged_pods():
+            await evaluator.preempt(_preemptor(priority), members, schedule)
+        return {frozenset(key.rpartition("/")[2] for key in keys) for keys, _ in evaluator.tried}
+
+    units = {frozenset(unit["pods"]): unit["priority"] for unit in case["units"]}
+    assert await tried(1000) == units.keys()
+    for unit, priority in units.items():
+        assert unit in await tried(priority + 1)
+        assert unit not in await tried(priority)
+
+
+def _preemptor(priority: int) -> PodGroup:
+    return api_object(PodGroup, {"metadata": {"name": "preemptor"}, "spec": {"priority": priority}})
+
+
+def _cluster(case: Case, names: list[str]) -> FakeHandle:
+    nodes = [node({"metadata": {"name": name}}) for name in names]
     groups = [
         api_object(
             PodGroup,
@@ -179,30 +228,11 @@ async def test_victims(case: Case) -> None:
         for of in case.get("groups", [])
     ]
     budgets = [api_object(PodDisruptionBudget, value) for value in case.get("budgets", [])]
-    snapshot = snapshot_of(nodes, [_victim(of) for of in case["pods"] or []])
-    handle = FakeHandle(
-        snapshot,
+    return FakeHandle(
+        snapshot_of(nodes, [_victim(of) for of in case["pods"] or []]),
         listers={PodGroup: FakeLister(groups), PodDisruptionBudget: FakeLister(budgets)},
         feature_gates=DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION},
     )
-    members = [PodInfo(_victim(of)) for of in case["preemptors"]]
-
-    async def schedule() -> Status | None:
-        """Return None if the rules leave room for all members."""
-        room = 0
-        for rule in case["rules"]:
-            on_node = {info.name for info in snapshot.get(rule["node"]).pods}
-            room += 0 if on_node & set(rule["blocked_by"]) else rule["capacity"]
-        return None if room >= len(members) else unschedulable()
-
-    preemptor = api_object(
-        PodGroup, {"metadata": {"name": "preemptor"}, "spec": {"priority": case["priority"]}}
-    )
-    evaluator = PodGroupEvaluator(handle, Executor("test", handle))
-    status = await evaluator.preempt(preemptor, members, schedule)
-    assert str(Code.SUCCESS if status is None else status.code) == case.get("status", "Success")
-    deleted = sorted(key.rpartition("/")[2] for key in handle.api.deleted)
-    assert deleted == sorted(case["victims"])
 
 
 def _victim(of: dict[str, Any]) -> Pod:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.core import PodCondition
+from scheduler.api.core import ObjectMeta, PodCondition
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api_calls import PodStatusPatchCall
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import NominatingInfo, NominatingMode
@@ -39,6 +40,14 @@ TOLD = PodCondition(
 )
 
 
+def _preemptor(members: Sequence[PodInfo] = ()) -> Preemptor:
+    """The pod that preempts, or a pod group of these members."""
+    if not members:
+        return Preemptor.from_pod(PREEMPTOR)
+    group = PodGroup(metadata=ObjectMeta(name="pg1", namespace="default", uid="pg1"))
+    return Preemptor.from_pod_group(group, members)
+
+
 def _executor(handle: FakeHandle, *, in_background: bool) -> Executor:
     if not in_background:
         handle.feature_gates = DEFAULT_FEATURE_GATES - {ASYNC_PREEMPTION}
@@ -56,7 +65,8 @@ def test_is_pod_running_preemption(case: Case) -> None:
     if case.get("preempting"):
         executor._preempting.add("preemptor")
     if "last" in case.fields:
-        executor._last_victims["preemptor"] = make_pod(case["last"], namespace="ns")
+        of = case.get("of", "preemptor")
+        executor._last_victims[of] = make_pod(case["last"], namespace="ns")
     assert executor.is_running_preemption("preemptor") == case["running"]
 
 
@@ -92,15 +102,16 @@ async def test_prepare_candidate(case: Case, *, in_background: bool) -> None:
     pods = [
         make_pod(f["name"], deletion_timestamp=pod_of(f).metadata.deletion_timestamp)
         if not f.get("has_condition")
-        else _with_condition(make_pod(f["name"]))
+        else _with_condition(make_pod(f["name"]), "podgroup" if case.get("group") else "pod")
         for f in case["victims"]
     ]
-    status = await executor.actuate(_candidate(pods), Preemptor.from_pod(PREEMPTOR))
-    under_way = executor.is_running_preemption(PREEMPTOR.uid)
+    preemptor = _preemptor([PREEMPTOR] if case.get("group") else ())
+    status = await executor.actuate(_candidate(pods), preemptor)
+    under_way = executor.is_running_preemption(preemptor.uid)
     assert under_way == (in_background and any(not f.get("terminating") for f in case["victims"]))
     for work in handle.spawned:
         await work
-    assert not executor.is_running_preemption(PREEMPTOR.uid)
+    assert not executor.is_running_preemption(preemptor.uid)
     if in_background:
         assert status is None
         assert bool(handle.activated) == bool(case.get("activated"))
@@ -113,14 +124,16 @@ async def test_prepare_candidate(case: Case, *, in_background: bool) -> None:
         assert writes.patched == [f"default/{name}" for name in case["patched"]]
 
 
-def _with_condition(pod: Pod) -> Pod:
-    return replace(pod, status=replace(pod.status, conditions=(TOLD,)))
+def _with_condition(pod: Pod, preemptor: str) -> Pod:
+    told = replace(TOLD, message=f"{TOLD.message.removesuffix('pod')}{preemptor}")
+    return replace(pod, status=replace(pod.status, conditions=(told,)))
 
 
 class _Watched(FakeApi):
     """Records the executor's last victim at each deletion."""
 
     executor: Executor
+    preemptor: Preemptor
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +143,7 @@ class _Watched(FakeApi):
     async def delete_pod(self, pod: Pod) -> bool:
         name = pod.metadata.name
         self.tried.append(name)
-        last = self.executor._last_victims.get(PREEMPTOR.uid)
+        last = self.executor._last_victims.get(self.preemptor.uid)
         if last is not None:
             self.last.append(last.metadata.name)
         if name.startswith("fail-victim"):
@@ -145,7 +158,9 @@ async def test_background(case: Case) -> None:
     watched = handle.api = _Watched()
     executor = watched.executor = _executor(handle, in_background=True)
     pods = [make_pod(name) for name in case["victims"]]
-    await executor.actuate(_candidate(pods), Preemptor.from_pod(PREEMPTOR))
+    members = [PodInfo(make_pod(name, priority=1000)) for name in case.get("group", ())]
+    watched.preemptor = _preemptor(members)
+    await executor.actuate(_candidate(pods), watched.preemptor)
     for work in handle.spawned:
         await work
     assert watched.last == ([case["last"]] if case["last"] else [])
@@ -154,7 +169,8 @@ async def test_background(case: Case) -> None:
     assert not executor._preempting
     assert not executor._last_victims
     succeeds = case.get("succeeds", True)
-    assert bool(handle.activated) != succeeds
+    tried_again = [] if succeeds else [info.key for info in members or [PREEMPTOR]]
+    assert sorted(handle.activated) == tried_again
     if pods:
         assert (case["victims"][-1] in handle.api.deleted) == succeeds
 
@@ -229,7 +245,12 @@ async def test_extenders(case: Case) -> None:
 @pytest.mark.parametrize("case", cases("preemption", "budgets"))
 def test_budgets(case: Case) -> None:
     pods = [PodInfo(pod_of(fields)) for fields in case["pods"]]
-    violating, others = Budgets(budget_of(f) for f in case["budgets"]).split(pods)
+    budgets = Budgets(budget_of(f) for f in case["budgets"])
+    units = [pods] if case.get("as_one") else [[pod] for pod in pods]
+    for_units = budgets.split_units((unit, unit) for unit in units)
+    violating, others = ([pod for unit in found for pod in unit] for found in for_units)
+    if not case.get("as_one"):
+        assert (violating, others) == budgets.split(pods)
     assert [pod.name for pod in violating] == case["violating"]
     assert sorted(p.name for p in violating + others) == sorted(p.name for p in pods)
 

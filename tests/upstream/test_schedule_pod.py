@@ -208,9 +208,13 @@ def test_find_nodes_that_fit_pod(case: Case) -> None:
         other = PodInfo(make_pod("nominated", priority=case["expected"]["priority"]))
         info = NominatingInfo(case["expected"]["node"], NominatingMode.OVERRIDE)
         stage.handle.nominator.add_nominated_pod(other, info)
-    feasible, diagnosis = stage.algorithm.find_nodes_that_fit_pod(
-        stage.framework, CycleState(), PodInfo(pod(case["pod"]))
-    )
+    snapshot = stage.snapshot
+    names = case.get("placement", snapshot.names)
+    placement = snapshot.nodes.take(np.array([snapshot.row(name) for name in names]))
+    with snapshot.placement(placement):
+        feasible, diagnosis = stage.algorithm.find_nodes_that_fit_pod(
+            stage.framework, CycleState(), PodInfo(pod(case["pod"]))
+        )
     assert feasible.names == case["feasible"]
     if "calls" in case.fields:
         assert len(stage.calls) == case["calls"]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from scheduler.api.pod_groups import PodGroup
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     default_config,
@@ -22,12 +24,14 @@ from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import PluginSetupError
 from scheduler.testing import FakeHandle
+from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of, plugin
 from tests.upstream.loading import Case, Fields, cases
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from scheduler.config import FeatureGates
     from scheduler.framework import Plugin, PodInfo
     from scheduler.runtime import Framework
 
@@ -60,11 +64,20 @@ def _waiting(name: str, fields: Fields) -> type[Plugin]:
     return plugin(name, **methods)
 
 
+def _gates(case: Case) -> FeatureGates:
+    """The default gates with the case's changes, `{name: on}`."""
+    wanted: dict[str, bool] = case.get("gates", {})
+    on = {name for name, is_on in wanted.items() if is_on}
+    return (DEFAULT_FEATURE_GATES - wanted.keys()) | on
+
+
 def _framework(case: Case) -> Framework:
+    handle = FakeHandle(listers={PodGroup: FakeLister()}, feature_gates=_gates(case))
     if case.get("default"):
-        return build_profiles(default_config(SCHEME), FakeHandle().make)["default-scheduler"]
+        scheme = SCHEME._replace(gates=_gates(case))
+        return build_profiles(default_config(scheme), handle.make)["default-scheduler"]
     classes = [_waiting(name, fields) for name, fields in case["plugins"].items()]
-    return framework_of(*classes)
+    return framework_of(*classes, handle=handle)
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "queueing_hints"))

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.api.core import PodCondition
+from scheduler.api.core import ObjectMeta, PodCondition
+from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupStatus
 from scheduler.api_calls import PodStatusPatchCall
 from scheduler.api_calls.dispatcher import ApiDispatcher
-from scheduler.client import ConnectionRefused
+from scheduler.client import Conflict, ConnectionRefused
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import VirtualClock, make_pod
 from tests.upstream.loading import Case, Fields, cases
@@ -43,8 +44,11 @@ class _Server:
         self.patches: list[Fields] = []
 
     async def patch(self, resource: object, name: str, patch: Fields, **options: str) -> None:
-        if next(self._answers) == "refused":
+        answer = next(self._answers)
+        if answer == "refused":
             raise ConnectionRefused("connection refused")
+        if answer == "conflict":
+            raise Conflict(409, "Conflict", "the object has been modified")
         self.patches.append(patch)
 
 
@@ -66,3 +70,24 @@ async def test_patch_status(case: Case) -> None:
         (patch,) = server.patches
         (condition,) = patch["status"]["conditions"]
         assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
+
+
+@pytest.mark.parametrize("case", cases("scheduler_util", "patch_pod_group_status"))
+async def test_patch_pod_group_status(case: Case) -> None:
+    """`before` and `written` are the status, reason and message of the group's condition."""
+    clock, server = VirtualClock(), _Server(case["answers"])
+    old = [PodCondition(POD_GROUP_SCHEDULED, *case["before"])] if "before" in case.fields else []
+    group = PodGroup(
+        metadata=ObjectMeta(namespace="ns", name="pg1", uid="pg1"),
+        status=PodGroupStatus(tuple(old)),
+    )
+    dispatcher = ApiDispatcher(server, clock)  # type: ignore[arg-type] # it only patches
+    condition = Condition(POD_GROUP_SCHEDULED, *case["written"])
+    write = dispatcher.patch_pod_group_status(group, condition=condition)
+    tried, _ = await asyncio.gather(write, clock.advance(1), return_exceptions=True)
+    assert isinstance(tried, ConnectionRefused) == case.get("raises", False)
+    assert len(server.patches) == case["patches"]
+    for patch in server.patches:
+        (sent,) = patch["status"]["conditions"]
+        names = ("status", "reason", "message")
+        assert [sent[name] for name in names] == case["written"]
