@@ -53,6 +53,7 @@ from scheduler.client import (
 )
 from scheduler.client.kinds import KINDS, POD_GROUPS
 from scheduler.clock import rfc3339
+from scheduler.lru_cache import LruCache
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -72,6 +73,8 @@ _CLAIMS: Final[Resource[PersistentVolumeClaim]] = KINDS["persistentvolumeclaims"
 
 #: The most writes under way at once.
 _SLOTS: Final = 100
+#: The most pod groups of which the condition is remembered: until their informer has it.
+_TRUE_GROUPS_MAX: Final = 10_000
 #: The backlog at which `wait_for_room` begins to wait.
 _BACKLOG_MAX: Final = 500
 
@@ -85,6 +88,8 @@ class ApiDispatcher:
         self._queue: Final = CallQueue(RELEVANCES)
         #: By call that waits or is under way: resolved when the call has its slot.
         self._slots: Final[dict[QueuedCall, asyncio.Future[None]]] = {}
+        #: The uids of pod groups whose condition is True, or about to be.
+        self._true_groups: Final[LruCache[str, None]] = LruCache(_TRUE_GROUPS_MAX)
         self._room: Final = asyncio.Event()
         self._room.set()
 
@@ -162,14 +167,26 @@ class ApiDispatcher:
         return True
 
     async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
-        """Set a condition of a pod group; nothing is sent if nothing changes."""
-        patch = pod_group_patch(pod_group, condition, rfc3339(self._clock.now()))
-        if patch is None:
-            return
+        """Set the condition of a pod group; nothing is sent if nothing changes.
+
+        A condition that is True stays so, also while `pod_group` is older than our last patch.
+        Upstream patches within the cycle, but its informer may be late as well.
+        """
         metadata = pod_group.metadata
-        with contextlib.suppress(CallNotMade):
-            async with self._slot(ObjectPatchCall(metadata)):
-                await self._patch_object_status(POD_GROUPS, metadata, patch)
+        patch = pod_group_patch(pod_group, condition, rfc3339(self._clock.now()))
+        is_true = condition.status == "True"
+        if patch is None or (metadata.uid in self._true_groups and not is_true):
+            return
+        if is_true:
+            self._true_groups.put(metadata.uid, None)
+        try:
+            with contextlib.suppress(CallNotMade):
+                async with self._slot(ObjectPatchCall(metadata)):
+                    await self._patch_object_status(POD_GROUPS, metadata, patch)
+        except ClientError as error:
+            if not may_have_happened(error):
+                self._true_groups.pop(metadata.uid, None)
+            raise
 
     async def delete_pod(self, pod: Pod) -> bool:
         """Delete a pod by its name, as upstream does; return False if there is none."""

@@ -104,7 +104,15 @@ class ObjectEventHandler:
         self._move(ActionType.ADD, None, obj)
 
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
-        self._move(ActionType.UPDATE, old, new)
+        """Make an event of the change, or two if the object was deleted and created again.
+
+        Upstream makes an update of the latter, and the pods that wait for an addition miss it.
+        """
+        if old.metadata.uid != new.metadata.uid:
+            self._move(ActionType.DELETE, old, None)
+            self._move(ActionType.ADD, None, new)
+        else:
+            self._move(ActionType.UPDATE, old, new)
 
     def on_delete(self, obj: ApiObject, *, final_state_unknown: bool) -> None:
         del final_state_unknown

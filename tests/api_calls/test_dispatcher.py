@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scheduler.api.core import ObjectMeta
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.storage import PersistentVolume
 from scheduler.api_calls import CallOverwritten, PodStatusPatchCall
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.client import (
     ApiError,
+    ClientError,
     Conflict,
     ConnectionFailed,
     ConnectionRefused,
@@ -112,6 +115,25 @@ async def test_a_condition_goes_to_the_status_as_a_strategic_merge() -> None:
     assert (name, options["subresource"], options["namespace"]) == ("pod", "status", "default")
     assert options["content_type"] == "application/strategic-merge-patch+json"
     assert patch["status"]["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("failure", "reasons"),
+    [(None, ["Scheduled"]), (Forbidden(403, "Forbidden", "no"), ["Scheduled", "Unschedulable"])],
+)
+async def test_a_group_reported_as_scheduled_stays_so_before_the_informer_shows_it(
+    failure: Exception | None, reasons: list[str]
+) -> None:
+    dispatcher, client, clock = _dispatcher(failure)
+    group = PodGroup(metadata=ObjectMeta(name="g", namespace="default", uid="1"))
+    for status, reason in (("True", "Scheduled"), ("False", "Unschedulable")):
+        condition = Condition("PodGroupScheduled", status, reason, "")
+        work = asyncio.ensure_future(dispatcher.patch_pod_group_status(group, condition=condition))
+        await clock.advance(10)
+        with contextlib.suppress(ClientError):
+            await work
+    sent = [patch["status"]["conditions"][0]["reason"] for _, patch, _ in client.patches]
+    assert sent == reasons
 
 
 PASSING = [

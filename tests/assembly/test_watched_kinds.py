@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.api.core import ObjectMeta
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.storage import StorageClass
 from scheduler.api.workloads import Service
@@ -133,10 +134,19 @@ def test_events_that_are_no_list_of_events_with_hints_are_refused(events: object
 
 
 @pytest.mark.parametrize(
-    ("action", "comes_back"),
-    [("on_add", True), ("on_update", True), ("on_delete", False)],
+    ("action", "registered", "comes_back"),
+    [
+        ("on_add", ActionType.ADD, True),
+        ("on_update", ActionType.UPDATE, True),
+        ("on_update", ActionType.ADD, False),
+        ("recreated", ActionType.ADD, True),
+        ("recreated", ActionType.UPDATE, False),
+        ("on_delete", ActionType.ADD | ActionType.UPDATE, False),
+    ],
 )
-def test_only_registered_changes_bring_a_pod_back(action: str, *, comes_back: bool) -> None:
+def test_only_registered_changes_bring_a_pod_back(
+    action: str, registered: ActionType, *, comes_back: bool
+) -> None:
     queue = PriorityQueue(
         lambda first, second: first.timestamp < second.timestamp,
         pre_enqueue_plugins={"default-scheduler": ()},
@@ -151,7 +161,7 @@ def test_only_registered_changes_bring_a_pod_back(action: str, *, comes_back: bo
     queue.add_unschedulable_if_not_present(queued, 0.0)
     handler = ObjectEventHandler(
         EventResource.STORAGE_CLASS,
-        _CLASS_CHANGE.action_type,
+        registered,
         queue=SchedulingQueue(queue, clock=VirtualClock(), stories=PodStories()),
         metrics=SchedulerMetrics(),
     )
@@ -160,6 +170,8 @@ def test_only_registered_changes_bring_a_pod_back(action: str, *, comes_back: bo
         handler.on_add(fast, is_initial=False)
     elif action == "on_update":
         handler.on_update(fast, fast)
+    elif action == "recreated":
+        handler.on_update(fast, StorageClass(metadata=ObjectMeta(uid="other")))
     else:
         handler.on_delete(fast, final_state_unknown=False)
     statistics = queue.statistics()

@@ -1,4 +1,4 @@
-"""The state of an API server in memory: pods and nodes, their histories, and watches on them.
+"""The state of an API server in memory: pods, nodes and pod groups, their histories and watches.
 
 What a real one does to pods is done here: a binding is refused for a pod that is gone, going,
 another one, gated or bound; a pod that runs is given time to end; versions only ever grow. Watches
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
-from scheduler.api.core import Node, Pod, PodCondition
+from scheduler.api.core import Node, ObjectMeta, Pod, PodCondition
+from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.client.decoding import EventType, Page, WatchEvent
 from scheduler.client.errors import (
     AlreadyExists,
@@ -28,11 +29,11 @@ from scheduler.client.kinds import ListOptions, object_key
 from scheduler.client.objects import ListMeta
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 
     from scheduler.testing import VirtualClock
 
-T = TypeVar("T", Pod, Node)
+T = TypeVar("T", Pod, Node, PodGroup)
 
 #: The default grace period of a pod.
 GRACE_SECONDS = 30
@@ -165,6 +166,15 @@ class ApiStore:
         self._uids = 0
         self.pods: Objects[Pod] = Objects(self._next_version)
         self.nodes: Objects[Node] = Objects(self._next_version)
+        self.pod_groups: Objects[PodGroup] = Objects(self._next_version)
+        #: Pod groups whose condition PodGroupScheduled went from True to False.
+        self.regressions: list[str] = []
+
+    def copy_from(self, other: ApiStore) -> None:
+        """Start with the present objects of another store, without their history."""
+        self.version, self._uids = other.version, other._uids
+        for name in ("pods", "nodes", "pod_groups"):
+            getattr(self, name).now.update(getattr(other, name).now)
 
     def _next_version(self) -> int:
         self.version += 1
@@ -174,13 +184,19 @@ class ApiStore:
         """A new pod, under a uid of its own."""
         if pod.key in self.pods.now:
             raise AlreadyExists(409, "AlreadyExists", f'pods "{pod.metadata.name}" already exists')
+        return self.pods.put(replace(pod, metadata=self._new(pod.metadata)))
+
+    def create_pod_group(self, group: PodGroup) -> PodGroup:
+        """A new pod group, under a uid of its own."""
+        if object_key(group) in self.pod_groups.now:
+            name = group.metadata.name
+            raise AlreadyExists(409, "AlreadyExists", f'podgroups "{name}" already exists')
+        return self.pod_groups.put(replace(group, metadata=self._new(group.metadata)))
+
+    def _new(self, metadata: ObjectMeta) -> ObjectMeta:
         self._uids += 1
-        metadata = replace(
-            pod.metadata,
-            uid=f"{pod.metadata.name}-{self._uids}",
-            creation_timestamp=self.timestamp(),
-        )
-        return self.pods.put(replace(pod, metadata=metadata))
+        uid = f"{metadata.name}-{self._uids}"
+        return replace(metadata, uid=uid, creation_timestamp=self.timestamp())
 
     def pod(self, key: str) -> Pod:
         """A pod; raises NotFound."""
@@ -202,7 +218,8 @@ class ApiStore:
             if stands:
                 raise Conflict(409, "Conflict", f'pods "{key}": {message}')
         status = replace(
-            pod.status, conditions=_merged(pod, {"type": "PodScheduled", "status": "True"})
+            pod.status,
+            conditions=_merged(pod.status.conditions, {"type": "PodScheduled", "status": "True"}),
         )
         self.pods.put(replace(pod, spec=replace(pod.spec, node_name=node_name), status=status))
 
@@ -211,12 +228,27 @@ class ApiStore:
         pod = self.pod(key)
         status = pod.status
         for condition in cast("list[dict[str, object]]", patch.get("conditions", [])):
-            status = replace(status, conditions=_merged(replace(pod, status=status), condition))
+            status = replace(status, conditions=_merged(status.conditions, condition))
         if "nominatedNodeName" in patch:
             name = cast("str", patch["nominatedNodeName"] or "")
             status = replace(status, nominated_node_name=name)
         if status != pod.status:
             self.pods.put(replace(pod, status=status))
+
+    def patch_pod_group_status(self, key: str, patch: dict[str, object]) -> None:
+        """Conditions, as the scheduler patches them; raises NotFound."""
+        group = self.pod_groups.now.get(key)
+        if group is None:
+            raise NotFound(404, "NotFound", f'podgroups "{key}" not found')
+        conditions = group.status.conditions
+        for condition in cast("list[dict[str, object]]", patch["conditions"]):
+            conditions = _merged(conditions, condition)
+        changed = replace(group, status=replace(group.status, conditions=conditions))
+        before, after = (g.condition(POD_GROUP_SCHEDULED) for g in (group, changed))
+        if before and before.status == "True" and after and after.status != "True":
+            self.regressions.append(f"{key} was scheduled, and is reported as {after.reason}")
+        if changed != group:
+            self.pod_groups.put(changed)
 
     def delete_pod(self, key: str) -> None:
         """A pod with a node is given its time to end; any other is gone at once, or lingers."""
@@ -243,8 +275,10 @@ class ApiStore:
         return datetime.fromtimestamp(int(self._clock.now()), UTC)
 
 
-def _merged(pod: Pod, patch: dict[str, object]) -> tuple[PodCondition, ...]:
-    conditions = {c.type: c for c in pod.status.conditions}
+def _merged(
+    known_conditions: Iterable[PodCondition], patch: dict[str, object]
+) -> tuple[PodCondition, ...]:
+    conditions = {c.type: c for c in known_conditions}
     kind = cast("str", patch["type"])
     known = conditions.get(kind, PodCondition(type=kind))
     texts = {

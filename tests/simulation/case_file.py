@@ -14,7 +14,7 @@ from .simulation import simulate
 from .traits import APP, DEDICATED, TOLERATIONS, ZONE, affinity_of, spread_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from .simulation import History
@@ -35,16 +35,20 @@ class Golden(NamedTuple):
     description: str
     seed: int
     history: History
+    #: Feature gates that are on beside the default ones.
+    feature_gates: Sequence[str] = ()
 
 
 def write_golden(path: Path, golden: Golden) -> None:
     """Keep a history."""
-    path.write_text(yaml.safe_dump(golden._asdict(), sort_keys=False, width=100), encoding="utf-8")
+    kept = {**golden._asdict(), "feature_gates": list(golden.feature_gates)}
+    path.write_text(yaml.safe_dump(kept, sort_keys=False, width=100), encoding="utf-8")
 
 
 def read_golden(path: Path) -> Golden:
     """A history that was kept."""
-    return Golden(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    kept = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return Golden(**{**kept, "feature_gates": tuple(kept.get("feature_gates", ()))})
 
 
 def conformance_case(name: str, history: History, *, seed: int = 0) -> Json:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 PODS = tuple(f"p{number}" for number in range(14))
 NODES = ("a", "b", "c", "d")
-KINDS = ("pods", "nodes")
+GROUPS = ("g", "h")
+ZONES = ("za", "zb")
+KINDS = ("pods", "nodes", "podgroups")
 
 #: How often each verb comes, of all.
 WEIGHTS = {
@@ -33,6 +35,8 @@ WEIGHTS = {
     "update_node": 5,
     "update_pod": 5,
     "delete_node": 4,
+    "create_pod_group": 6,
+    "delete_pod_group": 2,
     "fail": 4,
     "relist": 3,
     "hold": 3,
@@ -47,7 +51,7 @@ WEIGHTS = {
 _VERBS = tuple(verb for verb, weight in WEIGHTS.items() for _ in range(weight))
 
 _POD_TRAITS: tuple[tuple[str, tuple[object, ...]], ...] = (
-    ("zone", ("za", "zb")),
+    ("zone", ZONES),
     ("host_port", (80, 81)),
     ("apart", (True,)),
     ("near", ("x", "y")),
@@ -85,7 +89,11 @@ class Choose(Protocol):
 def random_history(seed: int, length: int) -> History:
     """A history of so many steps, nodes at its start."""
     choose = random.Random(seed).choice
-    start: History = [{"create_node": {"name": name, "cpu": "4"}} for name in NODES[:2]]
+    zones = zip(NODES[:2], ZONES, strict=True)
+    start: History = [
+        {"create_node": {"name": name, "cpu": "4", "zone": zone}} for name, zone in zones
+    ]
+    start += [{"create_pod_group": {"name": name, "min_count": 3}} for name in GROUPS]
     return start + [step(choose) for _ in range(length - len(start))]
 
 
@@ -109,6 +117,8 @@ def step(choose: Choose) -> Step:
         "update_pod": lambda c: {"name": c(PODS), **c(_POD_CHANGES)},
         "delete_pod": lambda c: {"name": c(PODS)},
         "delete_node": lambda c: {"name": c(NODES)},
+        "create_pod_group": _pod_group,
+        "delete_pod_group": lambda c: {"name": c(GROUPS)},
         "allow": lambda c: {"name": c(PODS)},
         "bind_pod": lambda c: {"name": c(PODS), "node": c(NODES)},
         "turns": lambda c: {"count": c((1, 2, 3, 5, 8, 13))},
@@ -126,6 +136,9 @@ def step(choose: Choose) -> Step:
 
 def _pod(choose: Choose) -> dict[str, Any]:
     pod = {"name": choose(PODS), "cpu": choose(("1", "0", "500m", "2", "3", "5"))}
+    if group := choose(("", "", "g", "h")):
+        # Members are alike more often than not.
+        pod |= {"group": group, "cpu": choose(("1", "1", pod["cpu"]))}
     if priority := choose((0, 0, 5, 10)):
         pod["priority"] = priority
     for _ in range(choose((0, 0, 1, 2))):
@@ -136,11 +149,19 @@ def _pod(choose: Choose) -> dict[str, Any]:
     return pod
 
 
+def _pod_group(choose: Choose) -> dict[str, Any]:
+    group: dict[str, Any] = {"name": choose(GROUPS), "min_count": choose((3, 2, 0, 4))}
+    if priority := choose((0, 0, 5, 10)):
+        group["priority"] = priority
+    trait: dict[str, Any] = choose(({}, {}, {"one_zone": True}, {"disrupted_as_a_whole": True}))
+    return group | trait
+
+
 def _node(choose: Choose) -> dict[str, Any]:
     node: dict[str, Any] = {
         "name": choose(NODES),
         "cpu": choose(("4", "2", "3")),
-        "zone": choose(("za", "zb")),
+        "zone": choose(ZONES),
     }
     trait: dict[str, Any] = choose(
         ({}, {}, {}, {"dedicated": True}, {"unschedulable": True}, {"pods": 2})

@@ -5,18 +5,23 @@ The computation of room is written from the rules and shares nothing with the pl
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from scheduler.api.pod_groups import POD_GROUP_SCHEDULED
 from scheduler.cache import compare
+from scheduler.config import GANG_SCHEDULING, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
 
 from .line import overload
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
+    from scheduler.api.pod_groups import PodGroup
 
+    from .api_store import ApiStore
     from .simulation import Simulation
 
 OURS = "default-scheduler"
@@ -45,6 +50,7 @@ def check_always(simulation: Simulation) -> None:
         *simulation.bugs.found,
         *map(repr, line.failures),
         *map(repr, line.corruptions),
+        *simulation.store.regressions,
     ]
     assert not complaints, "; ".join(complaints)
     assert not line.failed_handlers.messages, line.failed_handlers.messages
@@ -78,6 +84,7 @@ def check_at_rest(simulation: Simulation) -> None:
     for uid, info in cache.pods.items():
         if uid in known and uid not in under_way:
             assert info.pod == known[uid], f"the cache has another version of {uid}"
+    _check_members(simulation, known, under_way)
     for queued in queue.pending_pods()[0]:
         now = known.get(queued.metadata.uid)
         assert now is None or now == queued, f"the queue has another version of {queued.key}"
@@ -102,6 +109,109 @@ def check_idle(simulation: Simulation) -> None:
     assert pending == unfinished.keys() - bound.keys()
     nominated = set(line.queue.nominator.nominations)
     assert nominated <= pending, f"nominated, but not waiting: {nominated - pending}"
+    _check_metrics(simulation)
+    if line.has_groups:
+        for key, group in store.pod_groups.now.items():
+            _check_not_split(simulation, key)
+            _check_condition(simulation, key, group)
+
+
+def _check_members(
+    simulation: Simulation, known: Mapping[str, Pod], under_way: Collection[str]
+) -> None:
+    """Check that the cache knows the members of each group, and how far they are."""
+    line = simulation.line
+    members: defaultdict[str, set[str]] = defaultdict(set)
+    for uid, pod in known.items():
+        if line.has_groups and pod.spec.scheduling_group is not None:
+            members[group_key(pod)].add(uid)
+    for key in members.keys() | simulation.store.pod_groups.now.keys():
+        state = line.cache.pod_group(key)
+        cached = set() if state is None else {p.uid for p in state.scheduled_pods}
+        with_node = {uid for uid in members[key] if uid in line.cache.pods}
+        assert cached - set(under_way) == with_node - set(under_way), f"{key}: members with a node"
+        waiting = set() if state is None else set(state.unscheduled_pods)
+        without = members[key] - with_node
+        assert waiting - set(under_way) == without - set(under_way), f"{key}: waiting members"
+
+
+def _check_metrics(simulation: Simulation) -> None:
+    """Check that the metrics agree with the queue and with what has been done."""
+    line = simulation.line
+    statistics = line.queue.statistics()
+    in_pools = statistics.active + statistics.backoff + statistics.unschedulable + statistics.gated
+    assert in_pools == len(line.queue.pending_pods()[0]), f"the depth of the queue: {statistics}"
+    assert statistics.in_flight_pods == statistics.in_flight_events == 0, statistics
+    assert not any(line.metrics.goroutines.values()), "bindings that never ended"
+    negative = {k: v for k, v in line.queue.unschedulable_reasons.items() if v < 0}
+    assert not negative, f"waiting pods below zero: {negative}"
+
+
+def _check_not_split(simulation: Simulation, key: str) -> None:
+    """Check that no gang is bound in part, unless something has split it.
+
+    The bindings of a gang are separate requests, as upstream. None is sent before Permit has seen
+    minCount members with a node (`Line._check_gang`). But if one of them fails, or the scheduler is
+    killed between two of them, the others stay bound: nothing undoes a binding (`bindingCycle` in
+    `schedule_one.go` unreserves the failed pod alone). The failed member goes back to the queue and
+    is tried again with all others that wait. The bound ones count for minCount
+    (`ScheduledPodsCount`), so it is bound as soon as it fits, alone if need be. Members may also
+    have ended, been deleted or preempted one by one, or bound by another client. In all these cases
+    the rest must be completed: `check_nothing_was_done` and `check_no_group_waits_for_room` find a
+    member that fits and waits.
+    """
+    if GANG_SCHEDULING in simulation.feature_gates and key not in simulation.split_groups:
+        assert not is_split(simulation.store, key), f"{key} is bound in part"
+
+
+def _check_condition(simulation: Simulation, key: str, group: PodGroup) -> None:
+    """Check that the condition is the result of the last attempt, or True from an earlier one.
+
+    A patch that failed is not sent again before the next attempt, as upstream.
+    """
+    story = simulation.line.stories.group_as_json(*key.split("/"))
+    if story is None or key in simulation.writes.groups_not_patched:
+        return
+    known = json.loads(story)
+    if known["uid"] != group.metadata.uid:
+        return
+    condition = group.condition(POD_GROUP_SCHEDULED)
+    assert condition is not None, f"{key} has no condition after {known['entries']}"
+    results = [entry["result"] for entry in known["entries"]]
+    was_scheduled = "scheduled" in results
+    assert condition.status == "True" or not was_scheduled, f"{key} is not reported as scheduled"
+    if condition.status != "True":
+        last = known["entries"][-1]
+        assert condition.message == last["message"], f"{key}: {condition.message!r}, not {last}"
+
+
+def is_split(store: ApiStore, key: str) -> bool:
+    """Return True if a gang has members with a node, but fewer than minCount."""
+    gang = store.pod_groups.now[key].spec.scheduling_policy.gang
+    bound = sum(
+        1
+        for pod in store.pods.now.values()
+        if pod.spec.scheduling_group and group_key(pod) == key and pod.spec.node_name
+    )
+    return gang is not None and 0 < bound < gang.min_count
+
+
+def group_key(pod: Pod) -> str:
+    """Return the `namespace/name` of the pod's group; empty without one."""
+    group = pod.spec.scheduling_group
+    return f"{pod.metadata.namespace}/{group.pod_group_name}" if group else ""
+
+
+def check_nothing_was_done(simulation: Simulation, fresh: Simulation) -> None:
+    """Check that a fresh scheduler bound and deleted nothing in its copy of the cluster."""
+    for write in ("bind", "delete"):
+        found = [
+            f"{key} to {pod.spec.node_name}"
+            for key, pod in fresh.store.pods.now.items()
+            if pod.spec.node_name != simulation.store.pods.now[key].spec.node_name
+        ]
+        count = fresh.writes.made[write]
+        assert not count, f"a fresh scheduler finds {count} pods to {write}: {found}"
 
 
 def overlooked(simulation: Simulation) -> set[str]:
@@ -127,6 +237,18 @@ def overlooked(simulation: Simulation) -> set[str]:
     return found
 
 
+def gated_with_nomination(simulation: Simulation) -> list[str]:
+    """Return the nominated members that wait for their pod group, which was deleted.
+
+    As upstream, they keep the room that preemption has made for them, and a fresh scheduler does
+    not: it nominates a pod when it first becomes active (`moveToActiveQ`).
+    """
+    queue = simulation.line.queue
+    nominations = queue.nominator.nominations
+    waiting = queue.unschedulable_pods
+    return [i.key for i in waiting if i.gating_plugin == "GangScheduling" and i.uid in nominations]
+
+
 def stuck_preemptors(simulation: Simulation) -> list[str]:
     """The pods that are still gated by a preemption, though all has come to rest."""
     queue = simulation.line.queue
@@ -144,9 +266,80 @@ def check_no_pod_waits_for_room(simulation: Simulation, *, but: Collection[str] 
     pods = [pod for pod in store.pods.now.values() if _holds(pod)]
     for pod in pods:
         ours = pod.spec.scheduler_name == OURS and not pod.spec.node_name
+        ours &= not (simulation.line.has_groups and pod.spec.scheduling_group)
         if ours and _can_go(pod) and pod.key not in but:
             for node in store.nodes.now.values():
                 _check_has_no_room(pod, node, pods)
+
+
+def check_no_group_waits_for_room(simulation: Simulation) -> None:
+    """Check that no pod group waits for room that is free.
+
+    A member of a basic group needs a node for itself. Of a gang so many must fit at once that
+    minCount have a node; that is decided for gangs of equal pods only, whose order cannot matter.
+    """
+    line, store = simulation.line, simulation.store
+    if not line.has_groups:
+        return
+    members: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in store.pods.now.values():
+        if pod.spec.scheduling_group and _holds(pod) and _is_known(pod):
+            members[group_key(pod)].append(pod)
+    for key, pods in members.items():
+        group = store.pod_groups.now.get(key)
+        if group is None and GANG_SCHEDULING in line.feature_gates:
+            continue
+        gang = group.spec.scheduling_policy.gang if group is not None else None
+        min_count = gang.min_count if gang and GANG_SCHEDULING in line.feature_gates else 0
+        waiting = [pod for pod in pods if not pod.spec.node_name and _can_go(pod)]
+        with_node = [pod for pod in pods if pod.spec.node_name]
+        missing = max(1, min_count - len(with_node))
+        are_equal = all(
+            p.spec == waiting[0].spec and p.metadata.labels == waiting[0].metadata.labels
+            for p in waiting
+        )
+        if len(pods) < min_count or (missing > 1 and not are_equal):
+            continue
+        for nodes in _domains(simulation, group, with_node):
+            placed = _placed(waiting, nodes, [p for p in store.pods.now.values() if _holds(p)])
+            assert len(placed) < missing, f"{key} waits, though there is room: {placed}"
+
+
+def _domains(
+    simulation: Simulation, group: PodGroup | None, with_node: Sequence[Pod]
+) -> list[list[Node]]:
+    """Return the sets of nodes in which a group may be placed."""
+    nodes = simulation.store.nodes.now
+    constraints = group.spec.scheduling_constraints if group is not None else None
+    gate = TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
+    if constraints is None or gate not in simulation.feature_gates:
+        return [list(nodes.values())]
+    key = constraints.topology[0].key
+    fixed = {nodes[pod.spec.node_name].metadata.labels.get(key, "") for pod in with_node}
+    domains = fixed or {node.metadata.labels.get(key, "") for node in nodes.values()}
+    if len(fixed) > 1 or "" in fixed:
+        return []
+    return [
+        [node for node in nodes.values() if node.metadata.labels.get(key) == domain]
+        for domain in domains - {""}
+    ]
+
+
+def _placed(waiting: list[Pod], nodes: list[Node], pods: list[Pod]) -> dict[str, str]:
+    """Put each pod on the first node with room; return the nodes by the pods' names."""
+    others = [pod for pod in pods if pod not in waiting]
+    there = {
+        n.metadata.name: [p for p in others if _expected_on(p) == n.metadata.name] for n in nodes
+    }
+    found: dict[str, str] = {}
+    for pod in waiting:
+        for node in nodes:
+            on_node = there[node.metadata.name]
+            if _may_run(pod, node) and not _conflicts(pod, node, on_node):
+                on_node.append(pod)
+                found[pod.metadata.name] = node.metadata.name
+                break
+    return found
 
 
 def overload_of(node: Node, pods: Iterable[Pod], *, because_of: Pod) -> str:

@@ -11,12 +11,13 @@ import random
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from scheduler.api_calls.dispatcher import ApiDispatcher
-from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
+from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.assembly.profiles import build_profiles
+from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import Informer, RestClient
 from scheduler.client.kinds import KINDS, kind_key
-from scheduler.config import DEFAULT_FEATURE_GATES, default_config
+from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD, default_config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import (
     FirstInOrder,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from scheduler.api.core import Node, Pod
+    from scheduler.api.pod_groups import PodGroup
+    from scheduler.config import FeatureGates
     from scheduler.runtime.handle import DryRun
     from scheduler.testing import VirtualClock
 
@@ -57,8 +60,8 @@ _INFORMER_LOG = logging.getLogger("scheduler.client.informer")
 class WatchfulCache(Cache):
     """Checks every decision: the node must exist and have room."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, generic_workload: bool) -> None:
+        super().__init__(generic_workload=generic_workload)
         self.complaints: list[str] = []
         #: How many pods were bound elsewhere than where they were assumed.
         self.contradictions = 0
@@ -136,30 +139,43 @@ class FailedHandlers(logging.Handler):
 class Line:
     """A scheduler that runs from `start` to `stop`."""
 
-    def __init__(self, store: ApiStore, writes: Writes, clock: VirtualClock, seed: int) -> None:
-        self.clock, self.cache, self.snapshot = clock, WatchfulCache(), Snapshot()
+    def __init__(
+        self,
+        store: ApiStore,
+        writes: Writes,
+        clock: VirtualClock,
+        seed: int,
+        feature_gates: FeatureGates,
+    ) -> None:
+        self.clock, self.snapshot, self.feature_gates = clock, Snapshot(), feature_gates
+        self.has_groups = GENERIC_WORKLOAD in feature_gates
+        self.cache = WatchfulCache(generic_workload=self.has_groups)
         self.corruptions: list[Exception] = []
         self.failures: list[BaseException] = []
         self.failed_handlers = FailedHandlers()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._rng = random.Random(seed)
-        self._metrics, self._stories = SchedulerMetrics(), PodStories()
+        self.metrics, self.stories = SchedulerMetrics(), PodStories()
         self.sources: dict[str, Source[Any]] = {
             "pods": Source(store.pods, _is_unfinished),
             "nodes": Source(store.nodes, lambda node: True),
         }
+        if self.has_groups:
+            self.sources["podgroups"] = Source(store.pod_groups, lambda group: True)
         self.informers: dict[str, Informer[Any]] = {
             kind: Informer(source, name=kind, clock=clock, rng=self._rng)
             for kind, source in self.sources.items()
         }
-        self.waiting_pods = WaitingPods(clock, SchedulerMetrics())
+        self.waiting_pods = WaitingPods(clock, self.metrics)
         self._pods_in_pre_bind, self._nominator = PodsInPreBind(), Nominator(self._find_pod)
         self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
         self.profiles = build_profiles(
-            default_config(SCHEME), self._make_handle, plugins=[Doorkeeper]
+            default_config(SCHEME._replace(gates=feature_gates)),
+            self._make_handle,
+            plugins=[Doorkeeper],
         )
         self.queue = self._queue()
-        self._scheduling_queue = SchedulingQueue(self.queue, clock=clock, stories=self._stories)
+        self._scheduling_queue = SchedulingQueue(self.queue, clock=clock, stories=self.stories)
         self.scheduler = self._scheduler()
         self._add_handlers()
 
@@ -175,7 +191,9 @@ class Line:
                 name: build_queueing_hint_map(framework.registered_events) for name in self.profiles
             },
             nominator=self._nominator,
-            metrics=self._metrics,
+            metrics=self.metrics,
+            generic_workload=self.has_groups,
+            members_back_off=self.has_groups,
         )
 
     def _make_handle(self, profile_name: str, worlds: DryRun) -> PluginHandle:
@@ -187,22 +205,22 @@ class Line:
             nominator=self._nominator,
             event_recorder=Silence(),
             api=self.dispatcher,
-            feature_gates=DEFAULT_FEATURE_GATES,
-            metrics=SchedulerMetrics(),
+            feature_gates=self.feature_gates,
+            metrics=self.metrics,
             rng=self._rng,
             clock=self.clock,
             waiting_pods=self.waiting_pods,
             pods_in_pre_bind=self._pods_in_pre_bind,
             worlds=worlds,
             lister=lambda kind: listers[kind_key(kind)],
-            pod_group=lambda key: None,
+            pod_group=self.cache.pod_group,
             activate=lambda pods: self._scheduling_queue.activate(pods),
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,
         )
 
     def _scheduler(self) -> SchedulingLoop:
-        attempts = Attempts(clock=self.clock, metrics=self._metrics, stories=self._stories)
+        attempts = Attempts(clock=self.clock, metrics=self.metrics, stories=self.stories)
         cycle_parts = CycleParts(
             profiles=self.profiles,
             cache=self.cache,
@@ -214,26 +232,41 @@ class Line:
             pod_lister=self._find_pod,
             attempts=attempts,
             spawn=self._spawn,
+            feature_gates=self.feature_gates,
+            pod_group_lister=self.find_pod_group,
         )
         return SchedulingLoop(cycle_parts, dispatcher=self.dispatcher)
 
     def _add_handlers(self) -> None:
         nodes = NodeEventHandler(
-            cache=self.cache, queue=self._scheduling_queue, metrics=self._metrics
+            cache=self.cache, queue=self._scheduling_queue, metrics=self.metrics
         )
         pods = PodEventHandler(
             cache=self.cache,
             queue=self._scheduling_queue,
             waiting_pods=self.waiting_pods,
             scheduler_names=self.profiles.keys(),
-            gang_scheduling=False,
+            gang_scheduling=GANG_SCHEDULING in self.feature_gates,
             on_corrupted=self.corruptions.append,
-            metrics=self._metrics,
+            metrics=self.metrics,
         )
-        for kind, handler in (("nodes", nodes), ("pods", pods)):
-            self.informers[kind].add_event_handler(
+        handlers: list[tuple[str, Any]] = [("nodes", nodes), ("pods", pods)]
+        for kind, events, _ in kinds_to_watch(self.profiles):
+            if kind.key in self.informers:
+                handlers += [
+                    (
+                        kind.key,
+                        ObjectEventHandler(
+                            name, actions, queue=self._scheduling_queue, metrics=self.metrics
+                        ),
+                    )
+                    for name, actions in events.items()
+                ]
+        for key, handler in handlers:
+            self.informers[key].add_event_handler(
                 on_add=handler.on_add, on_update=handler.on_update, on_delete=handler.on_delete
             )
+        self.informers["pods"].add_event_handler(on_update=self.dispatcher.on_pod_update)
 
     async def start(self) -> None:
         """As `SchedulerApp.run` does: first lists, then the loop."""
@@ -245,21 +278,24 @@ class Line:
 
     async def stop(self) -> None:
         """As a process that is killed does: nothing under way is seen through."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while tasks := list(self._tasks):
+            # A task may have started others before it is cancelled.
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         _INFORMER_LOG.removeHandler(self.failed_handlers)
         for source in self.sources.values():
             source.close()
 
     def could_run(self) -> dict[str, str]:
-        """The pods that wait, but would be given a node if they were tried now: which one."""
+        """Return the node of each waiting single pod that would get one if it was tried now."""
         found = {}
         algorithm = SchedulingAlgorithm(self.snapshot, tie_break=FirstInOrder())
         self.cache.update_snapshot(self.snapshot)
         for pod in self.queue.pending_pods()[0]:
             if pod.spec.scheduling_gates or pod.metadata.deletion_timestamp is not None:
+                continue
+            if self.has_groups and pod.spec.scheduling_group is not None:
                 continue
             framework = self.profiles[pod.spec.scheduler_name]
             try:
@@ -278,10 +314,43 @@ class Line:
             and all(source.has_told_all for source in self.sources.values())
         )
 
+    def find_pod_group(self, namespace: str, name: str) -> PodGroup | None:
+        informer = self.informers.get("podgroups")
+        found = None if informer is None else informer.lister.get(name, namespace)
+        return cast("PodGroup | None", found)
+
+    def min_count_of(self, pod: Pod) -> int:
+        """Return minCount of the pod's gang as the informer has it; 0 if it is in none."""
+        group = pod.spec.scheduling_group
+        if group is None or GANG_SCHEDULING not in self.feature_gates:
+            return 0
+        known = self.find_pod_group(pod.metadata.namespace, group.pod_group_name)
+        gang = None if known is None else known.spec.scheduling_policy.gang
+        return 0 if gang is None else gang.min_count
+
+    def _check_gang(self, pod_name: str) -> None:
+        """Complain if a member is bound before its gang has minCount members with a node.
+
+        The binding cycle of a member starts while later members have no node yet; then Permit must
+        hold it. Only what the scheduler can know counts: it may have seen no deletion yet.
+        """
+        (pod,) = (p for p in self.cache.pods.values() if p.key == pod_name)
+        waiting = self.waiting_pods.get(pod.uid)
+        if waiting is not None and "GangScheduling" in waiting.pending_plugins:
+            return
+        state = self.cache.pod_group_of(pod)
+        with_node = 0 if state is None else state.scheduled_pods_count
+        if with_node < (min_count := self.min_count_of(pod.pod)):
+            self.cache.complaints.append(
+                f"{pod.uid} is bound, but {with_node} of {min_count} members have a node"
+            )
+
     def _find_pod(self, namespace: str, name: str) -> Pod | None:
         return cast("Pod | None", self.informers["pods"].lister.get(name, namespace))
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        if name.startswith("bind "):
+            self._check_gang(name.removeprefix("bind "))
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)

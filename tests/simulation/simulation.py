@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from scheduler.api.core import Pod, Toleration
 from scheduler.client.errors import ApiError
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.testing import VirtualClock, make_node
 
 from . import loop
@@ -26,17 +27,24 @@ from .invariants import (
     check_always,
     check_at_rest,
     check_idle,
+    check_no_group_waits_for_room,
     check_no_pod_waits_for_room,
+    check_nothing_was_done,
+    gated_with_nomination,
+    group_key,
+    is_split,
     overload_of,
     overlooked,
     stuck_preemptors,
 )
 from .line import Doorkeeper, Line
-from .traits import APP, DEDICATED, node_traits, pod_of, with_cpu
+from .traits import APP, DEDICATED, node_traits, pod_group_of, pod_of, with_cpu
 from .writes import Writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+    from scheduler.config import FeatureGates
 
 Step = dict[str, Any]
 History = list[Step]
@@ -47,12 +55,15 @@ QUIET_SECONDS = 150.0
 LONG_SECONDS = 345.0
 #: After so many long times nothing more may happen.
 ROUNDS_MAX = 12
+#: Longer than a few backoffs and the grace of victims.
+FRESH_SECONDS = 60.0
 
 
 #: Changes of objects, not by the scheduler or to it.
 OF_STORE = frozenset(
     {"create_pod", "update_pod", "delete_pod", "bind_pod"}
     | {"create_node", "update_node", "delete_node"}
+    | {"create_pod_group", "delete_pod_group"}
 )
 
 
@@ -67,7 +78,8 @@ class HistoryFailed(AssertionError):
 class Simulation:
     """One cluster with one scheduler; `seed` is that of its random numbers."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, feature_gates: FeatureGates = DEFAULT_FEATURE_GATES) -> None:
+        self.feature_gates = feature_gates
         self.clock = VirtualClock()
         self.seed = seed
         self.works: set[asyncio.Task[None]] = set()
@@ -77,11 +89,17 @@ class Simulation:
         self.meddled: set[str] = set()
         #: Pods that may have been smaller when they were decided upon.
         self.resized: set[str] = set()
+        #: Pod groups of which some members may be bound and others not, by their key.
+        self.split_groups: set[str] = set()
         #: The steps that were about something that was there.
         self.effective: History = []
         self.bugs = Bugs()
         self.writes.on_bound, self.writes.on_lost = self._see_binding, self.meddled.add
-        self.line = Line(self.store, self.writes, self.clock, seed)
+        self.writes.on_deleted = self.writes.on_not_bound = self._split_group_of
+        self.line = self._new_line()
+
+    def _new_line(self) -> Line:
+        return Line(self.store, self.writes, self.clock, self.seed, self.feature_gates)
 
     async def run(self, history: Iterable[Step]) -> None:
         """Run a history to its end; raises HistoryFailed."""
@@ -94,7 +112,7 @@ class Simulation:
                     await self._guarded(done, f"step {len(done)} {step}", self.act(step))
                 await self._guarded(done, "in the end", self.finish())
             finally:
-                await self._stop()
+                await self.stop()
 
     async def act(self, step: Step) -> None:
         """One step, and the invariants that hold at any time."""
@@ -130,7 +148,9 @@ class Simulation:
         else:
             raise AssertionError("pods are bound and deleted for ever")
         check_no_pod_waits_for_room(self)
-        await self._compare_with_a_fresh_scheduler()
+        check_no_group_waits_for_room(self)
+        if not gated_with_nomination(self):
+            await self._compare_with_a_fresh_scheduler()
 
     def tries(self) -> dict[str, int]:
         """The number of attempts of each waiting pod, by uid; without gated pods."""
@@ -145,6 +165,8 @@ class Simulation:
         pod = pod_of(name, **traits)
         if pod.spec.node_name:
             self.meddled.add(pod.spec.node_name)
+        if pod.spec.node_name or Doorkeeper.LABEL in pod.metadata.labels:
+            self._split_group_of(pod)
         self.store.create_pod(pod)
 
     def do_update_pod(
@@ -159,6 +181,8 @@ class Simulation:
     ) -> None:
         """Change what can be changed of a pod."""
         pod = self.store.pod(f"default/{name}")
+        if phase:
+            self._split_group_of(pod)
         if label:
             labels = {**pod.metadata.labels, APP: label}
             pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
@@ -177,12 +201,14 @@ class Simulation:
 
     def do_delete_pod(self, name: str) -> None:
         """Delete a pod as its owner."""
+        self._split_group_of(self.store.pod(f"default/{name}"))
         self.store.delete_pod(f"default/{name}")
 
     def do_bind_pod(self, name: str, node: str) -> None:
         """Bind a pod as another client."""
         pod = self.store.pod(f"default/{name}")
         self.meddled.add(node)
+        self._split_group_of(pod)
         self.store.bind(pod.key, pod.metadata.uid, node)
 
     def do_allow(self, name: str) -> None:
@@ -191,6 +217,20 @@ class Simulation:
         waiting = self.line.waiting_pods.get(uid)
         if waiting is not None:
             waiting.allow(Doorkeeper.name)
+
+    # What happens to pod groups.
+
+    def do_create_pod_group(self, name: str, **traits: Any) -> None:
+        """See `pod_group_of`."""
+        self.store.create_pod_group(pod_group_of(name, **traits))
+
+    def do_delete_pod_group(self, name: str) -> None:
+        """Delete a pod group at once, as if nothing protected it; its members stay."""
+        key = f"default/{name}"
+        if key in self.store.pod_groups.now:
+            self.store.pod_groups.remove(key)
+            # Another gang of this name may want more members.
+            self.split_groups.add(key)
 
     # What happens to nodes.
 
@@ -215,19 +255,23 @@ class Simulation:
 
     def do_hold(self, kind: str) -> None:
         """Hold back the events of a kind."""
-        self.line.sources[kind].hold()
+        if kind in self.line.sources:
+            self.line.sources[kind].hold()
 
     def do_release(self, kind: str) -> None:
         """Release the events that are held back."""
-        self.line.sources[kind].release()
+        if kind in self.line.sources:
+            self.line.sources[kind].release()
 
     def do_relist(self, kind: str) -> None:
         """End a watch with 410: some events are missed."""
-        self.line.sources[kind].expire()
+        if kind in self.line.sources:
+            self.line.sources[kind].expire()
 
     def do_interrupt(self, kind: str) -> None:
         """Interrupt a watch."""
-        self.line.sources[kind].interrupt()
+        if kind in self.line.sources:
+            self.line.sources[kind].interrupt()
 
     def do_fail(self, write: str, how: str, times: int = 1) -> None:
         """Make the next writes of a kind fail."""
@@ -243,7 +287,8 @@ class Simulation:
         self._check_line()
         self.seed += 1
         self.writes.forget_earlier_clients()
-        self.line = Line(self.store, self.writes, self.clock, self.seed)
+        self.split_groups |= {key for key in self.store.pod_groups.now if is_split(self.store, key)}
+        self.line = self._new_line()
         await self.line.start()
 
     # What happens by itself.
@@ -271,19 +316,30 @@ class Simulation:
         self._collect_garbage()
         await self.do_advance(QUIET_SECONDS)
         check_idle(self)
-        check_no_pod_waits_for_room(self, but=overlooked(self))
+        but = overlooked(self)
+        check_no_pod_waits_for_room(self, but=but)
+        check_no_group_waits_for_room(self)
+        if not but and not gated_with_nomination(self):
+            await self._compare_with_a_fresh_scheduler()
         self.line.cache.contradictions = 0
 
     # The rest is private.
 
     async def _compare_with_a_fresh_scheduler(self) -> None:
-        """Check that a scheduler without history finds nothing to do."""
-        made = dict(self.writes.made)
-        await self.do_restart()
-        await self.do_advance(60.0)
-        for write in ("bind", "delete"):
-            count = self.writes.made[write] - made.get(write, 0)
-            assert not count, f"a fresh scheduler finds {count} pods to {write}"
+        """Check that a scheduler without history finds nothing to do, in a copy of the cluster."""
+        twin = Simulation(self.seed + 1, self.feature_gates)
+        twin.store.copy_from(self.store)
+        await twin.line.start()
+        try:
+            await loop.advance(twin.clock, FRESH_SECONDS)
+        finally:
+            await twin.stop()
+        check_nothing_was_done(self, twin)
+
+    def _split_group_of(self, pod: Pod) -> None:
+        """Remember that a member was bound, ended or deleted, and not by a decision for all."""
+        if pod.spec.scheduling_group is not None:
+            self.split_groups.add(group_key(pod))
 
     def _open_the_door(self) -> None:
         """Allow every waiting pod."""
@@ -297,6 +353,7 @@ class Simulation:
         """Delete the pods on lost nodes, as a controller does."""
         for pod in list(self.store.pods.now.values()):
             if pod.spec.node_name and pod.spec.node_name not in self.store.nodes.now:
+                self._split_group_of(pod)
                 self.store.pods.remove(pod.key)
 
     def _check_line(self) -> None:
@@ -319,7 +376,8 @@ class Simulation:
         except AssertionError as error:
             raise HistoryFailed(done, where, str(error)) from error
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """End the scheduler and all else that runs."""
         await self.line.stop()
         for work in list(self.works):
             work.cancel()
@@ -357,12 +415,16 @@ class Bugs(logging.Handler):
 
 
 def simulate(
-    history: Iterable[Step], *, seed: int = 0, make: Callable[[int], Simulation] = Simulation
+    history: Iterable[Step],
+    *,
+    seed: int = 0,
+    feature_gates: Iterable[str] = (),
+    make: Callable[[int, FeatureGates], Simulation] = Simulation,
 ) -> Simulation:
-    """Run a history in an event loop of its own; raises HistoryFailed."""
+    """Run a history in an event loop of its own, with more gates on; raises HistoryFailed."""
 
     async def act_out() -> Simulation:
-        simulation = make(seed)
+        simulation = make(seed, DEFAULT_FEATURE_GATES | frozenset(feature_gates))
         await simulation.run(history)
         return simulation
 

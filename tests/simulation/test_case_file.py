@@ -37,7 +37,7 @@ CROWDED: History = [
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_recorded_failures_pass(path: Path) -> None:
     golden = read_golden(path)
-    simulate(golden.history, seed=golden.seed)
+    simulate(golden.history, seed=golden.seed, feature_gates=golden.feature_gates)
 
 
 def test_a_golden_history_is_read_as_it_was_written(tmp_path: Path) -> None:

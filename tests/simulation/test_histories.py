@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from scheduler.config import (
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    WORKLOAD_AWARE_PREEMPTION,
+)
 
 from .generator import WEIGHTS, histories, random_history
 from .simulation import History, simulate, verbs
 
 #: Long enough for things to meet, short enough to be understood when they do.
 STEPS_MAX = 40
+GANGS = (GENERIC_WORKLOAD, GANG_SCHEDULING)
+#: The gates of pod groups that are on: all sets of them that upstream allows and that differ most.
+GATES = (
+    (*GANGS, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, WORKLOAD_AWARE_PREEMPTION),
+    GANGS,
+    (GENERIC_WORKLOAD,),
+    (*GANGS, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING),
+    (*GANGS, WORKLOAD_AWARE_PREEMPTION),
+    (),
+)
 SETTINGS = settings(
     derandomize=True,
     deadline=None,
@@ -23,17 +41,23 @@ def test_everything_that_can_happen_does() -> None:
     assert WEIGHTS.keys() == verbs()
 
 
-@pytest.mark.slow
-@settings(SETTINGS, max_examples=150)
-@given(history=histories(STEPS_MAX))
-def test_all_is_well_after_any_history(history: History) -> None:
-    simulate(history)
+@pytest.mark.parametrize("gates", GATES, ids=len)
+def test_all_is_well_after_a_few_short_histories(gates: tuple[str, ...]) -> None:
+    for seed in range(2):
+        simulate(random_history(seed, STEPS_MAX), seed=seed, feature_gates=gates)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@settings(SETTINGS, max_examples=300)
+@given(history=histories(STEPS_MAX), gates=st.sampled_from(GATES))
+def test_all_is_well_after_any_history(history: History, gates: tuple[str, ...]) -> None:
+    simulate(history, feature_gates=gates)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
 def test_all_is_well_after_thousands_of_steps(seed: int) -> None:
-    simulate(random_history(seed, 3000), seed=seed)
+    simulate(random_history(seed, 3000), seed=seed, feature_gates=GATES[seed])
 
 
 @pytest.mark.slow

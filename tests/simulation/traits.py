@@ -1,4 +1,4 @@
-"""The traits of pods and nodes in a history, and the objects made from them."""
+"""The traits of pods, nodes and pod groups in a history, and the objects made from them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from scheduler.api.core import Pod, ResourceRequirements, Taint
+from scheduler.api.core import ObjectMeta, Pod, PodSchedulingGroup, ResourceRequirements, Taint
+from scheduler.api.pod_groups import (
+    DISRUPTION_MODE_POD_GROUP,
+    BasicSchedulingPolicy,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingConstraints,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    TopologyConstraint,
+)
 from scheduler.testing import make_pod
 
 from .api_store import LINGERS
@@ -65,6 +75,7 @@ def pod_of(
     waits: bool = False,
     lingers: bool = False,
     grace_seconds: int = 30,
+    group: str = "",
 ) -> Pod:
     """A pod of some traits. `apart` and `spread` are about its own `app`, `near` names one."""
     marks = {APP: app, Doorkeeper.LABEL: "yes" if waits else "", LINGERS: "yes" if lingers else ""}
@@ -84,7 +95,35 @@ def pod_of(
         preemption_policy="Never" if never_preempts else None,
         scheduler_name="another" if foreign else "default-scheduler",
     )
-    return replace(pod, spec=replace(pod.spec, termination_grace_period_seconds=grace_seconds))
+    spec = replace(
+        pod.spec,
+        termination_grace_period_seconds=grace_seconds,
+        scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
+    )
+    return replace(pod, spec=spec)
+
+
+def pod_group_of(
+    name: str,
+    *,
+    min_count: int = 0,
+    one_zone: bool = False,
+    priority: int = 0,
+    disrupted_as_a_whole: bool = False,
+) -> PodGroup:
+    """A gang, or without `min_count` a basic group."""
+    policy = PodGroupSchedulingPolicy(
+        basic=None if min_count else BasicSchedulingPolicy(),
+        gang=GangSchedulingPolicy(min_count=min_count) if min_count else None,
+    )
+    constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=ZONE),))
+    spec = PodGroupSpec(
+        scheduling_policy=policy,
+        scheduling_constraints=constraints if one_zone else None,
+        disruption_mode=DISRUPTION_MODE_POD_GROUP if disrupted_as_a_whole else "Pod",
+        priority=priority,
+    )
+    return PodGroup(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
 
 
 def node_traits(

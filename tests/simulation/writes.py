@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
-from scheduler.client.errors import Conflict, ConnectionFailed, ConnectionRefused, ServerError
+from scheduler.client.errors import (
+    ClientError,
+    Conflict,
+    ConnectionFailed,
+    ConnectionRefused,
+    ServerError,
+)
+from scheduler.client.kinds import POD_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +41,12 @@ class Writes:
         #: Told of pods that got their node, and of nodes whose pods the scheduler cannot know.
         self.on_bound: Callable[[Pod, str], None] = lambda pod, node_name: None
         self.on_lost: Callable[[str], None] = lambda node_name: None
+        #: Called with a pod that is deleted, and with one whose binding has failed.
+        self.on_deleted: Callable[[Pod], None] = lambda pod: None
+        self.on_not_bound: Callable[[Pod], None] = lambda pod: None
         self._bound: set[str] = set()
+        #: Pod groups whose status was not written, or without an answer.
+        self.groups_not_patched: set[str] = set()
 
     def fail(self, write: str, how: str, times: int) -> None:
         """Have the next writes of a sort fail."""
@@ -59,7 +71,11 @@ class Writes:
             self._store.bind(pod.key, uid, node_name)
             self.on_bound(pod, node_name)
 
-        await self._write("bind", carry_out, on_lost=lambda: self.on_lost(node_name))
+        try:
+            await self._write("bind", carry_out, on_lost=lambda: self.on_lost(node_name))
+        except ClientError:
+            self.on_not_bound(pod)
+            raise
         self._bound.add(uid)
 
     async def get(self, resource: object, name: str, **options: str) -> Pod:
@@ -72,13 +88,27 @@ class Writes:
     async def patch(
         self, resource: object, name: str, patch: object, *, namespace: str = "", **options: str
     ) -> None:
-        """`RestClient.patch`, of a pod's status."""
+        """`RestClient.patch`, of the status of a pod or of a pod group."""
         status = cast("dict[str, dict[str, object]]", patch)["status"]
-        await self._write("patch", lambda: self._store.patch_status(f"{namespace}/{name}", status))
+        key = f"{namespace}/{name}"
+        if resource is not POD_GROUPS:
+            await self._write("patch", lambda: self._store.patch_status(key, status))
+            return
+        try:
+            await self._write("patch", lambda: self._store.patch_pod_group_status(key, status))
+        except ClientError:
+            self.groups_not_patched.add(key)
+            raise
 
     async def delete(self, resource: object, name: str, *, namespace: str = "") -> None:
         """`RestClient.delete`, of a pod."""
-        await self._write("delete", lambda: self._store.delete_pod(f"{namespace}/{name}"))
+        key = f"{namespace}/{name}"
+
+        def carry_out() -> None:
+            self.on_deleted(self._store.pod(key))
+            self._store.delete_pod(key)
+
+        await self._write("delete", carry_out)
 
     async def _write(
         self,
