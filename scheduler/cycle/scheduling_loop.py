@@ -37,12 +37,13 @@ class SchedulingLoop:
     def __init__(self, parts: CycleParts, *, dispatcher: ApiDispatcher) -> None:
         self._parts: Final = parts
         self._dispatcher: Final = dispatcher
-        self._in_cycle = False
+        #: True while a cycle uses the snapshot.
+        self.is_in_cycle = False
 
     @property
     def is_idle(self) -> bool:
         """True if no pod is being scheduled and none can be popped at this moment."""
-        return not self._in_cycle and self._parts.queue.is_idle
+        return not self.is_in_cycle and self._parts.queue.is_idle
 
     async def run(self) -> NoReturn:
         """Schedule pods for ever; raises what a cycle could not handle."""
@@ -54,11 +55,11 @@ class SchedulingLoop:
     async def _schedule(self) -> NoReturn:
         while True:
             queued = await self._parts.queue.pop()
-            self._in_cycle = True
+            self.is_in_cycle = True
             try:
                 await schedule_one(self._parts, queued)
             finally:
-                self._in_cycle = False
+                self.is_in_cycle = False
             # Requests, responses and watch events are handled between two cycles.
             await asyncio.sleep(0)
             await self._dispatcher.wait_for_room()

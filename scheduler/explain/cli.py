@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.client.kinds import GroupVersionResource
     from scheduler.config import KubeSchedulerConfiguration
-    from scheduler.reports.decision import Decision
     from scheduler.reports.model import PodReport
 
 _FAILURES: Final = (
@@ -289,7 +288,7 @@ def _cluster_answers(
     )
     waiting = world.in_queue_order(pod for pod in cluster.pods if not pod.spec.node_name)
     assigned = [pod for pod in cluster.pods if pod.spec.node_name and pod.key in only]
-    again = (_report(world, world.decide_again(pod), pod.spec.node_name) for pod in assigned)
+    again = map(world.report_again, assigned)
     return _Answers(itertools.chain(again, _decided_in_order(world, waiting, only)), world)
 
 
@@ -320,20 +319,12 @@ def _decided_in_order(
     for pod in pods:
         decision = world.decide(with_api_defaults(pod))
         if not only or decision.pod.key in only:
-            report = _report(world, decision, scenario=scenario)
+            framework = world.profiles.get(pod.spec.scheduler_name)
+            report = pod_report(decision, framework, world.snapshot, scenario=scenario)
             yield replace(report, placed_before=tuple(placed))
         elif decision.result == "scheduled" and decision.schedule_result is not None:
             host = decision.schedule_result.suggested_host
             placed.append(PlacedPod(pod=decision.pod.key, node=host))
-
-
-def _report(
-    world: World, decision: Decision, current_node: str = "", *, scenario: str = ""
-) -> PodReport:
-    framework = world.profiles.get(decision.pod.spec.scheduler_name)
-    return pod_report(
-        decision, framework, world.snapshot, current_node=current_node, scenario=scenario
-    )
 
 
 def _print_json_lines(paths: Iterable[str], plugins: tuple[str, ...]) -> None:

@@ -12,8 +12,6 @@ from functools import cmp_to_key
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from msgspec.structs import replace
-
 from scheduler.assembly.profiles import build_profiles
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
@@ -31,6 +29,7 @@ from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue import Nominator
 from scheduler.queue.queued_pod_info import QueuedPodInfo
+from scheduler.reports.build import report_over
 from scheduler.reports.decision import (
     Decision,
     FirstByName,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
     from scheduler.framework.types import Condition, NominatingInfo
+    from scheduler.reports.model import PodReport
     from scheduler.runtime import Framework
     from scheduler.runtime.handle import DryRun, MakeHandle
     from scheduler.snapshot.node_table import NodeTable
@@ -182,27 +182,14 @@ class World:
         counts = (len(found) + len(searched), len(found))
         return self._assume(framework, state, decision._replace(counts=counts))
 
-    def decide_again(self, pod: Pod) -> Decision:
-        """Decide a pod that has a node, over the cluster as it is without this pod.
+    def report_again(self, pod: Pod) -> PodReport:
+        """Report where a pod that has a node would be placed in the cluster without this pod.
 
         Nothing changes for later decisions, and nothing is preempted.
         """
-        spec = replace(pod.spec, node_name="")
-        status = replace(pod.status, nominated_node_name="")
-        waiting = PodInfo(replace(pod, spec=spec, status=status))
-        framework = self.profiles.get(spec.scheduler_name)
-        if framework is None:
-            return Decision(waiting, "ignored")
-        self._cache.remove_pod(pod)
-        self._pods.put(waiting.pod)
         self._cache.update_snapshot(self.snapshot)
-        try:
-            return decide(self.snapshot, framework, CycleState(), waiting)
-        except FitError as error:
-            return unschedulable(error)
-        finally:
-            self._pods.put(pod)
-            self._cache.add_pod(PodInfo(pod))
+        framework = self.profiles.get(pod.spec.scheduler_name)
+        return report_over(self.snapshot, framework, PodInfo(pod), pods=self._pods)
 
     def in_queue_order(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return waiting pods in the order of the queue (QueueSort), as if none was tried before.

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from scheduler.api import resources
+from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
+from scheduler.framework.types import FitError
 from scheduler.preemption import CRITERIA
+from scheduler.reports.decision import Decision, decide, unschedulable
 from scheduler.reports.model import (
     Change,
     Choice,
@@ -33,8 +36,10 @@ from scheduler.snapshot.columns import Row
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from scheduler.api.core import Pod
+    from scheduler.client import Store
     from scheduler.preemption import Candidate, Preemption
-    from scheduler.reports.decision import Decision, PostFilterOutcome
+    from scheduler.reports.decision import PostFilterOutcome
     from scheduler.reports.remedies import AllRejections
     from scheduler.runtime import Framework
     from scheduler.snapshot import IntArray, PodInfo, Snapshot
@@ -93,6 +98,35 @@ def pod_report(
         score_plugins=tuple(scores.by_plugin) if scores is not None else (),
         nodes=tuple(nodes),
     )
+
+
+def report_over(
+    snapshot: Snapshot, framework: Framework | None, pod: PodInfo, *, pods: Store[Pod]
+) -> PodReport:
+    """Decide a pod over the snapshot, without preemption, and return the report.
+
+    A pod that has a node is decided over the cluster without this pod. `pods` are those that
+    plugins list; they and the snapshot are afterwards as before.
+    """
+    node = pod.spec.node_name
+    waiting = pod.without_node() if node else pod
+    if framework is None:
+        return pod_report(Decision(waiting, "ignored"), None, snapshot)
+    listed = pods.get(pod.name, pod.namespace)
+    row = snapshot.table.row_of.get(node)
+    pods.put(waiting.pod)
+    try:
+        with snapshot.unchanged_pods():
+            if row is not None and pod.uid in snapshot.table.pods[row]:
+                snapshot.remove_pod(pod)
+            try:
+                decision = decide(snapshot, framework, CycleState(), waiting)
+            except FitError as error:
+                decision = unschedulable(error)
+            return pod_report(decision, framework, snapshot, current_node=node)
+    finally:
+        if listed is not None:
+            pods.put(listed)
 
 
 class _Groups:

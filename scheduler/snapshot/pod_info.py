@@ -82,6 +82,12 @@ class PodInfo:
         spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
         return PodInfo(msgspec.structs.replace(self.pod, spec=spec), like=self)
 
+    def without_node(self) -> PodInfo:
+        """Return this pod as it was before it got a node or was nominated to one."""
+        spec = msgspec.structs.replace(self.pod.spec, node_name="")
+        status = msgspec.structs.replace(self.pod.status, nominated_node_name="")
+        return PodInfo(msgspec.structs.replace(self.pod, spec=spec, status=status), like=self)
+
     @property
     def name(self) -> str:
         return self.pod.metadata.name

@@ -302,7 +302,12 @@ async def test_the_live_page_follows_the_scheduler(browser: Chrome, tmp_path: Pa
             await shown("#timeline", "attempt 1: unschedulable")
             assert await asyncio.to_thread(page.column, "node") == ["small"]
             await api.node("large", cpu="8")
-            await shown("#pod-answer", "bound to large")
+            await shown("#pod-answer", "is on large, and would be scheduled there again: the best")
+            assert await asyncio.to_thread(page.column, "node") == ["large", "small"]
+            assert await asyncio.to_thread(page.column, "verdict") == [
+                "has the pod, chosen",
+                "NodeResourcesFit: Insufficient cpu",
+            ]
             await shown("#timeline", "bound to large")
             await shown(".box", "100 %")
             assert await asyncio.to_thread(page.errors) == []

@@ -56,6 +56,10 @@ class Life:
                     return float(sample.value)
         return 0.0
 
+    def check(self) -> None:
+        """Check the invariants of cache and queue."""
+        self._scheduler.check()
+
     async def at_rest(self) -> None:
         """Return once the scheduler has nothing left to do."""
         async with asyncio.timeout(DEADLINE_SECONDS):
@@ -131,6 +135,22 @@ async def test_an_unknown_pod_has_no_story(life: Life) -> None:
     assert "NotFound" in text
 
 
+async def test_the_page_decides_a_bound_pod_over_the_cluster_without_it(life: Life) -> None:
+    for _ in range(2):  # the first request has changed nothing
+        status, text = await life.get("/debug/ui/pods/default/web")
+        pod, names = json.loads(text)["pod"], json.loads(text)["names"]
+        assert status == 200
+        assert pod["answer"].startswith("is on large, and would be scheduled there again: the best")
+        assert pod["current"]["name"] == pod["choice"]["node"] == "large"
+        assert [names[index] for index in pod["table"]["nodes"]] == ["large", "small", "tiny"]
+        assert (pod["feasibleNodes"], pod["rejections"][0]["nodes"]) == (1, 2)
+    life.check()
+    await life.api.pod("second", cpu="8")
+    assert "3 Insufficient cpu" in await life.api.message_of("second")
+    _, text = await life.get("/debug/ui/pods/default/second")
+    assert json.loads(text)["pod"]["feasibleNodes"] == 0, "the bound pod is back on its node"
+
+
 async def test_the_metrics_agree_with_the_stories(life: Life) -> None:
     profile = "default-scheduler"
     attempts = "scheduler_schedule_attempts_total"
@@ -162,7 +182,6 @@ async def test_the_page_has_the_cluster_and_the_pods(life: Life) -> None:
 
 async def test_the_page_has_the_story_of_a_bound_pod(life: Life) -> None:
     page = json.loads((await life.get("/debug/ui/pods/default/web"))[1])
-    assert page["pod"] is None
     assert page["story"]["entries"] == await life.entries("web")
 
 
