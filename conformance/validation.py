@@ -69,7 +69,8 @@ def read_yaml(path: Path) -> object:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except yaml.YAMLError as error:
-        raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+        text = " ".join(str(error).split()).replace('"<byte string>"', f'"{path.name}"')
+        raise InputError(f"{path}: {text}") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

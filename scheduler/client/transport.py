@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import ssl
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
@@ -38,6 +39,9 @@ _WATCH_BUFFER_BYTES: Final = 1 << 18
 
 #: After how much silence of a watch the kernel sends keep-alive probes.
 _KEEPALIVE_SECONDS: Final = 30
+
+#: How long a server may take to answer a TLS handshake, when it has closed a plain connection.
+_PROBE_SECONDS: Final = 2.0
 
 _RESETS: Final = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
 
@@ -71,6 +75,8 @@ class Transport:
         self._watches: aiohttp.ClientSession | None = None
         self._authorization: str | None = None
         self._headers: dict[str, CIMultiDict[str]] = {}
+        #: True if a closed connection may mean that the server expects HTTPS.
+        self._may_need_tls = self._origin.scheme == "http" and connection.proxy is None
 
     async def __aenter__(self) -> Transport:
         encoding = "gzip" if self._connection.compression else "identity"
@@ -98,7 +104,10 @@ class Transport:
         body: bytes | None = None,
         content_type: str = "",
     ) -> Answer:
-        """Send one request; return the answer, whatever its code. Raises ConnectionFailed."""
+        """Send one request; return the answer, whatever its code. Raises ConnectionFailed.
+
+        The text of the error says so if the server expects HTTPS; such a request is not retried.
+        """
         session = _entered(self._requests)
         headers = await self._headers_for(content_type if body is not None else "")
         try:
@@ -113,7 +122,13 @@ class Transport:
             )
             answer = Answer(response.status, response.headers, await response.read())
         except (aiohttp.ClientError, OSError, _Broken) as error:
-            raise _translated(error, f'{method} "{self.url(path, query)}"') from error
+            request = f'{method} "{self.url(path, query)}"'
+            failure = _translated(error, request)
+            if failure.reset and self._may_need_tls and await self._serves_tls():
+                base = self._connection.base_url.removeprefix("http")
+                failure = ConnectionFailed(f"{request}: the server serves HTTPS: write https{base}")
+            raise failure from error
+        self._may_need_tls = False
         if answer.status == 401:
             self._connection.credentials.rejected(headers.get("Authorization"))
         return answer
@@ -144,6 +159,21 @@ class Transport:
         if answer.status == 401:
             self._connection.credentials.rejected(headers.get("Authorization"))
         return answer
+
+    async def _serves_tls(self) -> bool:
+        """Return True if the server answers a TLS handshake; checked once, before any answer."""
+        self._may_need_tls = False
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                _, writer = await asyncio.open_connection(
+                    self._origin.host, self._origin.port, ssl=context
+                )
+        except (OSError, TimeoutError):
+            return False
+        writer.close()
+        return True
 
     def _session(self, *, limit: int, encoding: str) -> aiohttp.ClientSession:
         headers = CIMultiDict(self._connection.headers)

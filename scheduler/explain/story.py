@@ -11,7 +11,6 @@ import msgspec
 
 from scheduler.client import (
     ClientError,
-    ConnectionFailed,
     Forbidden,
     NotFound,
     RestClient,
@@ -128,6 +127,4 @@ class SchedulerPort:
             )
         if _UNTRUSTED in text:
             return f"{text}; see --certificate-authority and --insecure-skip-tls-verify"
-        if isinstance(error, ConnectionFailed) and self.url.startswith("http://"):
-            return f"{text}; kubesched serves HTTPS: write --server https://..."
         return text

@@ -167,7 +167,7 @@ class Simulation:
         An object is of a type of `scheduler.api`, such as `Node` and `Pod`, or a mapping with
         `apiVersion` and `kind`, whose namespace is `default` if it has none. Containers of a `Pod`
         without an image get one, as the API server requires it. Raises KindNotFound, ValueError for
-        an object without `apiVersion` and `kind`, and `ApiError`.
+        a mapping without `apiVersion`, `kind` or `metadata`, and `ApiError`.
         """
         for obj in objects:
             request = await self._request(obj)
@@ -249,12 +249,14 @@ class Simulation:
         return _Request(resource, metadata.name, metadata.namespace, resource.encode(obj))
 
     async def _request_of_mapping(self, obj: Mapping[str, object]) -> _Request:
-        if not ("apiVersion" in obj and "kind" in obj):
-            raise ValueError(f"expected an object with apiVersion and kind, got {obj!r}")
+        missing = [name for name in ("apiVersion", "kind", "metadata") if name not in obj]
+        if missing:
+            raise ValueError(f"an object without {' and '.join(missing)}: {obj!r}")
+        given = obj["metadata"]
+        if not isinstance(given, Mapping):
+            raise ValueError(f"metadata: expected a mapping, got {given!r}")
         version, kind = str(obj["apiVersion"]), str(obj["kind"])
         resource = await discover_kind(self.client, api_version=version, kind=kind)
-        given = obj.get("metadata")
-        assert isinstance(given, Mapping), f"{kind} without metadata"
         metadata = {k: v for k, v in given.items() if k not in ("uid", "resourceVersion")}
         if resource.namespaced:
             metadata.setdefault("namespace", "default")

@@ -139,6 +139,7 @@ def test_a_bad_file_is_one_line_that_names_file_case_and_field(
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{tmp_path / 'cases.yaml'}: ")
     assert "\n" not in str(caught.value)
+    assert "<byte string>" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

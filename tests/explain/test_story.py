@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -210,6 +211,10 @@ def test_https_asks_for_trust(tmp_path: Path) -> None:
         assert _complaint(*asked).endswith(
             "; see --certificate-authority and --insecure-skip-tls-verify"
         )
+        started = time.monotonic()
+        plain = _complaint("--story", "web", "--server", url.replace("https", "http"))
+        assert plain.endswith(f": the server serves HTTPS: write {url}")
+        assert time.monotonic() - started < 5.0, "it is not retried"
         missing = _complaint(*asked, "--certificate-authority", "/nowhere")
         assert missing == "--certificate-authority: /nowhere: No such file or directory"
 

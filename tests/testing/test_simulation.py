@@ -106,8 +106,12 @@ async def test_objects_of_any_kind_are_created_changed_and_deleted(server: FakeA
             await simulation.client.request("GET", path)
         with pytest.raises(KindNotFound, match="no kind Wonder of v1"):
             await simulation.create({**config, "kind": "Wonder"})
-        with pytest.raises(ValueError, match="apiVersion and kind"):
+        with pytest.raises(ValueError, match=r"^an object without apiVersion and kind: "):
             await simulation.create({"metadata": metadata})
+        with pytest.raises(ValueError, match=r"^an object without metadata: "):
+            await simulation.create({"apiVersion": "v1", "kind": "ConfigMap"})
+        with pytest.raises(ValueError, match=r"^metadata: expected a mapping, got None"):
+            await simulation.create({**config, "metadata": None})
 
 
 async def test_a_server_with_another_clock_is_refused() -> None:
