@@ -19,7 +19,7 @@ The rules:
 - After Unreserve the plugin decides as before Reserve.
 - If an event makes the plugin accept a pod, it has registered for the event, and the hint returns
   QUEUE. The events are new nodes, deleted pods, changed labels of nodes, of running pods and of the
-  pod itself, and additions and deletions of the `objects`.
+  pod itself, and additions, changes and deletions of the `objects`.
 - If a `twin` is given, it returns the same results.
 """
 

@@ -7,6 +7,7 @@ otherwise the pod waits for minutes.
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -27,6 +28,7 @@ from scheduler.queue.property_changes import (
     pod_scheduling_properties_change,
 )
 from scheduler.snapshot.pod_info import PodInfo
+from scheduler.testing.object_changes import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 #: The hints are called with so many objects of each kind.
 _OBJECTS_MAX: Final = 2
+#: So many changes of each object are tried.
+_CHANGES_MAX: Final = 20
 _NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 
@@ -47,7 +51,7 @@ _POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 def check_hints(trial: Trial, pod: PodInfo) -> None:
     """Check the hints of a waiting pod for changes of the cluster that make the plugin accept it.
 
-    Changes are new nodes, deleted pods, other labels, and objects that come or go.
+    Changes are new nodes, deleted pods, other labels, and objects that come, change or go.
     """
     registered = trial.registered
     if registered is ALL_EVENTS:
@@ -70,7 +74,7 @@ def check_hints(trial: Trial, pod: PodInfo) -> None:
         for after, events, old, new in _cluster_changes(before, arriving):
             _check_event(before, after, registered, pod, events, old, new)
         _check_own_labels(before, registered, pod)
-    _check_objects(trial, registered, pod)
+    _check_objects(trial, pod)
 
 
 def _cluster_changes(
@@ -120,20 +124,28 @@ def _check_own_labels(
         _check_event(before, after, registered, PodInfo(changed), events, pod.pod, changed)
 
 
-def _check_objects(trial: Trial, registered: Sequence[ClusterEventWithHint], pod: PodInfo) -> None:
-    """Check the hints for objects of further kinds that are added or deleted."""
+def _check_objects(trial: Trial, pod: PodInfo) -> None:
+    """Check the hints for objects of further kinds that are added, changed or deleted."""
     accepts = trial.accepts(pod)
     for kind, found in trial.objects.items():
         for index, obj in enumerate(found):
-            left = {**trial.objects, kind: [*found[:index], *found[index + 1 :]]}
-            without = trial.on_cluster(trial.cluster, objects=left)
-            if without.accepts(pod) == accepts:
-                continue
-            action = ActionType.ADD if accepts else ActionType.DELETE
-            old, new = (None, obj) if accepts else (obj, None)
-            event = ClusterEvent(_resource_of(kind), action)
-            before = without if accepts else trial
-            _expect_retry(before, registered, pod, [event], old, new)
+            others = [*found[:index], *found[index + 1 :]]
+            for changed in (None, *itertools.islice(changes_of(obj, others), _CHANGES_MAX)):
+                now = others if changed is None else [*found[:index], changed, *found[index + 1 :]]
+                after = trial.on_cluster(trial.cluster, objects={**trial.objects, kind: now})
+                if after.accepts(pod) == accepts:
+                    continue
+                # The event leads from the objects that reject the pod to those that accept it.
+                fitting = trial if accepts else after
+                old, new = (changed, obj) if accepts else (obj, changed)
+                event = ClusterEvent(_resource_of(kind), _action(old, new))
+                _expect_retry(fitting, fitting.registered, pod, [event], old, new)
+
+
+def _action(old: object, new: object) -> ActionType:
+    if old is None:
+        return ActionType.ADD
+    return ActionType.DELETE if new is None else ActionType.UPDATE
 
 
 def _resource_of(kind: Kind) -> str:

@@ -499,6 +499,26 @@ class StopsAtAnObject(Registers):
         return unschedulable("stop") if found else None
 
 
+class NeedsRoom(Registers):
+    """Rejects all pods unless the ConfigMap `go`, if there is one, allows ten pods."""
+
+    reads = ("configmaps.v1",)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        found = self.handle.lister("configmaps.v1").get("go", "default")
+        return unschedulable("full") if found and int(found["data"]["pods"]) < 10 else None
+
+
+class NeedsALabel(Registers):
+    """Rejects all pods if the ConfigMap `go` is labelled `closed`."""
+
+    reads = ("configmaps.v1",)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        found = self.handle.lister("configmaps.v1").get("go", "default")
+        return unschedulable("closed") if found and "closed" in found.metadata.labels else None
+
+
 @pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
 @pytest.mark.parametrize(
     ("plugin_class", "events", "event"),
@@ -526,13 +546,16 @@ class StopsAtAnObject(Registers):
         (CrowdGuard, {Node: ActionType.ADD, Pod: ActionType.UPDATE_POD_LABEL}, "AssignedPodDelete"),
         (NeedsAnObject, {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Add"),
         (StopsAtAnObject, {"configmaps.v1": ActionType.ADD}, "configmaps.v1Delete"),
+        (NeedsRoom, {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Update"),
+        (NeedsALabel, {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Update"),
     ],
 )
 def test_a_forgotten_event_is_named(
     plugin_class: type[Plugin], events: dict[type | str, ActionType], event: str
 ) -> None:
-    metadata = {"name": "go", "namespace": "default"}
-    go = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    metadata = {"name": "go", "namespace": "default", "labels": {"closed": "true"}}
+    fields = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    go = Unstructured({**fields, "data": {"pods": "5"}})
     objects: dict[type[object] | str, list[Unstructured]] = {"configmaps.v1": [go]}
     forgets, complete = (
         type(
