@@ -10,6 +10,7 @@ and must neither starve the writes nor wait for them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
 import ssl
@@ -106,7 +107,7 @@ class Transport:
     ) -> Answer:
         """Send one request; return the answer, whatever its code. Raises ConnectionFailed.
 
-        The text of the error says so if the server expects HTTPS; such a request is not retried.
+        If the server expects HTTPS, the error names the right URL and is not worth a retry.
         """
         session = _entered(self._requests)
         headers = await self._headers_for(content_type if body is not None else "")
@@ -172,7 +173,9 @@ class Transport:
                 )
         except (OSError, TimeoutError):
             return False
-        writer.close()
+        writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
         return True
 
     def _session(self, *, limit: int, encoding: str) -> aiohttp.ClientSession:

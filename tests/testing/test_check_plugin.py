@@ -479,44 +479,19 @@ class CrowdGuard(Registers):
         return unschedulable("app") if any("app" in each.labels for each in node.pods) else None
 
 
-class NeedsAnObject(Registers):
-    """Rejects all pods unless there is a ConfigMap `go`."""
+class Reads(Registers):
+    """Rejects all pods if `rejects` is true for the ConfigMap `go`, which may be None."""
 
     reads = ("configmaps.v1",)
+    rejects: ClassVar[Callable[[Unstructured | None], bool]]
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         found = self.handle.lister("configmaps.v1").get("go", "default")
-        return None if found else unschedulable("no ConfigMap go")
+        return unschedulable("go") if type(self).rejects(found) else None
 
 
-class StopsAtAnObject(Registers):
-    """Rejects all pods if there is a ConfigMap `go`."""
-
-    reads = ("configmaps.v1",)
-
-    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        found = self.handle.lister("configmaps.v1").get("go", "default")
-        return unschedulable("stop") if found else None
-
-
-class NeedsRoom(Registers):
-    """Rejects all pods unless the ConfigMap `go`, if there is one, allows ten pods."""
-
-    reads = ("configmaps.v1",)
-
-    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        found = self.handle.lister("configmaps.v1").get("go", "default")
-        return unschedulable("full") if found and int(found["data"]["pods"]) < 10 else None
-
-
-class NeedsALabel(Registers):
-    """Rejects all pods if the ConfigMap `go` is labelled `closed`."""
-
-    reads = ("configmaps.v1",)
-
-    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        found = self.handle.lister("configmaps.v1").get("go", "default")
-        return unschedulable("closed") if found and "closed" in found.metadata.labels else None
+def reading(rejects: Callable[[Any], bool]) -> type[Plugin]:
+    return type("Reads", (Reads,), {"rejects": staticmethod(rejects)})
 
 
 @pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
@@ -544,10 +519,18 @@ class NeedsALabel(Registers):
             "AssignedPodUpdatePodLabel",
         ),
         (CrowdGuard, {Node: ActionType.ADD, Pod: ActionType.UPDATE_POD_LABEL}, "AssignedPodDelete"),
-        (NeedsAnObject, {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Add"),
-        (StopsAtAnObject, {"configmaps.v1": ActionType.ADD}, "configmaps.v1Delete"),
-        (NeedsRoom, {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Update"),
-        (NeedsALabel, {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Update"),
+        (reading(lambda go: go is None), {"configmaps.v1": ActionType.DELETE}, "configmaps.v1Add"),
+        (reading(bool), {"configmaps.v1": ActionType.ADD}, "configmaps.v1Delete"),
+        (
+            reading(lambda go: go is not None and int(go["data"]["pods"]) < 10),
+            {"configmaps.v1": ActionType.DELETE},
+            "configmaps.v1Update",
+        ),
+        (
+            reading(lambda go: go is not None and "closed" in go.metadata.labels),
+            {"configmaps.v1": ActionType.DELETE},
+            "configmaps.v1Update",
+        ),
     ],
 )
 def test_a_forgotten_event_is_named(
