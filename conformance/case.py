@@ -16,11 +16,11 @@ from .api import Json, Ref, ref_of
 from .clock import parse_duration
 from .errors import InputError
 from .faults import aimed
-from .objects import Item, objects_of
+from .objects import POD_GROUPS, Item, objects_of
 from .validation import problem_in, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = [
     "BUILT_IN",
@@ -101,21 +101,25 @@ class EventMatch(_Part, frozen=True, kw_only=True):
 
 
 class Expectation(_Part, frozen=True, kw_only=True):
-    """An expectation. One of `pod`, `pods`, `node`, `nodes` and `fault` is its subject.
+    """An expectation. One of its first fields, up to `metric`, is its subject.
 
-    All other fields must hold; None means no expectation.
+    All other fields must hold; None means no expectation. `labels` select samples of a metric.
     """
 
     pod: str | None = None
     pods: list[str] | None = None
+    pod_group: str | None = None
     node: str | None = None
     nodes: str | None = None
+    fault: str | None = None
+    metric: str | None = None
     bound_to: str | None = None
     bound_to_one_of: list[str] | None = None
     not_bound: bool | None = None
     unschedulable: TextMatch | None = None
     gated: bool | None = None
     condition: ConditionMatch | None = None
+    no_condition: str | None = None
     event: EventMatch | None = None
     no_event: EventMatch | None = None
     nominated_node_name: str | None = None
@@ -127,12 +131,25 @@ class Expectation(_Part, frozen=True, kw_only=True):
     deleted: bool | None = None
     bound_count: int | Bounds | None = None
     pod_count: int | Bounds | None = None
-    fault: str | None = None
     injected: int | Bounds | None = None
+    labels: dict[str, str] | None = None
+    value: int | Bounds | None = None
+
+    @property
+    def refs(self) -> list[Ref]:
+        """The objects whose conditions and events it is about."""
+        if self.pod_group is not None:
+            return [pod_group_ref(self.pod_group)]
+        return [pod_ref(name) for name in ([self.pod] if self.pod else self.pods or [])]
 
     @property
     def reads_metrics(self) -> bool:
         """True if only the scheduler's own metrics can answer it."""
+        return self.metric is not None or self.reads_moves
+
+    @property
+    def reads_moves(self) -> bool:
+        """True if it is about what the queue's counters have counted since the last look."""
         asked = (self.requeued_by, self.not_requeued_by, self.scheduled_after_flush)
         return any(value is not None for value in asked)
 
@@ -147,9 +164,13 @@ class ObjectName(_Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class Subject(_Part, frozen=True, kw_only=True):
-    """The subject of a step: a pod (`name` or `namespace/name`), a node, or any object."""
+    """The subject of a step: a pod, a pod group, a node, or any object.
+
+    The name of a pod or pod group can be `namespace/name`.
+    """
 
     pod: str | None = None
+    pod_group: str | None = None
     node: str | None = None
     object: ObjectName | None = None
 
@@ -157,6 +178,8 @@ class Subject(_Part, frozen=True, kw_only=True):
     def ref(self) -> Ref:
         if self.pod is not None:
             return pod_ref(self.pod)
+        if self.pod_group is not None:
+            return pod_group_ref(self.pod_group)
         if self.node is not None:
             return Ref("Node", self.node)
         assert self.object is not None, "the schema asks for one of them"
@@ -228,6 +251,10 @@ class ClearFaults(_Part, frozen=True, kw_only=True):
     names: list[str] = []
 
 
+class Restart(_Part, frozen=True, kw_only=True):
+    """End the scheduler, and start it anew for the same API server."""
+
+
 class Create(_Part, frozen=True, kw_only=True):
     """Create objects, one after another."""
 
@@ -249,6 +276,7 @@ Action: TypeAlias = (
     | Bind
     | Evict
     | Settle
+    | Restart
     | Advance
     | Inject
     | ClearFaults
@@ -256,11 +284,9 @@ Action: TypeAlias = (
     | Expectation
 )
 
-#: Steps whose content needs more than a plain conversion.
-_MADE_BY_HAND: Final = frozenset(
-    {"create", "inject", "clear_faults", "advance", "wait_until_settled"}
-)
-_SUBJECTS: Final = ("pod", "pods", "node", "nodes", "fault")
+_SUBJECTS: Final = ("pod", "pods", "pod_group", "node", "nodes", "fault", "metric")
+#: The fields that an expectation can have for a pod group.
+_OF_POD_GROUPS: Final = frozenset({"condition", "no_condition", "event", "no_event", "deleted"})
 
 _ACTIONS: Final[dict[str, type[msgspec.Struct]]] = {
     "delete": Delete,
@@ -341,6 +367,11 @@ def pod_ref(name: str) -> Ref:
     return Ref("Pod", short, namespace or "default")
 
 
+def pod_group_ref(name: str) -> Ref:
+    """Return the reference of the PodGroup `name` or `namespace/name`."""
+    return pod_ref(name)._replace(kind="PodGroup", api_version=POD_GROUPS)
+
+
 def case_of(raw: Json, *, area: str, origin: str) -> Case:
     """Convert validated data of a file to a case. Raises InputError."""
     name = str(raw.get("name", ""))
@@ -390,7 +421,7 @@ def _check_windows(steps: Iterable[Step]) -> None:
     for step in _in_order(steps):
         if step.does_something:
             return
-        if _reads_metrics(step):
+        if isinstance(step.action, Expectation) and step.action.reads_moves:
             raise InputError(f"{step.where}.expect: expected a step before it that does something")
 
 
@@ -398,21 +429,28 @@ def _steps(raw: Sequence[Json], where: str) -> tuple[Step, ...]:
     return tuple(_step(item, f"{where}[{index}]") for index, item in enumerate(raw))
 
 
+def _create(value: object) -> Create:
+    items = msgspec.convert(value, list[Item])
+    _check_objects(items, "")
+    return Create(objects=items)
+
+
+#: Steps whose content needs more than a plain conversion.
+_MADE_BY_HAND: Final[dict[str, Callable[[object], Action]]] = {
+    "create": _create,
+    "inject": lambda value: Inject(faults=aimed(msgspec.convert(value, list[Json]))),
+    "clear_faults": lambda value: ClearFaults(names=msgspec.convert(value or [], list[str])),
+    "advance": lambda value: Advance(seconds=parse_duration(str(value))),
+    "wait_until_settled": lambda _: Settle(),
+    "restart": lambda _: Restart(),
+}
+
+
 def _step(raw: Json, where: str) -> Step:
     ((verb, value),) = raw.items()
     try:
-        if verb == "create":
-            items = msgspec.convert(value, list[Item])
-            _check_objects(items, "")
-            return Step(where, Create(objects=items))
-        if verb == "inject":
-            return Step(where, Inject(faults=aimed(msgspec.convert(value, list[Json]))))
-        if verb == "advance":
-            return Step(where, Advance(seconds=parse_duration(str(value))))
-        if verb == "wait_until_settled":
-            return Step(where, Settle())
-        if verb == "clear_faults":
-            return Step(where, ClearFaults(names=msgspec.convert(value or [], list[str])))
+        if verb in _MADE_BY_HAND:
+            return Step(where, _MADE_BY_HAND[verb](value))
         action = msgspec.convert(value, _ACTIONS[verb])
         _check_subject(action)
         if isinstance(action, Repeat):
@@ -425,7 +463,7 @@ def _step(raw: Json, where: str) -> Step:
 def _check_subject(action: msgspec.Struct) -> None:
     """Check that an action has exactly one subject and that its fields fit the subject."""
     if isinstance(action, Subject):
-        _one_of(pod=action.pod, node=action.node, object=action.object)
+        _one_of(pod=action.pod, pod_group=action.pod_group, node=action.node, object=action.object)
     elif isinstance(action, Expectation):
         subjects = {name: getattr(action, name) for name in _SUBJECTS}
         _one_of(**subjects)
@@ -438,6 +476,12 @@ def _check_subject(action: msgspec.Struct) -> None:
             raise InputError(f"nothing else goes with nodes, got {', '.join(asked)}")
         if (action.fault is not None) != (asked == ["injected"]):
             raise InputError("expected injected, and nothing else, for a fault")
+        if (action.metric is not None) != ("value" in asked) or (
+            action.metric is not None and not {*asked} <= {"labels", "value"}
+        ):
+            raise InputError("expected value, perhaps labels, and nothing else, for a metric")
+        if action.pod_group is not None and not {*asked} <= _OF_POD_GROUPS:
+            raise InputError(f"expected only {', '.join(sorted(_OF_POD_GROUPS))} of a pod group")
         if action.node is not None and asked != ["pod_count"]:
             raise InputError("expected pod_count, and nothing else, of a node")
         if action.node is None and action.pod_count is not None:

@@ -100,6 +100,7 @@ class CommandKind:
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         """Run the command while the block runs. Raises TargetError."""
+        await _until_unwatched(surroundings)
         log = surroundings.directory / "target.log"
         port = self._reserve_port()
         with log.open("wb") as output:
@@ -237,6 +238,13 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+async def _until_unwatched(surroundings: Surroundings) -> None:
+    """Return when the watches of an earlier process have ended, at the latest after a while."""
+    deadline = surroundings.clock.monotonic() + _TERMINATE_SECONDS
+    while surroundings.server.statistics().watchers and surroundings.clock.monotonic() < deadline:
+        await surroundings.clock.sleep(_LOOK_SECONDS)
 
 
 async def _stop(process: Process) -> None:

@@ -28,6 +28,7 @@ from .case import (
     Inject,
     Patch,
     Repeat,
+    Restart,
     Settle,
     Touch,
     UpdateStatus,
@@ -36,7 +37,7 @@ from .case import (
 from .clock import RealClock
 from .errors import ConformanceError, ExpectationFailed, NotObservable, TargetError
 from .event_log import EventLog, event_log
-from .expect import is_about_rest, unmet, unmet_by_moves
+from .expect import is_about_rest, unmet, unmet_by_metric, unmet_by_moves
 from .metrics import MetricsReader
 from .objects import objects_of
 from .outcome import Outcome, Verdict
@@ -176,7 +177,7 @@ class _Execution:
             if self._case.faults:
                 await self._api.inject(self._case.faults)
             self.where = ""
-            surroundings = Surroundings(
+            self._surroundings = Surroundings(
                 server=server,
                 clock=clock,
                 directory=Path(directory),
@@ -186,17 +187,31 @@ class _Execution:
                 reads_metrics=self._case.reads_metrics,
             )
             self._started_at = clock.now()
-            self._target = await stack.enter_async_context(self._kind.run(surroundings))
+            self._running = await stack.enter_async_context(contextlib.AsyncExitStack())
+            self._target = await self._running.enter_async_context(
+                self._kind.run(self._surroundings)
+            )
             try:
-                await self._target.settle()
-                if self._case.reads_metrics:
-                    self._metrics = await stack.enter_async_context(self._reader())
-                    self._counters = await self._metrics.wait_until_served()
+                await self._begin()
                 await self._carry_out(self._case.steps)
                 self._target.check()
             except BaseException:
                 self.log = self._target.log()
                 raise
+
+    async def _begin(self) -> None:
+        """Wait until a scheduler that has just started is idle, and read its counters."""
+        await self._target.settle()
+        if self._case.reads_metrics:
+            self._metrics = await self._running.enter_async_context(self._reader())
+            self._counters = await self._metrics.wait_until_served()
+
+    async def _restart(self) -> None:
+        await self._running.aclose()
+        self._target = await self._running.enter_async_context(self._kind.run(self._surroundings))
+        await self._begin()
+        # The counters of the new scheduler begin at zero.
+        self._before, self._counters = self._counters, None
 
     def _reader(self) -> MetricsReader:
         url = self._target.metrics_url
@@ -224,6 +239,8 @@ class _Execution:
             await self._target.advance(action.seconds)
         elif isinstance(action, Settle):
             await self._target.settle()
+        elif isinstance(action, Restart):
+            await self._restart()
         elif isinstance(action, Create):
             await self._create(action.objects, target=self._target)
         elif isinstance(action, Inject):
@@ -302,8 +319,12 @@ class _Execution:
             await real.sleep(_LOOK_SECONDS)
 
     async def _unmet(self, expected: Expectation) -> Unmet | None:
+        if expected.metric is not None:
+            assert self._metrics is not None, "the case says that it reads them"
+            total = await self._metrics.total(expected.metric, expected.labels or {})
+            return unmet_by_metric(expected, total)
         wrong = await unmet(self._api, expected, self._started_at)
-        if wrong is not None or not expected.reads_metrics:
+        if wrong is not None or not expected.reads_moves:
             return wrong
         assert self._metrics is not None, "the case says that it reads them"
         assert self._before is not None, "a case begins with a step that does something"

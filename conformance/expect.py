@@ -1,7 +1,7 @@
 """Check expectations, and describe the actual state if one does not hold.
 
-Each matcher looks at one pod and returns None or a description of the mismatch. A few are about
-things that must not happen; they are meaningful only when the scheduler is idle.
+Each matcher looks at one pod or pod group and returns None or a description of the mismatch. A few
+are about things that must not happen; they are meaningful only when the scheduler is idle.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .capacity import overcommitments
-from .case import Bounds, Expectation, pod_ref
 from .clock import parse_duration
-from .observe import count_of, epoch_seconds, part, pod_sight, text_in
+from .observe import count_of, epoch_seconds, part, sight_of, text_in
 from .requeue import after_flush, requeue_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .api import ApiClient, Json
-    from .case import ConditionMatch, EventMatch, TextMatch
-    from .observe import PodSight
+    from .case import Bounds, ConditionMatch, EventMatch, Expectation, TextMatch
+    from .observe import Sight
     from .requeue import Moves
 
-__all__ = ["Unmet", "is_about_rest", "unmet", "unmet_by_moves"]
+__all__ = ["Unmet", "is_about_rest", "unmet", "unmet_by_metric", "unmet_by_moves"]
 
 
 class Unmet(NamedTuple):
@@ -37,7 +36,7 @@ class Unmet(NamedTuple):
 class _Look(NamedTuple):
     """The input of a matcher."""
 
-    sight: PodSight
+    sight: Sight
     expected: Expectation
     started_at: float
 
@@ -48,6 +47,7 @@ def is_about_rest(expected: Expectation) -> bool:
     return (
         expected.not_bound is not None
         or expected.no_event is not None
+        or expected.no_condition is not None
         or expected.gated is not None
         or expected.attempts is not None
         or expected.reads_metrics
@@ -74,8 +74,7 @@ async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> Unm
         injected = await api.injected(expected.fault)
         wrong = _count_problem("times injected", expected.injected, injected)
         return Unmet(f"fault {expected.fault}", wrong, ()) if wrong else None
-    names = expected.pods if expected.pods is not None else [expected.pod or ""]
-    sights = [await pod_sight(api, pod_ref(name)) for name in names]
+    sights = [await sight_of(api, ref) for ref in expected.refs]
     for sight in sights:
         problem = _problem(_Look(sight, expected, started_at))
         if problem is not None:
@@ -96,8 +95,14 @@ def unmet_by_moves(expected: Expectation, moves: Moves) -> Unmet | None:
         problem = _count_problem("pods scheduled after a flush", wanted, after_flush(moves))
     if problem is None:
         return None
-    names = expected.pods if expected.pods is not None else [expected.pod or ""]
-    return Unmet(", ".join(str(pod_ref(name)) for name in names), problem, tuple(moves.lines()))
+    return Unmet(", ".join(map(str, expected.refs)), problem, tuple(moves.lines()))
+
+
+def unmet_by_metric(expected: Expectation, found: int) -> Unmet | None:
+    """Return an expectation about a metric whose samples add up to another number, or None."""
+    problem = _count_problem("in all", expected.value, found)
+    labels = ", ".join(f'{name}="{value}"' for name, value in (expected.labels or {}).items())
+    return Unmet(f"metric {expected.metric}{{{labels}}}", problem, ()) if problem else None
 
 
 async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) -> Unmet | None:
@@ -111,7 +116,7 @@ async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) 
     return Unmet(f"node {node_name}", problem, (f"pods on it: {names}",)) if problem else None
 
 
-def _unmet_bound_count(sights: list[PodSight], expected: int | Bounds) -> Unmet | None:
+def _unmet_bound_count(sights: list[Sight], expected: int | Bounds) -> Unmet | None:
     bound = sum(1 for sight in sights if sight.node_name)
     problem = _count_problem("of the pods with a node", expected, bound)
     if problem is None:
@@ -131,7 +136,7 @@ def _problem(look: _Look) -> str | None:
 
 def _missing(look: _Look, matcher: str) -> str | None:
     may_be_gone = ("deleted", "event", "no_event", "attempts")
-    if look.sight.pod is None and matcher not in may_be_gone:
+    if look.sight.object is None and matcher not in may_be_gone:
         return "expected to exist, is gone"
     return None
 
@@ -199,6 +204,12 @@ def _condition(look: _Look) -> str | None:
         or _generation_problem(look, wanted, found)
         or _time_problem(look, wanted, found)
     )
+
+
+def _no_condition(look: _Look) -> str | None:
+    unwanted = look.expected.no_condition or ""
+    found = look.sight.condition(unwanted)
+    return None if found is None else f"expected no condition {unwanted}, there is one"
 
 
 def _generation_problem(look: _Look, wanted: ConditionMatch, found: Json) -> str | None:
@@ -273,14 +284,14 @@ def _event_problem(event: Json, wanted: EventMatch) -> str | None:
 
 def _nominated(look: _Look) -> str | None:
     wanted = look.expected.nominated_node_name
-    found = text_in(part(look.sight.pod, "status"), "nominatedNodeName")
+    found = text_in(part(look.sight.object, "status"), "nominatedNodeName")
     if found == wanted:
         return None
     return f"expected nominatedNodeName {wanted or 'not to be set'}, found {found or 'none'}"
 
 
 def _phase(look: _Look) -> str | None:
-    wanted, found = look.expected.phase, text_in(part(look.sight.pod, "status"), "phase")
+    wanted, found = look.expected.phase, text_in(part(look.sight.object, "status"), "phase")
     return None if found == wanted else f"expected the phase {wanted}, found {found or 'none'}"
 
 
@@ -289,7 +300,7 @@ def _attempts(look: _Look) -> str | None:
 
 
 def _deleted(look: _Look) -> str | None:
-    return None if look.sight.pod is None else "expected to be gone, is still there"
+    return None if look.sight.object is None else "expected to be gone, is still there"
 
 
 _MATCHERS: Final[dict[str, Callable[[_Look], str | None]]] = {
@@ -299,6 +310,7 @@ _MATCHERS: Final[dict[str, Callable[[_Look], str | None]]] = {
     "unschedulable": _unschedulable,
     "gated": _gated,
     "condition": _condition,
+    "no_condition": _no_condition,
     "event": _event,
     "no_event": _no_event,
     "nominated_node_name": _nominated,

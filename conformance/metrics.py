@@ -1,6 +1,7 @@
-"""Read a scheduler's queue counters: kube-scheduler's metrics, over HTTP.
+"""Read a scheduler's counters: kube-scheduler's metrics, over HTTP.
 
-Three families are read, with kube-scheduler's names and labels; all others are ignored:
+A case can expect the value of any counter. Three families show which event brought a pod back; they
+have kube-scheduler's names and labels:
 
     scheduler_queue_incoming_pods_total{queue, event}      pods that entered a queue, and why
     scheduler_pod_scheduled_after_flush_total              pods bound after a flush moved them
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -21,19 +22,32 @@ from .clock import RealClock
 from .errors import NotObservable, TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from types import TracebackType
 
-__all__ = ["AFTER_FLUSH", "HANDLED", "INCOMING", "MetricsReader", "QueueCounters", "parse_counters"]
+__all__ = [
+    "AFTER_FLUSH",
+    "HANDLED",
+    "INCOMING",
+    "MetricsReader",
+    "QueueCounters",
+    "parse_counters",
+    "total_in",
+]
 
 INCOMING: Final = "scheduler_queue_incoming_pods_total"
 AFTER_FLUSH: Final = "scheduler_pod_scheduled_after_flush_total"
 HANDLED: Final = "scheduler_event_handling_duration_seconds"
 
+_T = TypeVar("_T")
+
 #: Queues that a pod leaves only for an attempt; in the others it waits for an event.
 _TRIED_FROM: Final = frozenset({"active", "backoff"})
 #: The real time that a started scheduler may take until it serves metrics.
 _START_SECONDS: Final = 5.0
+#: The samples that show which event brought a pod back.
+_QUEUE_SAMPLES: Final = frozenset({INCOMING, AFTER_FLUSH, f"{HANDLED}_count"})
 _LOOK_SECONDS: Final = 0.05
 _ANSWER_SECONDS: Final = 10.0
 
@@ -58,7 +72,7 @@ def parse_counters(text: str) -> QueueCounters:
     handled: dict[str, int] = {}
     after_flush = None
     families = set()
-    for name, labels, value in _samples(text):
+    for name, labels, value in _samples(text, _QUEUE_SAMPLES):
         families.add(name)
         if name == AFTER_FLUSH:
             after_flush = value
@@ -79,8 +93,16 @@ def parse_counters(text: str) -> QueueCounters:
     )
 
 
-def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], int]]:
-    wanted = {INCOMING, AFTER_FLUSH, f"{HANDLED}_count"}
+def total_in(text: str, name: str, labels: Mapping[str, str]) -> int:
+    """Return the sum of a metric's samples that have these labels; 0 if there are none.
+
+    Raises ValueError for an invalid line.
+    """
+    samples = _samples(text, {name})
+    return sum(value for _, found, value in samples if labels.items() <= found.items())
+
+
+def _samples(text: str, wanted: AbstractSet[str]) -> Iterator[tuple[str, Mapping[str, str], int]]:
     # The lines of other families are most of the page, and parsing them would take most of the
     # time. Without its TYPE a histogram's count is a plain sample, which is enough here.
     lines = [line for line in text.splitlines() if line.partition("{")[0].split(" ")[0] in wanted]
@@ -135,10 +157,17 @@ class MetricsReader:
 
     async def read(self) -> QueueCounters:
         """Return the counters now. Raises TargetError if they cannot be read."""
+        return await self._parsed(self._names, parse_counters)
+
+    async def total(self, name: str, labels: Mapping[str, str]) -> int:
+        """Return the sum of a metric's samples with these labels; as `read`."""
+        return await self._parsed([], lambda text: total_in(text, name, labels))
+
+    async def _parsed(self, names: list[tuple[str, str]], parse: Callable[[str], _T]) -> _T:
         assert self._session is not None, "used outside of its context"
         try:
             async with self._session.get(
-                self._url, params=self._names, ssl=not _is_loopback(self._url)
+                self._url, params=names, ssl=not _is_loopback(self._url)
             ) as response:
                 text = await response.text()
         except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
@@ -146,7 +175,7 @@ class MetricsReader:
         if response.status != 200:
             raise TargetError(f"GET {self._url}: expected status 200, got {response.status}")
         try:
-            return parse_counters(text)
+            return parse(text)
         except ValueError as error:
             raise TargetError(f"GET {self._url}: not Prometheus' format: {error}") from error
 

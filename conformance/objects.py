@@ -2,6 +2,7 @@
 
     node: {name: a, cpu: "4", taints: ["dedicated=db:NoSchedule"]}
     pod: {name: web, cpu: 500m, node_selector: {zone: z1}}
+    pod_group: {name: train, min_count: 3}
     object: {apiVersion: v1, kind: Service, ...}
 
 Every field of the API can be set: `spec` and `status` of a short form are merged over its other
@@ -15,15 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from .api import Json
+from .api import Json, ref_of
 from .errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Item", "NodeShorthand", "PodShorthand", "objects_of"]
+__all__ = ["POD_GROUPS", "Item", "NodeShorthand", "PodGroupShorthand", "PodShorthand", "objects_of"]
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+#: The API version of PodGroups.
+POD_GROUPS: Final = "scheduling.k8s.io/v1alpha2"
 _IMAGE: Final = "registry.example/app:v1"
 _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>[A-Za-z]+)")
 
@@ -129,6 +132,7 @@ class PodShorthand(_Shorthand, frozen=True):
     affinity: Json = {}
     tolerations: list[Json] = []
     scheduling_gates: list[str] = []
+    pod_group: str | None = None
     spec: Json = {}
     status: Json = {}
 
@@ -136,14 +140,9 @@ class PodShorthand(_Shorthand, frozen=True):
         """Return the pods as API objects, after the priority class they need, if any."""
         spec = self._spec()
         if self.priority is not None:
-            name = f"priority-{self.priority}".replace("--", "-minus-")
-            spec["priorityClassName"] = name
-            yield {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": name},
-                "value": self.priority,
-            }
+            priority_class = _priority_class(self.priority)
+            spec["priorityClassName"] = ref_of(priority_class).name
+            yield priority_class
         spec.update(self.spec)
         for name in self.names():
             metadata: Json = {
@@ -172,6 +171,7 @@ class PodShorthand(_Shorthand, frozen=True):
             "affinity": affinity,
             "tolerations": self.tolerations,
             "schedulingGates": [{"name": gate} for gate in self.scheduling_gates],
+            "schedulingGroup": self.pod_group and {"podGroupName": self.pod_group},
         }
         spec.update({name: value for name, value in given.items() if value})
         return spec
@@ -202,11 +202,48 @@ class PodShorthand(_Shorthand, frozen=True):
         return {name: str(amount) for name, amount in amounts.items() if amount is not None}
 
 
+class PodGroupShorthand(_Shorthand, frozen=True):
+    """The short form of a PodGroup: a gang with `min_count`, without it of the basic policy.
+
+    `topology` is the label of the nodes whose values are the domains.
+    """
+
+    namespace: str = "default"
+    min_count: int | None = None
+    topology: str | None = None
+    priority: int | None = None
+    disruption_mode: str | None = None
+    spec: Json = {}
+
+    def expand(self) -> Iterator[Json]:
+        """Return the PodGroups as API objects, after the priority class they need, if any."""
+        gang: Json = {"gang": {"minCount": self.min_count}}
+        spec: Json = {"schedulingPolicy": {"basic": {}} if self.min_count is None else gang}
+        if self.topology is not None:
+            spec["schedulingConstraints"] = {"topology": [{"key": self.topology}]}
+        if self.disruption_mode is not None:
+            spec["disruptionMode"] = self.disruption_mode
+        if self.priority is not None:
+            priority_class = _priority_class(self.priority)
+            spec["priorityClassName"] = ref_of(priority_class).name
+            yield priority_class
+        spec.update(self.spec)
+        for name in self.names():
+            metadata: Json = {
+                "name": name,
+                "namespace": self.namespace,
+                "labels": self.labels,
+                "annotations": self.annotations,
+            }
+            yield {"apiVersion": POD_GROUPS, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of a list of objects. Exactly one field is set."""
 
     node: NodeShorthand | None = None
     pod: PodShorthand | None = None
+    pod_group: PodGroupShorthand | None = None
     namespace: str | None = None
     object: Json | None = None
 
@@ -222,11 +259,23 @@ def objects_of(item: Item) -> Iterator[Json]:
         yield from item.node.expand()
     elif item.pod is not None:
         yield from item.pod.expand()
+    elif item.pod_group is not None:
+        yield from item.pod_group.expand()
     elif item.namespace is not None:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": item.namespace}}
     else:
         assert item.object is not None, "one of them is set"
         yield item.object
+
+
+def _priority_class(value: int) -> Json:
+    """Return the priority class of that value."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": f"priority-{value}".replace("--", "-minus-")},
+        "value": value,
+    }
 
 
 def _taint(taint: str | Json) -> Json:

@@ -1,4 +1,7 @@
-"""Describe a pod as the API server shows it: the pod, its conditions and its events, as lines."""
+"""Describe an object as the API server shows it, with its conditions and its events, as lines.
+
+The object is a pod or a pod group.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,28 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from .api import ApiClient, Json, Ref
 
-__all__ = ["PodSight", "objects_in", "part", "pod_sight", "text_in"]
+__all__ = ["Sight", "objects_in", "part", "sight_of", "text_in"]
 
 #: The reasons of the scheduler's events about an attempt, by result.
 ATTEMPT_REASONS: Final = frozenset({"FailedScheduling", "Scheduled"})
 
 
-class PodSight(NamedTuple):
-    """A pod, or None if it does not exist, and the events about it, oldest first."""
+class Sight(NamedTuple):
+    """A pod or a pod group, or None if it does not exist, and its events, oldest first."""
 
     ref: Ref
-    pod: Json | None
+    object: Json | None
     events: list[Json]
 
     @property
     def node_name(self) -> str:
         """The pod's node; empty without one."""
-        return text_in(part(self.pod, "spec"), "nodeName")
+        return text_in(part(self.object, "spec"), "nodeName")
 
     @property
     def generation(self) -> int:
-        """The generation of the pod's spec."""
-        value = part(self.pod, "metadata").get("generation")
+        """The generation of the object's spec."""
+        value = part(self.object, "metadata").get("generation")
         return value if isinstance(value, int) else 0
 
     @property
@@ -40,21 +43,22 @@ class PodSight(NamedTuple):
         )
 
     def condition(self, kind: str) -> Json | None:
-        """Return one of the pod's conditions."""
-        for condition in objects_in(part(self.pod, "status"), "conditions"):
+        """Return one of the object's conditions."""
+        for condition in objects_in(part(self.object, "status"), "conditions"):
             if condition.get("type") == kind:
                 return condition
         return None
 
     def lines(self) -> list[str]:
-        """Return the pod as lines: its node, its conditions, its events."""
-        if self.pod is None:
+        """Return the object as lines: a pod's phase and node, the conditions, the events."""
+        if self.object is None:
             return [f"{self.ref} does not exist", *self._event_lines()]
-        status = part(self.pod, "status")
-        where = f"on node {self.node_name}" if self.node_name else "on no node"
-        nominated = text_in(status, "nominatedNodeName")
-        found = [f"{self.ref} is {text_in(status, 'phase') or 'without phase'}, {where}"]
-        if nominated:
+        status = part(self.object, "status")
+        found = [str(self.ref)]
+        if self.ref.kind == "Pod":
+            where = f"on node {self.node_name}" if self.node_name else "on no node"
+            found[0] += f" is {text_in(status, 'phase') or 'without phase'}, {where}"
+        if nominated := text_in(status, "nominatedNodeName"):
             found[0] += f", nominated for {nominated}"
         conditions = objects_in(status, "conditions")
         found.append("conditions:" if conditions else "conditions: none")
@@ -66,10 +70,10 @@ class PodSight(NamedTuple):
         return ["events:" if lines else "events: none", *lines]
 
 
-async def pod_sight(api: ApiClient, ref: Ref) -> PodSight:
-    """Read a pod and its events."""
-    pod = await api.find(ref)
-    uid = part(pod, "metadata").get("uid")
+async def sight_of(api: ApiClient, ref: Ref) -> Sight:
+    """Read a pod or a pod group, and its events."""
+    found = await api.find(ref)
+    uid = part(found, "metadata").get("uid")
     events = [
         event
         for event in await api.list(
@@ -78,11 +82,11 @@ async def pod_sight(api: ApiClient, ref: Ref) -> PodSight:
         if _is_about(event, ref, uid)
     ]
     events.sort(key=lambda event: text_in(event, "eventTime"))
-    return PodSight(ref, pod, events)
+    return Sight(ref, found, events)
 
 
 def _is_about(event: Json, ref: Ref, uid: object) -> bool:
-    """True if an event is about that pod and, if it was recreated, about the current one."""
+    """True if an event is about that object and, if it was recreated, about the current one."""
     regarding = part(event, "regarding")
     if (regarding.get("kind"), regarding.get("name")) != (ref.kind, ref.name):
         return False

@@ -106,6 +106,18 @@ async def binds_all_to_a(
 
 
 @contextlib.asynccontextmanager
+async def binds_to_the_next_node_after_a_restart(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Puts pods on the node `a`, and after a restart on the node `b`."""
+    mark = kubeconfig.with_name("started")
+    node_name = "b" if mark.exists() else "a"
+    mark.touch()
+    async with _running(kubeconfig, node_name) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
 async def binds_unless_there_are_plugins(
     *,
     kubeconfig: Path,

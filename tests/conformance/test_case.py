@@ -80,8 +80,14 @@ BAD = [
         "expected injected, and nothing else, for a fault",
     ),
     (_step(expect={"pod": "p", "injected": 1}), "expected injected, and nothing else, for a fault"),
-    (_step(delete={}), "steps[0].delete: expected exactly one of pod, node, object, got 0"),
-    (_step(touch={"pod": "p", "node": "a"}), "expected exactly one of pod, node, object, got 2"),
+    (
+        _step(delete={}),
+        "steps[0].delete: expected exactly one of pod, pod_group, node, object, got 0",
+    ),
+    (
+        _step(touch={"pod": "p", "node": "a"}),
+        "expected exactly one of pod, pod_group, node, object, got 2",
+    ),
     (
         _step(patch={"pod": "p", "patch": {}, "type": "apply"}),
         'steps[0].patch.type: expected "json" or "merge" or "strategic", got "apply"',
@@ -89,7 +95,7 @@ BAD = [
     (_step(wait_until_settled={"x": 1}), "steps[0].wait_until_settled: expected nothing"),
     (
         _step(expect={"bound_to": "a"}),
-        "expected exactly one of pod, pods, node, nodes, fault, got 0",
+        "expected exactly one of pod, pods, pod_group, node, nodes, fault, metric, got 0",
     ),
     (_step(expect={"pod": "p"}), "steps[0].expect: nothing is expected"),
     (
@@ -101,6 +107,19 @@ BAD = [
         _step(expect={"pod": "p", "bound_count": 1}),
         "steps[0].expect: expected bound_count only with pods",
     ),
+    (
+        _step(expect={"pod_group": "g", "bound_to": "a"}),
+        "expected only condition, deleted, event, no_condition, no_event of a pod group",
+    ),
+    (
+        _step(expect={"metric": "m", "labels": {"a": "b"}}),
+        "expected value, perhaps labels, and nothing else, for a metric",
+    ),
+    (
+        _step(expect={"metric": "m", "value": 1, "attempts": 1}),
+        "expected value, perhaps labels, and nothing else, for a metric",
+    ),
+    (_step(restart={"x": 1}), "steps[0].restart: expected nothing"),
     (
         _step(expect={"pod": "p", "pod_count": 1}),
         "steps[0].expect: expected pod_count only with node",
@@ -123,7 +142,7 @@ BAD = [
     ),
     (
         _step(repeat={"times": 2, "steps": [{"touch": {}}]}),
-        "steps[0].repeat.steps[0].touch: expected exactly one of pod, node, object",
+        "steps[0].repeat.steps[0].touch: expected exactly one of pod, pod_group, node, object",
     ),
     ("area: tiny\narea: twice\ncases: [{}]", "line 2: the key area is given twice"),
     ("area: [", "while parsing a flow node"),

@@ -158,6 +158,27 @@ def test_every_step_has_its_effect(tmp_path: Path) -> None:
     assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
 
 
+def test_a_restart_ends_the_scheduler_and_starts_another_one(tmp_path: Path) -> None:
+    (case,) = write_cases(
+        tmp_path,
+        """
+        area: tiny
+        cases:
+        - name: again
+          source: nowhere
+          cluster: [node: {name: a}]
+          steps:
+          - create: [pod: {name: first}]
+          - expect: {pod: first, bound_to: a}
+          - restart:
+          - create: [pod: {name: second}]
+          - expect: {pod: second, bound_to: b}
+        """,
+    )
+    outcome = run_one(case, in_process(targets.binds_to_the_next_node_after_a_restart))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+
+
 @pytest.mark.slow
 def test_a_case_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
     (case,) = write_cases(tmp_path, BOUND)

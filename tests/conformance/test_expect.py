@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from conformance.api import ApiClient, Ref
-from conformance.case import Expectation
+from conformance.case import Expectation, pod_group_ref
 from conformance.clock import VirtualClock
 from conformance.expect import is_about_rest, unmet
 from conformance.objects import Item, objects_of
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ServerOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -55,10 +55,11 @@ async def _record(api: ApiClient, name: str, reason: str, note: str, count: int 
 
 @pytest.fixture
 async def api() -> AsyncIterator[ApiClient]:
-    """A node, a pod on it, a pod that waits after three attempts, a gated pod."""
+    """A node, a pod on it, a pod that waits after three attempts, a gated pod, two pod groups."""
     clock = VirtualClock()
+    options = ServerOptions(runtime_config=["api/alpha=true"])
     async with (
-        FakeApiServer(clock=clock, seed=1) as server,
+        FakeApiServer(clock=clock, seed=1, options=options) as server,
         ApiClient(server.url, server.kinds) as client,
     ):
         await _create(client, node={"name": "a", "cpu": 1})
@@ -77,6 +78,13 @@ async def api() -> AsyncIterator[ApiClient]:
         await _record(client, "waits.1", "FailedScheduling", MESSAGE)
         await _record(client, "waits.2", "FailedScheduling", MESSAGE, count=2)
         await _create(client, pod={"name": "gated", "scheduling_gates": ["g"]})
+        await _create(client, pod_group={"name": "new", "min_count": 2})
+        await _create(client, pod_group={"name": "group"})
+        scheduled = {**condition, "type": "PodGroupScheduled", "observedGeneration": 0}
+        status = {"conditions": [scheduled]}
+        await client.patch(
+            pod_group_ref("group"), {"status": status}, patch_type="merge", subresource="status"
+        )
         yield client
 
 
@@ -113,6 +121,10 @@ HOLDS: list[dict[str, object]] = [
     {"pod": "gated", "gated": True, "nominated_node_name": ""},
     {"pod": "gone", "deleted": True, "attempts": 0},
     {"pods": ["bound", "waits"], "bound_count": 1},
+    {"pod": "bound", "no_condition": "DisruptionTarget"},
+    {"pod_group": "new", "no_condition": "PodGroupScheduled", "no_event": {"reason": "Scheduled"}},
+    {"pod_group": "group", "condition": {"type": "PodGroupScheduled", "status": "False"}},
+    {"pod_group": "team/group", "deleted": True},
     {"node": "a", "pod_count": 1},
     {"nodes": "no_overcommit"},
 ]
@@ -182,6 +194,14 @@ FAILS: list[tuple[dict[str, object], str]] = [
     ({"pod": "bound", "deleted": True}, "expected to be gone, is still there"),
     ({"pod": "gone", "bound_to": "a"}, "pod gone: expected to exist, is gone"),
     ({"pods": ["bound", "waits"], "bound_count": 2}, "2 pods: expected 2 of the pods with a node"),
+    (
+        {"pod_group": "group", "no_condition": "PodGroupScheduled"},
+        "podgroup group: expected no condition PodGroupScheduled, there is one",
+    ),
+    (
+        {"pod_group": "group", "condition": {"type": "PodGroupScheduled", "status": "True"}},
+        "podgroup group: expected PodGroupScheduled with status True, found False",
+    ),
     ({"node": "a", "pod_count": {"at_least": 2}}, "node a: expected at least 2 pods on it, found"),
 ]
 

@@ -8,7 +8,14 @@ import pytest
 from aiohttp import web
 
 from conformance.errors import NotObservable, TargetError
-from conformance.metrics import MetricsReader, QueueCounters, in_words, parse_counters, risen
+from conformance.metrics import (
+    MetricsReader,
+    QueueCounters,
+    in_words,
+    parse_counters,
+    risen,
+    total_in,
+)
 
 #: As kube-scheduler writes it, with families of others before, between and after.
 PAGE = """\
@@ -41,6 +48,17 @@ def test_pods_that_enter_the_active_and_the_backoff_queue_are_counted_by_event()
         handled={"NodeAdd": 2},
         after_flush=3,
     )
+
+
+def test_the_total_of_a_metric_is_that_of_the_samples_with_its_labels() -> None:
+    name = "scheduler_queue_incoming_pods_total"
+    assert total_in(PAGE, name, {}) == 8
+    assert total_in(PAGE, name, {"event": "NodeAdd"}) == 3
+    assert total_in(PAGE, name, {"event": "NodeAdd", "queue": "backoff"}) == 2
+    assert total_in(PAGE, name, {"event": "NodeDelete"}) == 0
+    assert total_in(PAGE, "scheduler_event_handling_duration_seconds_count", {}) == 2
+    with pytest.raises(ValueError, match=r"expected a count, got 0\.000324"):
+        total_in(PAGE, "scheduler_event_handling_duration_seconds_sum", {})
 
 
 def test_missing_families_differ_from_zero() -> None:

@@ -82,6 +82,23 @@ def test_a_request_for_zero_is_a_request() -> None:
     assert container["resources"] == {"requests": {"cpu": "0", "memory": "0"}}
 
 
+def test_a_pod_group_is_a_gang_or_of_the_basic_policy() -> None:
+    (group,) = _expand(pod_group={"name": "g"})
+    assert (group["kind"], group["apiVersion"]) == ("PodGroup", "scheduling.k8s.io/v1alpha2")
+    assert group["spec"] == {"schedulingPolicy": {"basic": {}}}
+    fields = {"name": "g", "min_count": 3, "topology": "rack", "disruption_mode": "PodGroup"}
+    priority_class, group = _expand(pod_group={**fields, "namespace": "team", "priority": -5})
+    assert (priority_class["metadata"]["name"], priority_class["value"]) == ("priority-minus-5", -5)
+    assert group["metadata"]["namespace"] == "team"
+    assert group["spec"] == {
+        "schedulingPolicy": {"gang": {"minCount": 3}},
+        "schedulingConstraints": {"topology": [{"key": "rack"}]},
+        "disruptionMode": "PodGroup",
+        "priorityClassName": "priority-minus-5",
+    }
+    assert _pod(pod_group="g")["spec"]["schedulingGroup"] == {"podGroupName": "g"}
+
+
 def test_a_priority_comes_with_its_class() -> None:
     priority_class, pod = _expand(pod={"name": "p", "priority": -5})
     assert (priority_class["kind"], priority_class["value"]) == ("PriorityClass", -5)
