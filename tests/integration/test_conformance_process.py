@@ -13,13 +13,19 @@ from conformance.target import TargetOptions
 
 pytestmark = pytest.mark.slow
 
-KUBESCHED = f"{sys.executable} -m scheduler --secure-port 0 --kubeconfig {{kubeconfig}}"
+KUBESCHED = f"{sys.executable} -m scheduler --kubeconfig {{kubeconfig}}"
+OPTIONS = (
+    "--config {config} --secure-port {port} --feature-gates={feature-gates} "
+    "--authorization-always-allow-paths=/metrics"
+)
 CHOSEN = {
     "binding/deleting-a-bound-pod-frees-its-room",
     "config/added-affinity-is-enforced",
     "events/scheduled",
     "filter/taint-is-not-tolerated",
     "gates/gates-are-removed-at-once",
+    "pod-groups/metrics-of-groups-that-are-bound",
+    "pod-groups/restart-after-binding",
     "queue/empty-active-queue-takes-from-backoff",
     "score/least-allocated-with-sidecars",
     "status/no-nodes-at-all",
@@ -34,13 +40,13 @@ def _verdicts(command: str) -> dict[str, tuple[Verdict, str]]:
 
 
 def test_a_handful_of_cases_hold_for_the_process() -> None:
-    verdicts = _verdicts(f"{KUBESCHED} --config {{config}}")
+    verdicts = _verdicts(f"{KUBESCHED} {OPTIONS}")
     assert verdicts == dict.fromkeys(CHOSEN, (Verdict.PASSED, ""))
 
 
 def test_the_error_of_a_refused_configuration_is_its_own() -> None:
     (case,) = [case for case in load_cases([BUILT_IN]) if case.id == "status/no-nodes-at-all"]
-    options = TargetOptions(command=f"{KUBESCHED} --plugin no.such:Plugin")
+    options = TargetOptions(command=f"{KUBESCHED} --secure-port 0 --plugin no.such:Plugin")
     (outcome,) = run_cases([case], Settings(target=options))
     assert outcome.verdict is Verdict.ERROR
     assert outcome.reason.startswith("did not start: exit status 1: kubesched: ")
