@@ -217,8 +217,18 @@ class NodeTable:
             self._set_ports(row, self.host_ports[row].union(pod.host_ports))
 
     def remove_pod(self, row: Row, uid: str) -> PodInfo:
-        """Remove a pod from a row and return it; raises KeyError if it is not there."""
-        pod = self.pods[row].pop(uid)
+        """Remove a pod from a row and return it; raises KeyError if it is not there.
+
+        The row's last pod takes its place, as upstream's does (`removeFromSlice`).
+        """
+        pods = self.pods[row]
+        pod = pods[uid]
+        last_uid, last = pods.popitem()
+        if last_uid != uid:
+            self.pods[row] = {
+                (last_uid if each == uid else each): (last if each == uid else other)
+                for each, other in pods.items()
+            }
         self._count(row, pod, -1)
         if pod.priority == self.lowest_priority[row]:
             left = (other.priority for other in self.pods[row].values())

@@ -159,7 +159,7 @@ class Snapshot:
 
     def _restore(self, row: Row, pods: dict[str, PodInfo]) -> None:
         with self._pods_changed(row):
-            for uid in [*self.table.pods[row]]:
+            for uid in reversed([*self.table.pods[row]]):
                 self.table.remove_pod(row, uid)
             for pod in pods.values():
                 self.table.add_pod(row, pod)

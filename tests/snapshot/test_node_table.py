@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.api.host_ports import HostPort
 from scheduler.snapshot import node_table
+from scheduler.snapshot.columns import Row
 from scheduler.snapshot.node_table import DERIVED_COLUMNS_MAX, NodeTable
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_node, make_pod
@@ -130,6 +131,17 @@ def test_a_pod_is_counted_once() -> None:
 def test_a_pod_that_is_not_there_cannot_be_removed() -> None:
     with pytest.raises(KeyError):
         _table("a").remove_pod(0, "uid-default-p")
+
+
+def test_the_last_pod_takes_the_place_of_a_removed_one() -> None:
+    """Upstream's order of a node's pods decides between equally important units of pod groups."""
+    table = _table("n")
+    for name in "abcd":
+        table.add_pod(Row(0), _pod(name))
+    table.remove_pod(Row(0), _pod("a").uid)
+    assert [pod.name for pod in table.pods[0].values()] == ["d", "b", "c"]
+    table.remove_pod(Row(0), _pod("c").uid)
+    assert [pod.name for pod in table.pods[0].values()] == ["d", "b"]
 
 
 def test_a_port_stays_in_use_until_its_last_pod_is_removed() -> None:

@@ -211,6 +211,7 @@ class Line:
     async def schedule(self, pod: Pod) -> None:
         """Queue a pod, run its cycle and its background work, as far as that needs no time."""
         self.known.setdefault(pod.key, pod)
+        self.cache.set_pod_group_member(PodInfo(pod))
         self.queue.add(PodInfo(pod), self.clock.now())
         await self.schedule_next()
 

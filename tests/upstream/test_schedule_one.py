@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from scheduler.api.core import ObjectMeta, PodSchedulingGroup
+from scheduler.api.pod_groups import PodGroup
 from scheduler.client import ServerError
+from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
 from scheduler.cycle.failure_handler import fail
 from scheduler.framework import NominatingInfo, NominatingMode, Status, unschedulable
 from scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -57,7 +60,7 @@ class _Watched(Line):
         return super()._find(namespace, name)
 
 
-def _line(case: Case, *others: type[Plugin]) -> _Watched:
+def _line(case: Case, *others: type[Plugin], as_group: bool = False) -> _Watched:
     classes = [
         *(
             plugin(name, **_methods(answers))
@@ -65,7 +68,12 @@ def _line(case: Case, *others: type[Plugin]) -> _Watched:
         ),
         *others,
     ]
-    line = _Watched([profile_of(*(each.name for each in classes))], classes)
+    line = _Watched(
+        [profile_of(*(each.name for each in classes))],
+        classes,
+        feature_gates=DEFAULT_FEATURE_GATES | ({GENERIC_WORKLOAD} if as_group else set()),
+        groups=[PodGroup(metadata=ObjectMeta(name="pg", namespace="default"))],
+    )
     if case.get("bind_failure"):
         line.client.bind_failure = ServerError(500, "InternalError", case["bind_failure"])
     return line
@@ -109,15 +117,25 @@ def _check_outcome(case: Case, line: Line, pod: Pod) -> None:
     assert (line.cache.get_pod(pod) is not None) == is_bound
 
 
+@pytest.mark.parametrize("as_group", [False, True])
 @pytest.mark.parametrize("case", cases(TOPIC, "schedule_one"))
-async def test_schedule_one(case: Case) -> None:
-    line, pod = _line(case), _pod(case)
+async def test_schedule_one(case: Case, *, as_group: bool) -> None:
+    """As upstream's test does, run the case again with the pod as the only member of a group."""
+    if as_group and "allow" in case.fields:
+        return  # A group whose member has to wait is unschedulable.
+    line, pod = _line(case, as_group=as_group), _pod(case)
+    if as_group:
+        spec = msgspec.structs.replace(pod.spec, scheduling_group=PodSchedulingGroup("pg"))
+        pod = msgspec.structs.replace(pod, spec=spec)
     await line.schedule(pod)
     await _interfere(case, line, pod)
     _check_outcome(case, line, pod)
     places = {place: line.names(place) for place in ("active", "backoff", "waiting")}
     found = [place for place, names in places.items() if names]
-    assert found == ([case["place"]] if "place" in case.fields else [])
+    place = case.get("place")
+    if as_group and place == "waiting":
+        place = "backoff"  # Members of groups back off after each attempt.
+    assert found == ([place] if place else [])
     assert line.client.nominated == case.get("nominated", [])
 
 
