@@ -17,6 +17,7 @@ from scheduler.api_calls.calls import (
     PodBindingCall,
     PodConditionPatchCall,
     PodDeletionCall,
+    PodGroupPatchCall,
     PodStatusPatchCall,
 )
 
@@ -31,6 +32,7 @@ __all__ = [
     "PodBindingCall",
     "PodConditionPatchCall",
     "PodDeletionCall",
+    "PodGroupPatchCall",
     "PodStatusPatchCall",
     "QueuedCall",
 ]

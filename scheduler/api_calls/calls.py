@@ -183,6 +183,19 @@ class ObjectPatchCall(_LastWins):
         return self.metadata.uid
 
 
+@dataclass(frozen=True)
+class PodGroupPatchCall(ObjectPatchCall):
+    """Change the status of a pod group.
+
+    The patch goes by name, so a late one for a deleted group reaches the group that was created
+    again. Patches for both keep their order.
+    """
+
+    @property
+    def object_uid(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
 def pod_group_patch(pod_group: PodGroup, condition: Condition, timestamp: str) -> Json | None:
     """Return the patch of a pod group's status; None if it changes nothing."""
     conditions = _conditions_patch(pod_group, condition, timestamp)

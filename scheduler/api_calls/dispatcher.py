@@ -35,6 +35,7 @@ from scheduler.api_calls import (
     PodBindingCall,
     PodConditionPatchCall,
     PodDeletionCall,
+    PodGroupPatchCall,
     PodStatusPatchCall,
     QueuedCall,
 )
@@ -181,7 +182,7 @@ class ApiDispatcher:
             self._true_groups.put(metadata.uid, None)
         try:
             with contextlib.suppress(CallNotMade):
-                async with self._slot(ObjectPatchCall(metadata)):
+                async with self._slot(PodGroupPatchCall(metadata)):
                     await self._patch_object_status(POD_GROUPS, metadata, patch)
         except ClientError as error:
             if not may_have_happened(error):

@@ -14,6 +14,7 @@ from scheduler.api import field
 from scheduler.api.pod_groups import PodGroup
 from scheduler.config.types import (
     ALL_FIELDS,
+    GENERIC_WORKLOAD,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
     FeatureGates,
@@ -179,8 +180,13 @@ class DefaultPreemption(Plugin):
     def is_pod_schedulable_after_pod_deletion(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Skip: the plugins that rejected the pod have hints of their own."""
-        return QueueingHint.QUEUE_SKIP
+        """Queue members of pod groups only: the plugins that rejected a pod have their own hints.
+
+        A member that fits goes back to the queue with its group, and no plugin has rejected it.
+        Upstream skips it, and it stays gated when the preemption has ended.
+        """
+        is_member = pod.spec.scheduling_group is not None
+        return QueueingHint(is_member and GENERIC_WORKLOAD in self.handle.feature_gates)
 
     @property
     def _is_workload_aware(self) -> bool:

@@ -45,7 +45,7 @@ WEIGHTS = {
     "allow": 2,
     "bind_pod": 2,
     "interrupt": 1,
-    "restart": 1,
+    "restart": 2,
     "calm": 2,
 }
 _VERBS = tuple(verb for verb, weight in WEIGHTS.items() for _ in range(weight))

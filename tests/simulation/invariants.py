@@ -315,6 +315,8 @@ def _domains(
     if constraints is None or gate not in simulation.feature_gates:
         return [list(nodes.values())]
     key = constraints.topology[0].key
+    if any(pod.spec.node_name not in nodes for pod in with_node):
+        return []
     fixed = {nodes[pod.spec.node_name].metadata.labels.get(key, "") for pod in with_node}
     domains = fixed or {node.metadata.labels.get(key, "") for node in nodes.values()}
     if len(fixed) > 1 or "" in fixed:
