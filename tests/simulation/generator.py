@@ -93,7 +93,10 @@ def random_history(seed: int, length: int) -> History:
     start: History = [
         {"create_node": {"name": name, "cpu": "4", "zone": zone}} for name, zone in zones
     ]
-    start += [{"create_pod_group": {"name": name, "min_count": 3}} for name in GROUPS]
+    start += [
+        {"create_pod_group": {"name": "g", "min_count": 2, "one_zone": True}},
+        {"create_pod_group": {"name": "h", "min_count": 2, "priority": 5}},
+    ]
     return start + [step(choose) for _ in range(length - len(start))]
 
 
@@ -136,7 +139,7 @@ def step(choose: Choose) -> Step:
 
 def _pod(choose: Choose) -> dict[str, Any]:
     pod = {"name": choose(PODS), "cpu": choose(("1", "0", "500m", "2", "3", "5"))}
-    if group := choose(("", "", "g", "h")):
+    if group := choose(("", "g", "g", "h")):
         # Members are alike more often than not.
         pod |= {"group": group, "cpu": choose(("1", "1", pod["cpu"]))}
     if priority := choose((0, 0, 5, 10)):
@@ -150,10 +153,10 @@ def _pod(choose: Choose) -> dict[str, Any]:
 
 
 def _pod_group(choose: Choose) -> dict[str, Any]:
-    group: dict[str, Any] = {"name": choose(GROUPS), "min_count": choose((3, 2, 0, 4))}
+    group: dict[str, Any] = {"name": choose(GROUPS), "min_count": choose((2, 3, 0, 4))}
     if priority := choose((0, 0, 5, 10)):
         group["priority"] = priority
-    trait: dict[str, Any] = choose(({}, {}, {"one_zone": True}, {"disrupted_as_a_whole": True}))
+    trait: dict[str, Any] = choose(({}, {"one_zone": True}, {"disrupted_as_a_whole": True}))
     return group | trait
 
 

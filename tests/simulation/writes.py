@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .api_store import ApiStore
 
-FAULTS = ("conflict", "server_error", "refused", "lost_answer")
+FAULTS = ("conflict", "server_error", "refused", "timeout", "lost_answer")
 
 
 class Writes:
@@ -127,6 +127,8 @@ class Writes:
             raise ServerError(500, "InternalError", "etcd is gone")
         if fault == "refused":
             raise ConnectionRefused("connection refused")
+        if fault == "timeout":
+            raise ConnectionFailed("no answer in time")
         carry_out()
         self.made[write] += 1
         await self._clock.sleep(self.latency_seconds / 2)
