@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TOTALS = Path(__file__).parent / "totals.yaml"
 
 #: Scenarios of upstream's integration tests are conformance cases: they need a server.
-SCENARIOS = Path(conformance.__file__).parent / "cases" / "requeue"
+SCENARIOS = Path(conformance.__file__).parent / "cases"
 
 _SCENARIO = re.compile(r"(test/integration/\S+) (\w+\[\d+\]) ")
 _SOURCE = re.compile(r"(?P<function>\w+)(?:\[(?P<first>\d+)(?:-(?P<last>\d+))?\])?")
@@ -111,8 +111,9 @@ def shares() -> list[Share]:
 
 
 def _scenarios() -> list[tuple[str, str]]:
-    """Upstream's file and case that each of our `upstream_*.yaml` cites."""
-    files = sorted(SCENARIOS.glob("upstream_*.yaml"))
+    """Upstream's file and case that each of our conformance cases cites."""
+    globs = ("requeue/upstream_*.yaml", "pod-groups/*.yaml")
+    files = sorted(file for glob in globs for file in SCENARIOS.glob(glob))
     sources = [case["source"] for file in files for case in read_yaml(file)["cases"]]
     return [found for source in sources for found in _SCENARIO.findall(source)]
 
