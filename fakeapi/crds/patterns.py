@@ -1,6 +1,6 @@
 """Regular expressions of schemas and of CEL: Go's syntax, matched by Google's RE2.
 
-RE2 is the package `google-re2` of `kubesched[cel]`. Without it, and for the few patterns that only
+RE2 is the package `google-re2`. Without it, and for the few patterns that only
 Go compiles, a pattern is accepted and not enforced, and the writer of the definition is warned.
 """
 

@@ -61,6 +61,8 @@ class ObjectMeta(Struct, frozen=True):
     labels: Mapping[str, str] = _NONE
     annotations: Mapping[str, str] = _NONE
     owner_references: tuple[OwnerReference, ...] = ()
+    generate_name: str = ""
+    finalizers: tuple[str, ...] = ()
 
 
 class ObjectReference(Struct, frozen=True):

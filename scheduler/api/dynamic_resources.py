@@ -9,9 +9,13 @@ Source: `k8s.io/api/resource/v1/types.go`, `k8s.io/dynamic-resource-allocation/r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.api.core import ObjectMeta, Struct
+import msgspec
+
+from scheduler.api.core import NodeSelector, ObjectMeta, Quantities, Struct
 from scheduler.api.resources import is_extended_resource_name
 
 if TYPE_CHECKING:
@@ -23,37 +27,332 @@ if TYPE_CHECKING:
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 #: The annotation of claims that a scheduler has created.
-_FOR_EXTENDED_RESOURCES: Final = "resource.kubernetes.io/extended-resource-claim"
+EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+
+#: The finalizer of allocated claims.
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
+#: The most devices that one claim can have.
+ALLOCATION_RESULTS_MAX: Final = 32
+
+#: A quantity as it is written in the API.
+Quantity = str | int | float
+
+_NO_QUANTITIES: Final[Quantities] = MappingProxyType({})
 
 
 class ClaimError(Exception):
     """A pod cannot be scheduled because of its claims; the text is upstream's reason."""
 
 
-class ResourceClaimStatus(Struct, frozen=True):
-    """The devices and the users of a claim, not decoded further."""
+class DeviceTaint(Struct, frozen=True):
+    """A taint keeps claims without a matching toleration away from a device."""
 
-    allocation: Mapping[str, object] | None = None
-    reserved_for: tuple[Mapping[str, object], ...] = ()
-    devices: tuple[Mapping[str, object], ...] = ()
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class DeviceToleration(Struct, frozen=True):
+    """A toleration of device taints; an empty key or effect matches all."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+    def tolerates(self, taint: DeviceTaint) -> bool:
+        """Return True if it matches the taint (`ToleratesTaint`)."""
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        if self.operator in ("", "Equal"):
+            return self.value == taint.value
+        return self.operator == "Exists"
+
+
+class CELDeviceSelector(Struct, frozen=True):
+    """An expression that must be true for a device."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Struct, frozen=True):
+    """A condition on devices; None for a kind of selector that is not known here."""
+
+    cel: CELDeviceSelector | None = None
+
+
+class CapacityRequirements(Struct, frozen=True):
+    """The capacity that a request takes of each device."""
+
+    requests: Quantities = _NO_QUANTITIES
+
+
+class DeviceSubRequest(Struct, frozen=True):
+    """One of the alternatives of a request."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class ExactDeviceRequest(Struct, frozen=True):
+    """A request without alternatives."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(Struct, frozen=True):
+    """A request for devices of one class: exactly one, or the first available of several."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(Struct, frozen=True):
+    """A condition on all devices of some requests together."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaimConfiguration(Struct, frozen=True):
+    """Parameters for the driver, for some requests or for all."""
+
+    requests: tuple[str, ...] = ()
+    opaque: Mapping[str, object] | None = None
+
+
+class DeviceClaim(Struct, frozen=True):
+    """The devices that a claim requests."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceClaimConfiguration, ...] = ()
+
+
+class ResourceClaimSpec(Struct, frozen=True):
+    """The specification of a claim."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class DeviceRequestAllocationResult(Struct, frozen=True):
+    """A device that is allocated for a request."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: Quantities | None = None
+
+
+class DeviceAllocationConfiguration(Struct, frozen=True):
+    """Parameters for the driver, from a class or from the claim."""
+
+    source: str = ""
+    requests: tuple[str, ...] = ()
+    opaque: Mapping[str, object] | None = None
+
+
+class DeviceAllocationResult(Struct, frozen=True):
+    """The devices of a claim and their configuration."""
+
+    results: tuple[DeviceRequestAllocationResult, ...] = ()
+    config: tuple[DeviceAllocationConfiguration, ...] = ()
+
+
+class AllocationResult(Struct, frozen=True):
+    """The devices that a claim has, and the nodes that can reach them; None for all nodes."""
+
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: datetime | None = None
+
+
+class ResourceClaimConsumerReference(Struct, frozen=True):
+    """An object that uses a claim, mostly a pod."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class DeviceCondition(Struct, frozen=True):
+    """A condition of an allocated device, set by its driver."""
+
+    type: str = ""
+    status: str = ""
+    observed_generation: int = 0
+    last_transition_time: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class AllocatedDeviceStatus(Struct, frozen=True):
+    """The status of an allocated device, set by its driver."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    conditions: tuple[DeviceCondition, ...] = ()
+    data: object = None
+    network_data: object = None
+
+
+class ResourceClaimStatus(Struct, frozen=True):
+    """The devices and the users of a claim."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
 class ResourceClaim(Struct, frozen=True):
     """`resource/v1.ResourceClaim`: a request for devices."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    def is_reserved_for(self, uid: str) -> bool:
+        """Return True if the object with this uid may use the claim (`IsReservedForPod`)."""
+        return any(consumer.uid == uid for consumer in self.status.reserved_for)
+
+
+class DeviceAttribute(Struct, frozen=True):
+    """A fact about a device; exactly one field is set."""
+
+    int_value: int | None = msgspec.field(name="int", default=None)
+    bool_value: bool | None = msgspec.field(name="bool", default=None)
+    string_value: str | None = msgspec.field(name="string", default=None)
+    version_value: str | None = msgspec.field(name="version", default=None)
+
+
+class CapacityRequestPolicyRange(Struct, frozen=True):
+    """The amounts from `min` to `max` in multiples of `step`."""
+
+    min: Quantity | None = None
+    max: Quantity | None = None
+    step: Quantity | None = None
+
+
+class CapacityRequestPolicy(Struct, frozen=True):
+    """The amounts of a capacity that may be requested."""
+
+    default: Quantity | None = None
+    valid_values: tuple[Quantity, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(Struct, frozen=True):
+    """An amount that a device offers, for example of memory."""
+
+    value: Quantity = "0"
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(Struct, frozen=True):
+    """An amount of a counter."""
+
+    value: Quantity = "0"
+
+
+class CounterSet(Struct, frozen=True):
+    """Counters that the devices of a pool share."""
+
+    name: str = ""
+    counters: Mapping[str, Counter] = MappingProxyType({})
+
+
+class DeviceCounterConsumption(Struct, frozen=True):
+    """The amounts that a device takes from a counter set while it is allocated."""
+
+    counter_set: str = ""
+    counters: Mapping[str, Counter] = MappingProxyType({})
+
+
+class Device(Struct, frozen=True):
+    """A device of a slice."""
+
+    name: str = ""
+    attributes: Mapping[str, DeviceAttribute] = MappingProxyType({})
+    capacity: Mapping[str, DeviceCapacity] = MappingProxyType({})
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: bool | None = None
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    allow_multiple_allocations: bool | None = None
+
+
+class ResourcePool(Struct, frozen=True):
+    """The pool of a slice; slices of an older generation are outdated."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class ResourceSliceSpec(Struct, frozen=True):
+    """The devices of a slice, and the nodes that can reach them."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    devices: tuple[Device, ...] = ()
+    per_device_node_selection: bool | None = None
+    shared_counters: tuple[CounterSet, ...] = ()
 
 
 class ResourceSlice(Struct, frozen=True):
     """`resource/v1.ResourceSlice`: devices of a driver."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceClassConfiguration(Struct, frozen=True):
+    """Parameters for the driver of each device of a class."""
+
+    opaque: Mapping[str, object] | None = None
 
 
 class DeviceClassSpec(Struct, frozen=True):
-    """The extended resource of a device class, if it has one."""
+    """The devices of a class, and the extended resource that they provide."""
 
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceClassConfiguration, ...] = ()
     extended_resource_name: str | None = None
 
 
@@ -105,7 +404,7 @@ def is_claim_for_extended_resources(pod: Pod, claim: ResourceClaim) -> bool:
 
     Source: `findExtendedResourceClaim`.
     """
-    return claim.metadata.annotations.get(_FOR_EXTENDED_RESOURCES) == "true" and any(
+    return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and any(
         owner.controller and (owner.name, owner.uid) == (pod.metadata.name, pod.metadata.uid)
         for owner in claim.metadata.owner_references
     )

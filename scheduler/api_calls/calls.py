@@ -4,6 +4,7 @@
     pod_status_patch         1      merge: the newest condition and the newest nomination win
     pod_condition_patch      1      the newest wins; keyed by pod and condition
     object_patch             1      the newest wins; a volume or a claim
+    claim_write              1      never merged; a resource claim, which several pods write
     pod_binding              2      replaces a status patch
     pod_deletion             3      replaces a binding or a status patch
 
@@ -47,6 +48,7 @@ RELEVANCES: Final[Mapping[str, int]] = {
     "pod_status_patch": 1,
     "pod_condition_patch": 1,
     "object_patch": 1,
+    "claim_write": 1,
     "pod_binding": 2,
     "pod_deletion": 3,
 }
@@ -194,6 +196,22 @@ class PodGroupPatchCall(ObjectPatchCall):
     @property
     def object_uid(self) -> str:
         return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+@dataclass(frozen=True)
+class ClaimWriteCall(_LastWins):
+    """Write a resource claim. Each pod that uses a claim writes it, so that none replaces another.
+
+    `number` differs for all calls.
+    """
+
+    metadata: ObjectMeta
+    number: int
+    call_type: ClassVar = "claim_write"
+
+    @property
+    def object_uid(self) -> str:
+        return f"{self.metadata.uid}/{self.number}"
 
 
 def pod_group_patch(pod_group: PodGroup, condition: Condition, timestamp: str) -> Json | None:

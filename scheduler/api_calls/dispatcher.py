@@ -40,6 +40,7 @@ from scheduler.api_calls import (
     QueuedCall,
 )
 from scheduler.api_calls.calls import POD_SCHEDULED, pod_group_patch
+from scheduler.api_calls.resource_claims import ResourceClaimCalls
 from scheduler.client import (
     MERGE_PATCH,
     PODS,
@@ -59,7 +60,7 @@ from scheduler.lru_cache import LruCache
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from scheduler.api.core import ObjectMeta, Pod
+    from scheduler.api.core import ObjectMeta, Pod, PodExtendedResourceClaimStatus
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.client import Resource
@@ -93,6 +94,7 @@ class ApiDispatcher:
         self._true_groups: Final[LruCache[str, None]] = LruCache(_TRUE_GROUPS_MAX)
         self._room: Final = asyncio.Event()
         self._room.set()
+        self.resource_claims: Final = ResourceClaimCalls(client, clock, self._slot)
 
     async def wait_for_room(self) -> None:
         """Return once the backlog is below its limit."""
@@ -146,6 +148,14 @@ class ApiDispatcher:
         """Set a claim's selected node; return the claim. Raises as for a volume."""
         patch = _patch_of(claim.metadata, ANN_SELECTED_NODE)
         return await self._patch_object(_CLAIMS, claim.metadata, patch)
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Set the claim of a pod's extended resources in the pod's status."""
+        patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(status)}}
+        async with self._slot(ObjectPatchCall(pod.metadata)):
+            await self._patch_object_status(PODS, pod.metadata, patch)
 
     async def patch_pod_status(
         self,

@@ -172,6 +172,7 @@ class BaseParts:
         self.waiting_pods: Final = WaitingPods(clock, self.metrics)
         self.pods_in_pre_bind: Final = PodsInPreBind()
         self.snapshot: Final = Snapshot()
+        self.shared_objects: Final[dict[object, object]] = {}
         #: Set before the first pod is scheduled.
         self.queue: SchedulingQueue | None = None
 
@@ -195,6 +196,7 @@ class BaseParts:
             activate=self._activate,
             spawn=self.tasks.spawn_for_plugin,
             run_in_parallel=run_in_parallel,
+            shared_objects=self.shared_objects,
         )
 
     def _activate(self, pods: Mapping[str, PodInfo]) -> None:

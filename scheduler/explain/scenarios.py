@@ -45,11 +45,12 @@ from scheduler.snapshot import PodInfo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.client import ApiObject
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
     from scheduler.framework.status import Status
-    from scheduler.reports.decision import Decision, PostFilterOutcome
+    from scheduler.reports.decision import Decision, DeviceWrites, PostFilterOutcome
     from scheduler.runtime import Framework
 
 #: A JSON object.
@@ -81,6 +82,8 @@ class Scenario(msgspec.Struct, frozen=True):
     objects: tuple[msgspec.Raw, ...] = ()
     pods: tuple[Pod, ...] = ()
     hints: tuple[Change, ...] = ()
+    #: The pods whose claims are written after the last decision, in this order.
+    late_pre_bind: tuple[str, ...] = msgspec.field(name="latePreBind", default=())
     #: The feature gates that differ from the defaults.
     features: Mapping[str, bool] = MappingProxyType({})
     steps: tuple[Step, ...] = ()
@@ -140,10 +143,19 @@ def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> J
     world = world_of(scenario, plugins)
     if scenario.hints:
         return {"name": scenario.name, **_hints(scenario, world)}
+    late = scenario.late_pre_bind
+    decisions = [
+        world.decide(with_api_defaults(pod), binds=pod.key not in late) for pod in scenario.pods
+    ]
+    by_key = {decision.pod.key: number for number, decision in enumerate(decisions)}
+    for key in late:
+        number = by_key[key]
+        if decisions[number].result == "scheduled":
+            decisions[number] = world.bind(decisions[number])
     return {
         "name": scenario.name,
         "nodeOrder": list(world.snapshot.names),
-        "pods": [decision_json(world.decide(with_api_defaults(pod))) for pod in scenario.pods],
+        "pods": list(map(decision_json, decisions)),
     }
 
 
@@ -196,7 +208,39 @@ def decision_json(decision: Decision) -> Json:
         answer["postFilter"] = _post_filter_json(decision.post_filter)
     if decision.result == "scheduled":
         answer.update(_placement_json(decision))
+    if decision.pre_bind is not None:
+        answer["preBind"] = _status_json(decision.pre_bind)
+    if decision.device_writes is not None:
+        answer.update(_device_writes_json(decision.device_writes))
     return answer
+
+
+def _device_writes_json(written: DeviceWrites) -> Json:
+    answer: Json = {}
+    if written.writes:
+        answer["writes"] = list(written.writes)
+    if written.claims:
+        answer["claims"] = {
+            key: _claim_json(claim, is_new=key in written.created)
+            for key, claim in written.claims.items()
+        }
+    if written.extended_status is not None:
+        answer["extendedResourceClaimStatus"] = msgspec.to_builtins(written.extended_status)
+    return answer
+
+
+def _claim_json(claim: ResourceClaim | None, *, is_new: bool) -> Json | None:
+    """Return a claim as it was written; of a new one also what it was created with."""
+    if claim is None:
+        return None
+    found = msgspec.to_builtins(claim)
+    metadata, parts = found["metadata"], dict(found.get("status", {}))
+    parts["finalizers"] = metadata.get("finalizers", [])
+    if is_new:
+        for name in ("generateName", "annotations", "ownerReferences"):
+            parts[name] = metadata.get(name)
+        parts["spec"] = found.get("spec")
+    return parts
 
 
 def _placement_json(decision: Decision) -> Json:

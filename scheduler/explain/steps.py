@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.core import Pod
+from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.api_calls.calls import POD_SCHEDULED, PodStatusPatchCall
 from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
@@ -33,6 +34,7 @@ from scheduler.cycle.schedule_pod_group import PodGroupAttempt
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.explain.attempt_json import SUCCESS, Json, bare, group_attempt_json, pod_json
+from scheduler.explain.claims_in_memory import ClaimsInMemory
 from scheduler.explain.cluster import with_api_defaults
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -44,7 +46,7 @@ from scheduler.stories import PodStories
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping
 
-    from scheduler.api.core import ObjectReference
+    from scheduler.api.core import ObjectReference, PodExtendedResourceClaimStatus
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind
     from scheduler.client import ApiObject
@@ -100,6 +102,11 @@ class _Server:
         self.nominated_for_binding: list[str] = []
         self.is_binding = False
         self._versions = 0
+        self.resource_claims: Final = ClaimsInMemory(
+            self.lister(ResourceClaim),
+            put=lambda claim: self.put("resourceclaims", claim),
+            remove=lambda key: self.remove("resourceclaims", key),
+        )
 
     def lister(self, kind: Kind, /) -> Store[Any]:
         return self.stores.setdefault(kind_key(kind), Store())
@@ -212,6 +219,14 @@ class _Server:
     ) -> PersistentVolumeClaim:
         return claim
 
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        known = self.pod(pod)
+        if known is not None:
+            changed = replace(known.status, extended_resource_claim_status=status)
+            self.put(PODS.plural, replace(known, status=changed))
+
 
 class StepPlayer:
     """A scheduler in memory that plays steps."""
@@ -232,6 +247,7 @@ class StepPlayer:
         self._snapshot: Final = Snapshot()
         self._nominator: Final = Nominator(self._find_pod)
         self._waiting_pods: Final = WaitingPods(self._clock, self._metrics)
+        self._shared_objects: Final[dict[object, object]] = {}
         self._pods_in_pre_bind: Final = PodsInPreBind()
         self.profiles: Final = build_profiles(config, self._make_handle, plugins=plugins)
         self._priority_queue: Final = self._make_queue(config)
@@ -325,6 +341,7 @@ class StepPlayer:
             activate=lambda pods: self._queue.activate(pods),
             spawn=self._spawn,
             run_in_parallel=_run_in_sequence,
+            shared_objects=self._shared_objects,
         )
 
     def _make_queue(self, config: KubeSchedulerConfiguration) -> PriorityQueue:

@@ -7,6 +7,7 @@ input gives equal output.
 
 from __future__ import annotations
 
+import contextlib
 import random
 from functools import cmp_to_key
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from scheduler.client.kinds import kind_key
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
+from scheduler.explain.claims_in_memory import ClaimsInMemory
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.handle import KindNotWatchedError
 from scheduler.framework.status import Code, Status
@@ -32,6 +34,7 @@ from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.reports.build import report_over
 from scheduler.reports.decision import (
     Decision,
+    DeviceWrites,
     FirstByName,
     PostFilterOutcome,
     decide,
@@ -43,6 +46,7 @@ from scheduler.runtime import (
     PluginFailedError,
     PluginHandle,
     PodsInPreBind,
+    PreFlight,
     WaitingPods,
 )
 from scheduler.snapshot import PodInfo, Snapshot
@@ -50,7 +54,8 @@ from scheduler.snapshot import PodInfo, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping
 
-    from scheduler.api.core import Node, ObjectReference, Pod
+    from scheduler.api.core import Node, ObjectReference, Pod, PodExtendedResourceClaimStatus
+    from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind
@@ -64,6 +69,9 @@ if TYPE_CHECKING:
     from scheduler.snapshot.node_table import NodeTable
 
 R = TypeVar("R")
+
+#: The plugin whose PreBind runs. That of others waits for controllers, which do not exist here.
+_DYNAMIC_RESOURCES: Final = "DynamicResources"
 
 _NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
 
@@ -95,7 +103,12 @@ class World:
         stores = _stores({**others, NODES.plural: nodes, PODS.plural: pods})
         self._pods: Final[Store[Pod]] = stores[PODS.plural]
         self._nominator: Final = Nominator(lambda namespace, name: self._pods.get(name, namespace))
-        self._api: Final = _NoApi()
+        claims: Store[ResourceClaim] = stores.setdefault("resourceclaims", Store())
+        self._claims: Final = ClaimsInMemory(claims, put=claims.put, remove=claims.remove)
+        self._api: Final = _NoApi(self._claims)
+        self._clock: Final = _VirtualClock()
+        #: By key of a pod that is scheduled and not bound: what its binding needs.
+        self._reserved: Final[dict[str, tuple[Framework, CycleState, str]]] = {}
         #: The keys of the kinds that plugins read or register for; None until all are created.
         self._watched: frozenset[str] | None = None
         self.profiles: Final[Mapping[str, Framework]] = build_profiles(
@@ -118,8 +131,9 @@ class World:
         self._cache.update_snapshot(self.snapshot)
 
     def _make_handle(self, stores: dict[str, Store[Any]]) -> MakeHandle:
-        clock, metrics, rng = SystemClock(), SchedulerMetrics(), random.Random(0)
+        clock, metrics, rng = self._clock, SchedulerMetrics(), random.Random(0)
         waiting_pods, pods_in_pre_bind = WaitingPods(clock, metrics), PodsInPreBind()
+        shared_objects: dict[object, object] = {}
         # The kinds that plugins list while they are created.
         listed = {NODES.plural, PODS.plural}
 
@@ -148,14 +162,51 @@ class World:
                 lister=lister,
                 pod_group=self._cache.pod_group,
                 activate=_ignore,
-                spawn=_close,
+                spawn=_run_at_once,
                 run_in_parallel=_run_in_sequence,
+                shared_objects=shared_objects,
             )
 
         return make_handle
 
-    def decide(self, pod: Pod) -> Decision:
-        """Schedule a pod. If a node is found, later decisions include the pod on it."""
+    def decide(self, pod: Pod, *, binds: bool = True) -> Decision:
+        """Schedule a pod. If a node is found, later decisions include the pod on it.
+
+        With `binds` its resource claims are written as well; otherwise `bind` does so later.
+        """
+        self._claims.clear()
+        decision = self._decide(pod)
+        if binds and decision.result == "scheduled":
+            return self.bind(decision)
+        return decision._replace(device_writes=self._device_writes())
+
+    def bind(self, decision: Decision) -> Decision:
+        """Write the resource claims of a scheduled pod; if that fails the pod is forgotten."""
+        self._claims.clear()
+        framework, state, host = self._reserved.pop(decision.pod.key)
+        assumed = decision.pod.assigned_to(host)
+        binding = framework.binding
+        groups = binding.pre_bind_pre_flight(state, assumed, host).groups
+        plugins = [p for group in groups for p in group if p.name == _DYNAMIC_RESOURCES]
+        status = None
+        if plugins:
+            run = binding.pre_bind(PreFlight(None, [plugins]), state, assumed, host)
+            status = _result_of(run)
+        if status is not None:
+            binding.unreserve(state, assumed, host)
+            self._cache.forget_pod(assumed)
+        return decision._replace(pre_bind=status, device_writes=self._device_writes())
+
+    def _device_writes(self) -> DeviceWrites:
+        claims = {key: self._claims.stored(key) for key in self._claims.changed}
+        return DeviceWrites(
+            tuple(self._claims.writes),
+            claims,
+            frozenset(self._claims.created),
+            self._claims.extended_status,
+        )
+
+    def _decide(self, pod: Pod) -> Decision:
         info = PodInfo(pod)
         framework = self.profiles.get(pod.spec.scheduler_name)
         if framework is None:
@@ -234,6 +285,7 @@ class World:
         self._nominator.delete_nominated_pod_if_exists(pod)
         status = framework.binding.reserve(state, assumed, host)
         if status is None:
+            self._reserved[pod.key] = (framework, state, host)
             return decision
         framework.binding.unreserve(state, assumed, host)
         self._cache.forget_pod(assumed)
@@ -254,8 +306,9 @@ def _stores(objects: Mapping[str, Iterable[ApiObject]]) -> dict[str, Store[Any]]
 class _NoApi:
     """Ignores events and writes; records the pods to delete, which `World` then removes."""
 
-    def __init__(self) -> None:
+    def __init__(self, claims: ClaimsInMemory) -> None:
         self.deleted: Final[list[Pod]] = []
+        self.resource_claims: Final = claims
 
     def event(
         self,
@@ -296,14 +349,36 @@ class _NoApi:
     ) -> PersistentVolumeClaim:
         return claim
 
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        self.resource_claims.patch_pod(pod, status)
+
+
+class _VirtualClock:
+    """Time stands still, but for the waits of PreBind, which end at once."""
+
+    def __init__(self) -> None:
+        self._seconds = SystemClock().now()
+
+    def now(self) -> float:
+        return self._seconds
+
+    def monotonic(self) -> float:
+        return self._seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self._seconds += seconds
+
 
 def _ignore(pods: Mapping[str, PodInfo]) -> None:
     """Do nothing: there is no queue."""
 
 
-def _close(work: Coroutine[None, None, None], name: str) -> None:
-    """Close the coroutine: no work is done in the background."""
-    work.close()
+def _run_at_once(work: Coroutine[None, None, None], name: str) -> None:
+    """Run the work of the background to its end; errors would only be logged."""
+    with contextlib.suppress(Exception):
+        _result_of(work)
 
 
 async def _run_in_sequence(works: Iterable[Coroutine[None, None, None]]) -> None:
@@ -319,4 +394,4 @@ def _result_of(work: Coroutine[Any, None, R]) -> R:
         result: R = end.value
         return result
     work.close()
-    raise PluginFailedError("a PostFilter plugin waits for something that never happens here")
+    raise PluginFailedError("a plugin waits for something that never happens here")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from scheduler.api.core import ObjectReference, Pod
+    from scheduler.api.core import ObjectReference, Pod, PodExtendedResourceClaimStatus
+    from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind, Unstructured
@@ -118,6 +119,45 @@ class EventSink(Protocol):
         ...
 
 
+class WriteConflictError(Exception):
+    """The object has changed since it was read. The text is the API server's."""
+
+
+class ResourceClaimWriter(Protocol):
+    """The writes of resource claims. Each waits for the response of the API server.
+
+    Updates raise `WriteConflictError` if the claim has changed since it was read. Any other refusal
+    raises the client's `ApiError`.
+    """
+
+    async def get(self, claim: ResourceClaim) -> ResourceClaim:
+        """Return the claim as the API server has it."""
+        ...
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a claim; its name is generated."""
+        ...
+
+    async def update(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write the finalizers of a claim; return the claim from the response."""
+        ...
+
+    async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
+        """Write allocation, users and devices of a claim; return the claim from the response.
+
+        `before` is the claim as it was read.
+        """
+        ...
+
+    async def release(self, claim: ResourceClaim, uid: str) -> None:
+        """Remove a user from a claim, whatever its version is."""
+        ...
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim."""
+        ...
+
+
 class ApiWriter(Protocol):
     """The writes that plugins can make. Each waits for the response of the API server.
 
@@ -163,6 +203,17 @@ class ApiWriter(Protocol):
 
         Refused with a conflict if the claim has changed since it was read.
         """
+        ...
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Set the claim of a pod's extended resources in the pod's status."""
+        ...
+
+    @property
+    def resource_claims(self) -> ResourceClaimWriter:
+        """The writes of resource claims."""
         ...
 
 
@@ -353,6 +404,10 @@ class Handle(Protocol):
         For a kind without a type of its own, `<plural>.<version>.<group>`, the objects are
         `Unstructured`. Raises `KeyError` if the kind is not watched.
         """
+        ...
+
+    def shared(self, kind: Callable[[Handle], T], /) -> T:
+        """Return the object that `kind(handle)` makes: one for the plugins of all profiles."""
         ...
 
     def pod_group(self, key: str, /) -> PodGroupState | None:

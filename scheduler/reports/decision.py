@@ -19,8 +19,10 @@ from scheduler.framework.types import FitError
 from scheduler.runtime import FrameworkError, PluginFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from scheduler.api.core import PodExtendedResourceClaimStatus
+    from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.types import Diagnosis
     from scheduler.preemption import Preemption
@@ -46,6 +48,18 @@ class PostFilterOutcome(NamedTuple):
     preemption: Preemption | None
 
 
+class DeviceWrites(NamedTuple):
+    """The writes of a pod's decision, and the claims as they are afterwards.
+
+    A deleted claim is None. `created` are the keys of the claims that were created.
+    """
+
+    writes: Sequence[str]
+    claims: Mapping[str, ResourceClaim | None]
+    created: frozenset[str]
+    extended_status: PodExtendedResourceClaimStatus | None
+
+
 class Decision(NamedTuple):
     """The decision for one pod.
 
@@ -65,6 +79,9 @@ class Decision(NamedTuple):
     counts: tuple[int, int] = (0, 0)
     #: The result of PostFilter for a pod that fits on no node.
     post_filter: PostFilterOutcome | None = None
+    #: The failure of PreBind; the pod is then not on its node.
+    pre_bind: Status | None = None
+    device_writes: DeviceWrites | None = None
 
 
 def decide(snapshot: Snapshot, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_group_state import PodGroupState
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
+
+T = TypeVar("T")
 
 #: Starts a dry run of a profile's filters for a pod on some nodes.
 DryRun: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], Worlds]"
@@ -69,7 +71,14 @@ class PluginHandle:
     activate: Callable[[Mapping[str, PodInfo]], None]
     spawn: Callable[[Coroutine[None, None, None], str], None]
     run_in_parallel: Callable[[Iterable[Coroutine[None, None, None]]], Awaitable[None]]
+    #: The objects of `shared`, by the function that makes them.
+    shared_objects: dict[object, object]
     extenders: Sequence[PreemptionExtender] = ()
+
+    def shared(self, kind: Callable[[Handle], T], /) -> T:
+        if kind not in self.shared_objects:
+            self.shared_objects[kind] = kind(cast("Handle", self))
+        return cast("T", self.shared_objects[kind])
 
     def now(self) -> float:
         return self.clock.now()

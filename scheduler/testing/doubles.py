@@ -10,6 +10,8 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from scheduler.api.core import Pod
 from scheduler.assembly.watched_kinds import kinds_to_watch, read_by
 from scheduler.client.kinds import kind_key
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from scheduler.api.core import ObjectMeta, ObjectReference
+    from scheduler.api.core import ObjectMeta, ObjectReference, PodExtendedResourceClaimStatus
+    from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind
@@ -196,10 +199,48 @@ class RecordedEvents:
         self.recorded.append(RecordedEvent(regarding.key, type, reason, action, note))
 
 
+class FakeResourceClaims:
+    """Records the writes of resource claims: a word for the write, and the claim."""
+
+    def __init__(self) -> None:
+        self.written: Final[list[tuple[str, ResourceClaim]]] = []
+        #: Raised by every write, if set.
+        self.failure: Exception | None = None
+
+    async def get(self, claim: ResourceClaim) -> ResourceClaim:
+        return claim
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        metadata = claim.metadata
+        name = f"{metadata.generate_name}{len(self.written)}"
+        return self._write("create", replace(claim, metadata=replace(metadata, name=name)))
+
+    async def update(self, claim: ResourceClaim) -> ResourceClaim:
+        return self._write("update", claim)
+
+    async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
+        return self._write("update_status", claim)
+
+    async def release(self, claim: ResourceClaim, uid: str) -> None:
+        self._write("release", claim)
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        self._write("delete", claim)
+
+    def _write(self, word: str, claim: ResourceClaim) -> ResourceClaim:
+        if self.failure is not None:
+            raise self.failure
+        self.written.append((word, claim))
+        return claim
+
+
 class FakeApi:
     """Records the writes of plugins; they can be made to fail."""
 
     def __init__(self) -> None:
+        self.resource_claims: Final = FakeResourceClaims()
+        #: By key of the pod: the claim of its extended resources.
+        self.extended_claims: Final[dict[str, PodExtendedResourceClaimStatus]] = {}
         self.bound: Final[dict[str, str]] = {}
         self.status_patches: Final[list[StatusPatch]] = []
         self.deleted: Final[list[str]] = []
@@ -248,6 +289,12 @@ class FakeApi:
         self._fail()
         self.updated_claims.append(claim)
         return claim
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        self._fail(pod.key)
+        self.extended_claims[pod.key] = status
 
     def _fail(self, key: str = "") -> None:
         if self.failure is not None:
@@ -309,6 +356,7 @@ class FakeHandle(PluginHandle):
             activate=self.activated.update,
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,
+            shared_objects={},
             extenders=extenders,
         )
 

@@ -9,10 +9,15 @@ from msgspec.structs import replace
 
 from scheduler.api import core
 from scheduler.api.dynamic_resources import (
+    AllocationResult,
+    DeviceAllocationResult,
     DeviceClass,
     DeviceClassSpec,
+    DeviceRequestAllocationResult,
     ResourceClaim,
+    ResourceClaimSpec,
     ResourceClaimStatus,
+    ResourceSlice,
 )
 from scheduler.client import Store
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
@@ -26,16 +31,23 @@ if TYPE_CHECKING:
     from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 
 #: Some devices, as a driver's allocator would write them down.
-ALLOCATION = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "0"}]}}
+ALLOCATION = AllocationResult(
+    DeviceAllocationResult((DeviceRequestAllocationResult("r", "d", "p", "0"),))
+)
 
 
 def dynamic_resources(
     claims: Iterable[ResourceClaim] = (),
     classes: Iterable[DeviceClass] = (),
     args: DynamicResourcesArgs | None = None,
+    slices: Iterable[ResourceSlice] = (),
 ) -> DynamicResources:
-    """The plugin in a cluster with these claims and classes."""
-    listers = {"resourceclaims": lister(claims), "deviceclasses": lister(classes)}
+    """The plugin in a cluster with these claims, classes and slices."""
+    listers = {
+        "resourceclaims": lister(claims),
+        "deviceclasses": lister(classes),
+        "resourceslices": lister(slices),
+    }
     registry = Registry([DynamicResources])
     return cast(
         "DynamicResources",
@@ -52,7 +64,7 @@ def make_claim(
     name: str = "claim",
     *,
     owner_uid: str = "",
-    allocation: Mapping[str, object] | None = None,
+    allocation: AllocationResult | None = None,
     annotations: Mapping[str, str] | None = None,
     is_deleted: bool = False,
 ) -> ResourceClaim:
@@ -70,12 +82,14 @@ def make_claim(
         annotations=dict(annotations or {}),
         deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC) if is_deleted else None,
     )
-    return ResourceClaim(metadata, ResourceClaimStatus(allocation=allocation))
+    return ResourceClaim(metadata, ResourceClaimSpec(), ResourceClaimStatus(allocation=allocation))
 
 
 def make_class(name: str = "class", *, extended_resource_name: str | None = None) -> DeviceClass:
     """Return a device class, optionally with the extended resource that it provides."""
-    return DeviceClass(core.ObjectMeta(name=name), DeviceClassSpec(extended_resource_name))
+    return DeviceClass(
+        core.ObjectMeta(name=name), DeviceClassSpec(extended_resource_name=extended_resource_name)
+    )
 
 
 def with_claims(

@@ -1,4 +1,4 @@
-"""DynamicResources, for pods that need no device, and for those that are refused."""
+"""DynamicResources: claims that must exist, extended resources, hints and arguments."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api import core
-from scheduler.api.dynamic_resources import ResourceClaim, ResourceSlice
+from scheduler.api.dynamic_resources import (
+    DeviceClaim,
+    DeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSlice,
+)
 from scheduler.config.duration import SECOND, Duration
 from scheduler.framework import CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
-from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
+from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
@@ -33,11 +39,8 @@ if TYPE_CHECKING:
 
 GPU = "example.com/gpu"
 GPU_CLASS = make_class("gpu", extended_resource_name=GPU)
-CLAIMS_NOT_BUILT = "resource claims need the allocation of devices, which is not built yet"
-EXTENDED_NOT_BUILT = (
-    "extended resources backed by device classes need the allocation of devices, "
-    "which is not built yet"
-)
+NOT_ALLOCATED = "cannot allocate all claims"
+STALE = "cannot schedule extended resource claim"
 SNAPSHOT = snapshot_of([make_node("plain"), make_node("gpu", allocatable={GPU: "2"})])
 NO_STATUSES = NodeToStatus((), {})
 OWN_UID = make_pod().metadata.uid
@@ -90,13 +93,6 @@ def test_a_claim_that_goes_between_queue_and_cycle_is_missed() -> None:
     assert verdict_of(answer) == (UNRESOLVABLE, ('could not find ResourceClaim "default/claim"',))
 
 
-@pytest.mark.parametrize("allocation", [None, ALLOCATION])
-def test_a_pod_with_a_claim_is_refused_not_ignored(allocation: dict[str, object] | None) -> None:
-    plugin = dynamic_resources([make_claim(allocation=allocation)])
-    _, answer = pre_filter(plugin, with_claims(by_name()))
-    assert verdict_of(answer) == (UNRESOLVABLE, (CLAIMS_NOT_BUILT,))
-
-
 async def test_a_pod_without_claims_passes_all_points() -> None:
     plugin, pod = dynamic_resources(classes=[GPU_CLASS]), make_pod(requests={"cpu": "1"})
     state, answer = pre_filter(plugin, pod)
@@ -111,7 +107,7 @@ async def test_a_pod_without_claims_passes_all_points() -> None:
 
 async def test_when_it_fits_nowhere_there_is_nothing_to_deallocate() -> None:
     plugin = dynamic_resources([make_claim()], [GPU_CLASS])
-    for pod in (make_pod(), with_claims(by_name()), with_claims(by_name("absent"))):
+    for pod in (make_pod(), with_claims(by_name("absent"))):
         state, _ = pre_filter(plugin, pod)
         result, status = await plugin.post_filter(state, PodInfo(pod), NO_STATUSES)
         assert result is None
@@ -131,13 +127,13 @@ async def test_without_pre_filter_its_other_methods_fail() -> None:
 @pytest.mark.parametrize(
     ("requests", "refused"),
     [
-        ({GPU: "1"}, {"plain": EXTENDED_NOT_BUILT}),
+        ({GPU: "1"}, {"plain": NOT_ALLOCATED}),
         ({GPU: "0"}, {}),
         ({"vendor.io/fpga": "1"}, {}),
         ({GPU: "1", "vendor.io/fpga": "1"}, dict.fromkeys(("plain", "gpu"), "cannot fit resource")),
         (
             {"deviceclass.resource.kubernetes.io/gpu": "1"},
-            dict.fromkeys(("plain", "gpu"), EXTENDED_NOT_BUILT),
+            dict.fromkeys(("plain", "gpu"), NOT_ALLOCATED),
         ),
         ({"deviceclass.resource.kubernetes.io/other": "1"}, {}),
     ],
@@ -169,9 +165,11 @@ def test_a_claim_that_another_scheduler_made_for_the_pod_is_not_overlooked(
 ) -> None:
     marked = {"resource.kubernetes.io/extended-resource-claim": "true"}
     claim = make_claim("left-over", owner_uid=owner_uid, annotations=marked)
-    plugin = dynamic_resources([claim], [GPU_CLASS])
-    _, answer = pre_filter(plugin, make_pod(requests={GPU: "1"}))
-    assert verdict_of(answer) == ((UNRESOLVABLE, (EXTENDED_NOT_BUILT,)) if refused else None)
+    devices = DeviceClaim((DeviceRequest("container-0-request-0"),))
+    plugin = dynamic_resources([replace(claim, spec=ResourceClaimSpec(devices))], [GPU_CLASS])
+    found = rejected(plugin, make_pod(requests={GPU: "1"}), SNAPSHOT)
+    stale = dict.fromkeys(("plain", "gpu"), (UNRESOLVABLE, (STALE,)))
+    assert found == (stale if refused else {"plain": (UNRESOLVABLE, (NOT_ALLOCATED,))})
 
 
 @pytest.mark.parametrize(

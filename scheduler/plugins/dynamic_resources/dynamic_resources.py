@@ -1,22 +1,30 @@
-"""DynamicResources: resource claims, without the allocation of devices.
+"""DynamicResources: devices for the claims of pods.
 
-A pod stays out of the queue until all its claims exist. A pod with a claim is then rejected:
-devices cannot be allocated yet. A pod whose extended resource is backed by device classes fits only
-nodes that offer the resource without devices. All other pods pass; if they fit no node, PostFilter
-adds upstream's reason.
-Mirrors `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go` and
-`extendeddynamicresources.go`, v1.36.3.
+    PreEnqueue   the pod waits until all its claims exist
+    PreFilter    the claims, the classes and the allocated devices
+    Filter       allocated claims must be available on the node; the allocator finds devices for
+                 the others (`scheduler.devices.allocator`)
+    PostFilter   a claim that is available on no node of the pod is deallocated
+    Score        earlier alternatives of requests are better
+    Reserve      the devices are taken, in memory
+    PreBind      the claims are written, and devices become ready (`ClaimBinder`)
+
+Extended resources that devices provide are one more claim, which PreBind creates.
+Nodes whose devices and usage are equal get one answer. Not built: claims that the members of a pod
+group share, claims of pod groups, and node-allocatable resources (alpha gates).
+Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+import functools
+from typing import TYPE_CHECKING, Final
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from scheduler.api import field
 from scheduler.api.dynamic_resources import (
+    FINALIZER,
     ClaimError,
     ResourceClaim,
     claim_referenced_by,
@@ -24,9 +32,12 @@ from scheduler.api.dynamic_resources import (
     is_claim_for_extended_resources,
     is_dra_extended_resource_name,
 )
-from scheduler.config.duration import SECOND, Duration
-from scheduler.config.types import FeatureGates, PluginArgs
-from scheduler.framework.cycle_state import CycleState, StateKey
+from scheduler.api.node_selectors import parse_node_selector
+from scheduler.devices.allocator import Allocator
+from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
+from scheduler.devices.manager import DraManager
+from scheduler.devices.results import allocation_result
+from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -36,200 +47,292 @@ from scheduler.framework.events import (
     as_kind,
 )
 from scheduler.framework.interface import Plugin
-from scheduler.framework.status import (
-    Rejections,
-    Status,
-    reject_by,
-    skip,
-    unresolvable,
-    unschedulable,
-)
+from scheduler.framework.status import Status, error, skip, unresolvable, unschedulable
 from scheduler.framework.types import PreBindPreFlightResult
-from scheduler.plugins._device_classes import backed_by_devices
 from scheduler.plugins._queueing_hints import updated_self
-from scheduler.snapshot.columns import uniform
+from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
+from scheduler.plugins.dynamic_resources.binding_conditions import (
+    DeviceBindingError,
+    is_binding_timed_out,
+    is_ready_for_binding,
+)
+from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder
+from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
+from scheduler.plugins.dynamic_resources.filtering import NodeFilter
+from scheduler.plugins.dynamic_resources.scoring import score_of
+from scheduler.plugins.dynamic_resources.state import STATE, StateData
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scheduler.api.core import Node, Pod
-    from scheduler.api.dynamic_resources import ClaimReference
-    from scheduler.api.field import FieldError
-    from scheduler.framework.status import NodeToStatus
+    from scheduler.api.core import Pod
+    from scheduler.api.dynamic_resources import ClaimReference, DeviceClass
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.status import NodeToStatus, Rejections
     from scheduler.framework.types import PostFilterResult
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-_CLAIMS_NOT_BUILT: Final = unresolvable(
-    "resource claims need the allocation of devices, which is not built yet"
-)
-_EXTENDED_NOT_BUILT: Final = unresolvable(
-    "extended resources backed by device classes need the allocation of devices, "
-    "which is not built yet"
-)
-_CANNOT_FIT: Final = unresolvable("cannot fit resource")
 _NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
+_DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
+_DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 _STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
 
-
-class _ExtendedResources(NamedTuple):
-    """The extended resources a pod requests; both sets are empty if none is backed by devices."""
-
-    backed_by_devices: frozenset[str] = frozenset()
-    others: frozenset[str] = frozenset()
+_DEFAULT_BINDING_TIMEOUT_SECONDS: Final = 600.0
 
 
-_NONE: Final = _ExtendedResources()
-
-#: Later extension points fail without this state.
-_REQUESTED: Final = StateKey[_ExtendedResources]("DynamicResources")
-
-
-_DEFAULT_FILTER_TIMEOUT: Final = Duration(10 * SECOND)
-_DEFAULT_BINDING_TIMEOUT: Final = Duration(600 * SECOND)
-_SECOND: Final = Duration(SECOND)
-
-
-class DynamicResourcesArgs(PluginArgs, frozen=True):
-    """Arguments of DynamicResources."""
-
-    always_written: ClassVar[frozenset[str]] = frozenset({"filter_timeout"})
-
-    filter_timeout: Duration | None = None
-    """Longest search for devices on one node; 0 means unlimited. Default: 10s.
-
-    None, and forbidden, without the gate DRASchedulerFilterTimeout.
-    """
-
-    binding_timeout: Duration | None = None
-    """Longest wait for devices in PreBind, at least 1s. Default: 10m.
-
-    None, and forbidden, without both gates of binding conditions.
-    """
-
-    def with_defaults(self, gates: FeatureGates) -> DynamicResourcesArgs:
-        filter_timeout, binding_timeout = self.filter_timeout, self.binding_timeout
-        if filter_timeout is None and _may_limit_filter(gates):
-            filter_timeout = _DEFAULT_FILTER_TIMEOUT
-        if binding_timeout is None and _may_limit_binding(gates):
-            binding_timeout = _DEFAULT_BINDING_TIMEOUT
-        return msgspec.structs.replace(
-            self, filter_timeout=filter_timeout, binding_timeout=binding_timeout
-        )
-
-    def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
-        return [
-            *self._filter_timeout_errors(field.child_path(path, "filterTimeout"), gates),
-            *self._binding_timeout_errors(field.child_path(path, "bindingTimeout"), gates),
-        ]
-
-    def _filter_timeout_errors(self, path: str, gates: FeatureGates) -> list[FieldError]:
-        if self.filter_timeout is None:
-            return []
-        if not _may_limit_filter(gates):
-            # The gate is spelt DRASchedulerFilterTimeout; the message is upstream's.
-            return [field.forbidden(path, "DRASchedulingFilterTimeout feature gate is disabled")]
-        if self.filter_timeout < Duration():
-            return [field.invalid(path, str(self.filter_timeout), "must be zero or positive")]
-        return []
-
-    def _binding_timeout_errors(self, path: str, gates: FeatureGates) -> list[FieldError]:
-        if self.binding_timeout is None:
-            return []
-        if not _may_limit_binding(gates):
-            message = (
-                "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is "
-                "disabled"
-            )
-            return [field.forbidden(path, message)]
-        if self.binding_timeout < _SECOND:
-            return [field.invalid(path, str(self.binding_timeout), "must be at least 1 second")]
-        return []
-
-
-def _may_limit_filter(gates: FeatureGates) -> bool:
-    return "DRASchedulerFilterTimeout" in gates
-
-
-def _may_limit_binding(gates: FeatureGates) -> bool:
-    return {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"} <= gates
+class DynamicResourcesError(Exception):
+    """An object is not as the API server accepts it, or state is missing. Upstream's text."""
 
 
 class DynamicResources(Plugin):
-    """Wait for claims, reject pods that have any, and pass all other pods."""
+    """Allocate devices for the claims of pods."""
 
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
-    reads = ("resourceclaims", "deviceclasses")
+    reads = ("resourceclaims", "deviceclasses", "resourceslices")
+
+    def __init__(self) -> None:
+        filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout
+        self._filter_timeout_seconds: Final = filter_timeout.seconds if filter_timeout else 0.0
+        self._binding_timeout_seconds: Final = (
+            binding_timeout.seconds if binding_timeout else _DEFAULT_BINDING_TIMEOUT_SECONDS
+        )
+
+    @functools.cached_property
+    def _devices(self) -> DraManager:
+        return self.handle.shared(DraManager)
+
+    @functools.cached_property
+    def _binder(self) -> ClaimBinder:
+        return ClaimBinder(
+            self.handle, self._devices.claims, timeout_seconds=self._binding_timeout_seconds
+        )
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Reject a pod unless all its claims exist."""
         try:
             self._claims_of(pod.pod)
-        except ClaimError as error:
-            return unresolvable(str(error))
+        except ClaimError as failure:
+            return unresolvable(str(failure))
         return None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Skip pods without claims; reject those that have one."""
-        state.write(_REQUESTED, _NONE)
+        """Collect the claims and check them; skip pods without claims."""
+        state.write(STATE, StateData())
         try:
             claims = self._claims_of(pod.pod)
-        except ClaimError as error:
-            return unresolvable(str(error))
-        if claims:
-            return _CLAIMS_NOT_BUILT
-        requested = self._extended_resources(pod)
-        if not requested.backed_by_devices:
+        except ClaimError as failure:
+            return unresolvable(str(failure))
+        data = StateData(claims, len(claims))
+        self._add_extended_claim(data, pod)
+        if not claims:
             return skip()
-        if any(is_claim_for_extended_resources(pod.pod, c) for c in self._claims(pod.namespace)):
-            return _EXTENDED_NOT_BUILT
-        state.write(_REQUESTED, requested)
+        for claim in claims:
+            try:
+                reason = self._prepare(data, claim)
+            except DynamicResourcesError as failure:
+                return error(failure)
+            if reason:
+                return unresolvable(reason)
+        if data.to_allocate:
+            self._devices.refresh()
+            data.allocator = Allocator(
+                state=self._devices.claims.allocated,
+                class_of=self._class,
+                verdicts=self._devices.verdicts,
+            )
+        state.write(STATE, data)
         return None
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        """Reject nodes that do not offer the extended resources themselves."""
-        requested = state.read(_REQUESTED)
-        if not requested.backed_by_devices:
-            return None
-        lacking = np.zeros(len(nodes), dtype=np.bool_)
-        for name in requested.backed_by_devices:
-            lacking |= nodes.allocatable(name) == 0
-        others = requested.others
-        unknown = nodes.derive(_offered_by).where(
-            lambda known: known is None or not others <= known
+    def _prepare(self, data: StateData, claim: ResourceClaim) -> str:
+        """Return why a claim cannot be used or allocated now; empty if it can."""
+        data.allocations.append(None)
+        allocation = claim.status.allocation
+        selector = allocation.node_selector if allocation is not None else None
+        matcher = parse_node_selector(selector) if selector is not None else None
+        if matcher is not None and matcher.errors:
+            raise DynamicResourcesError(", ".join(map(str, matcher.errors)))
+        data.available_on.append(matcher)
+        if allocation is not None:
+            return ""
+        if self._devices.claims.pending_allocation(claim.metadata.uid) is not None:
+            return f"resource claim {claim.key} is in the process of being allocated"
+        return "" if claim is data.extended_claim else self._wrong_class(claim)
+
+    def _wrong_class(self, claim: ResourceClaim) -> str:
+        """Return the reason if a class that a claim requests does not exist."""
+        for request in claim.spec.devices.requests:
+            if request.exactly is not None:
+                classes = [(request.name, request.exactly.device_class_name)]
+            elif request.first_available:
+                classes = [
+                    (f"{request.name}/{sub.name}", sub.device_class_name)
+                    for sub in request.first_available
+                ]
+            else:
+                return f"resource claim {claim.key}, request {request.name}: unknown request type"
+            for name, class_name in classes:
+                if not class_name:
+                    raise DynamicResourcesError(f"request {name}: unsupported request type")
+                if self._class(class_name) is None:
+                    return f"request {name}: device class {class_name} does not exist"
+        return ""
+
+    def _class(self, name: str) -> DeviceClass | None:
+        return self._devices.classes.named(name)
+
+    def _add_extended_claim(self, data: StateData, pod: PodInfo) -> None:
+        """Add the claim for extended resources if devices may provide one of them."""
+        if DRA_EXTENDED_RESOURCE not in self.handle.feature_gates:
+            return
+        requests = pod.spec_requests
+        names = [n for n, count in requests.items() if count and is_dra_extended_resource_name(n)]
+        if not self._devices.classes.backed_by_devices(names):
+            return
+        data.extended_resources = {name: requests[name] for name in names}
+        for claim in self._devices.claims.list(pod.namespace):
+            # Left from an earlier attempt: PostFilter deletes it.
+            if is_claim_for_extended_resources(pod.pod, claim):
+                break
+        else:
+            claim = claim_in_memory(pod.pod, self._new_uid())
+        data.extended_claim_uid = claim.metadata.uid
+        data.claims.append(claim)
+
+    def _new_uid(self) -> str:
+        """Return a random UUID, version 4."""
+        digits = f"{self.handle.rng.randrange(2**128):032x}"
+        variant = "89ab"[int(digits[16], 16) % 4]
+        return (
+            f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
         )
-        return reject_by((unknown, _CANNOT_FIT), (lacking, _EXTENDED_NOT_BUILT))
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        """Reject nodes that cannot have the devices of all claims."""
+        data = state.read(STATE)
+        if not data.claims:
+            return None
+        late = [self._is_late(claim) for claim in data.claims]
+        return NodeFilter(
+            data,
+            pod.pod,
+            manager=self._devices,
+            late=late,
+            now=self.handle.now,
+            timeout_seconds=self._filter_timeout_seconds,
+        ).run(nodes)
+
+    def _is_late(self, claim: ResourceClaim) -> bool:
+        """Return True if devices of an allocated claim have failed or are not ready in time."""
+        if claim.status.allocation is None:
+            return False
+        try:
+            is_ready = is_ready_for_binding(claim)
+        except DeviceBindingError:
+            return True
+        return not is_ready and is_binding_timed_out(
+            claim, self.handle.now(), self._binding_timeout_seconds
+        )
 
     async def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
-        """Reject with the reason that no claim can be deallocated."""
-        requested = state.read(_REQUESTED)
-        is_backed = bool(requested.backed_by_devices)
-        return None, _STILL_NOT_SCHEDULABLE if is_backed else _NOTHING_TO_DEALLOCATE
+        """Deallocate a claim that is not available on some node and that nothing else uses.
+
+        A claim for extended resources of an earlier attempt is deleted. Upstream chooses any of
+        several claims; here it is the first.
+        """
+        data = state.read(STATE)
+        if not data.claims:
+            return None, _NOTHING_TO_DEALLOCATE
+        extended = data.extended_claim
+        for index in sorted(data.unavailable_claims):
+            claim = data.claims[index]
+            users = [user.uid for user in claim.status.reserved_for]
+            if claim is not extended and users in ([], [pod.uid]):
+                await self._binder.deallocate(claim)
+                return None, _DEALLOCATED
+        if extended is not None and extended.metadata.name != IN_MEMORY:
+            await self._binder.delete(extended)
+            return None, _DELETED
+        return None, _STILL_NOT_SCHEDULABLE
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """Return 0 for every node, as no device has been chosen."""
-        state.read(_REQUESTED)
-        return uniform(len(nodes), np.int64(0))
+        """Return the sum over all requests of 8 minus the position of the chosen alternative."""
+        data = state.read(STATE)
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        if any(r.first_available for c in data.claims for r in c.spec.devices.requests):
+            for position, name in enumerate(nodes.names):
+                found = data.node_allocation(name)
+                if found is not None:
+                    scores[position] = score_of(data.claims, found.claims)
+        return scores
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+        return default_normalize_score(scores)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        state.read(_REQUESTED)
+        """Take the devices for the claims, until they are written.
+
+        Raises `DynamicResourcesError` if Filter has found none.
+        """
+        data = state.read(STATE)
+        to_allocate = data.to_allocate
+        if not to_allocate:
+            return
+        found = data.reserved = data.node_allocation(node_name)
+        extended = data.extended_claim
+        if found is None:
+            if all(data.claims[index] is extended for index in to_allocate):
+                # The node provides the extended resources without devices.
+                return
+            raise DynamicResourcesError("claim allocation not found for node")
+        for index, allocated in zip(to_allocate, found.claims, strict=True):
+            claim = data.claims[index]
+            result = allocation_result(allocated, found.inventory, self._new_uid)
+            data.allocations[index] = result
+            if claim is extended and found.extended_claim is not None:
+                claim = found.extended_claim
+            metadata = claim.metadata
+            if FINALIZER not in metadata.finalizers:
+                metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
+            status = replace(claim.status, allocation=result)
+            taken = replace(claim, metadata=metadata, status=status)
+            self._devices.claims.signal_pending_allocation(metadata.uid, taken)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Nothing was reserved."""
+        """Give the devices back, and remove the pod from the users of its claims."""
+        data = state.find(STATE)
+        if data is None:
+            return
+        tracker = self._devices.claims
+        for claim in data.claims[: data.user_claims_count]:
+            if tracker.remove_pending_allocation(claim.metadata.uid, force=False):
+                tracker.restore(claim)
+            if claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
+                work = self._binder.release(claim, pod.pod)
+                self.handle.spawn(work, f"release {claim.key}")
+        extended = data.extended_claim
+        if extended is None:
+            return
+        if tracker.remove_pending_allocation(data.extended_claim_uid, force=False):
+            tracker.restore(extended)
+        if extended.metadata.name != IN_MEMORY:
+            self.handle.spawn(self._binder.delete(extended), f"delete {extended.key}")
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> PreBindPreFlightResult:
-        is_backed = bool(state.read(_REQUESTED).backed_by_devices)
-        return PreBindPreFlightResult(allow_parallel=True, skip=not is_backed)
+        return PreBindPreFlightResult(allow_parallel=True, skip=not state.read(STATE).claims)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Do nothing: the node provides the resources without devices."""
-        state.read(_REQUESTED)
+        """Write the claims, and wait until their devices are ready.
+
+        Raises the errors of `ClaimBinder.bind`; then the pod is retried.
+        """
+        await self._binder.bind(state.read(STATE), pod.pod, node_name)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         added_or_changed = ActionType.ADD | ActionType.UPDATE
@@ -286,12 +389,14 @@ class DynamicResources(Plugin):
         entries = pod.spec.resource_claims
         if not entries:
             return []
-        references = (claim_referenced_by(pod, entry) for entry in entries)
+        references: Iterable[ClaimReference | None] = (
+            claim_referenced_by(pod, entry) for entry in entries
+        )
         return [self._claim(pod, reference) for reference in references if reference is not None]
 
     def _claim(self, pod: Pod, reference: ClaimReference) -> ResourceClaim:
         name, namespace = reference.name, pod.metadata.namespace
-        claim = self.handle.lister(ResourceClaim).get(name, namespace)
+        claim = self._devices.claims.get(name, namespace)
         if claim is None:
             raise ClaimError(f'could not find ResourceClaim "{namespace}/{name}"')
         if claim.metadata.deletion_timestamp is not None:
@@ -299,19 +404,3 @@ class DynamicResources(Plugin):
         if reference.must_be_own:
             ensure_is_for_pod(pod, claim)
         return claim
-
-    def _claims(self, namespace: str) -> Iterable[ResourceClaim]:
-        return self.handle.lister(ResourceClaim).list(namespace)
-
-    def _extended_resources(self, pod: PodInfo) -> _ExtendedResources:
-        requests = pod.spec_requests
-        names = [n for n, count in requests.items() if count and is_dra_extended_resource_name(n)]
-        backed = backed_by_devices(self.handle, names)
-        if not backed:
-            return _NONE
-        return _ExtendedResources(backed, frozenset(names) - backed)
-
-
-def _offered_by(node: Node) -> frozenset[str]:
-    """Return the names of the node's resources, including those with an amount of 0."""
-    return frozenset(node.status.allocatable)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from scheduler.devices.manager import DraManager
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import Plugin
@@ -40,7 +41,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     Args = NodeResourcesBalancedAllocationArgs
     args: NodeResourcesBalancedAllocationArgs
-    reads = ("deviceclasses",)
+    reads = ("resourceclaims", "deviceclasses", "resourceslices")
 
     def __init__(self) -> None:
         self._resources: Final = self.args.resources
@@ -59,7 +60,14 @@ class NodeResourcesBalancedAllocation(Plugin):
         requests = state.find(_REQUESTS) or self._requests(pod)
         if not any(requests):
             return np.zeros(len(nodes), dtype=np.int64)
-        return score(nodes, _improvement, self._resources, requests, non_zero=False)
+        return score(
+            nodes,
+            _improvement,
+            self._resources,
+            requests,
+            non_zero=False,
+            devices=self.handle.shared(DraManager),
+        )
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         return requests_of(self._resources, pod.requests.resources)

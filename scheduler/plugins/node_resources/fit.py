@@ -3,12 +3,13 @@
 Filter: the node must take one more pod, and of each resource the pod asks for as much must be left.
 All shortages of a node are reported together; where a request is more than the node has at all, no
 preemption helps. Score: one of three strategies over the configured resources (see `_scorers`).
-Mirrors `pkg/scheduler/framework/plugins/noderesources/fit.go`, v1.36.3, but for devices: without
-DeviceClasses no extended resource is left to DynamicResources (DRAExtendedResource).
+Extended resources that devices provide are left to DynamicResources, and count in the score.
+Mirrors `pkg/scheduler/framework/plugins/noderesources/fit.go`, v1.36.3.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 from scheduler.api import resources
 from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
+from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
+from scheduler.devices.manager import DraManager
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -31,10 +34,6 @@ from scheduler.framework.status import (
     reject_together,
     unresolvable,
     unschedulable,
-)
-from scheduler.plugins._device_classes import (
-    DRA_EXTENDED_RESOURCE,
-    backed_by_devices,
 )
 from scheduler.plugins.node_resources.args import (
     LEAST_ALLOCATED,
@@ -107,7 +106,7 @@ class NodeResourcesFit(Plugin):
 
     Args = NodeResourcesFitArgs
     args: NodeResourcesFitArgs
-    reads = ("deviceclasses",)
+    reads = ("resourceclaims", "deviceclasses", "resourceslices")
 
     def __init__(self) -> None:
         args = self.args
@@ -125,8 +124,12 @@ class NodeResourcesFit(Plugin):
         """Reject nodes that are short of a resource, each with all its shortages."""
         requests = state.read(_REQUESTS)
         names = [name for name in _in_order(requests) if not self._is_ignored(name)]
-        backed = backed_by_devices(self.handle, names)
+        backed = self._devices.classes.backed_by_devices(names)
         return _rejections(nodes, [_Wanted(n, requests[n], n in backed) for n in names])
+
+    @functools.cached_property
+    def _devices(self) -> DraManager:
+        return self.handle.shared(DraManager)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
         """Return the missing amount of each resource."""
@@ -157,7 +160,9 @@ class NodeResourcesFit(Plugin):
         """Return a score from 0 to 100 by the configured strategy."""
         # Nothing is stored if the profile disables PreScore.
         requests = state.find(_SCORED_REQUESTS) or self._scored_requests(pod)
-        return score(nodes, self._scorer, self._scored, requests, non_zero=True)
+        return score(
+            nodes, self._scorer, self._scored, requests, non_zero=True, devices=self._devices
+        )
 
     def score_placement(
         self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
@@ -219,7 +224,7 @@ class NodeResourcesFit(Plugin):
             return QueueingHint.QUEUE_SKIP
         wanted = {name: count for name, count in pod.spec_requests.items() if count > 0}
         offered = resources.node_allocatable(modified.status.allocatable)
-        backed = backed_by_devices(self.handle, wanted)
+        backed = self._devices.classes.backed_by_devices(wanted)
         left_to_devices = {name for name in backed if offered.get(name, 0) <= 0}
         if not _fits_empty(wanted, offered, left_to_devices):
             return QueueingHint.QUEUE_SKIP

@@ -26,6 +26,9 @@ from scheduler.snapshot.columns import FloatArray, IntArray, encode_flags
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scheduler.api.core import Node
+    from scheduler.devices.counts import DeviceCount
+    from scheduler.devices.manager import DraManager
     from scheduler.plugins._shape_score import UtilizationShapePoint
     from scheduler.plugins.node_resources.args import ResourceSpec
     from scheduler.snapshot.nodes import Nodes
@@ -102,16 +105,20 @@ def score(
     requests: tuple[int, ...],
     *,
     non_zero: bool,
+    devices: DraManager,
 ) -> IntArray:
     """Score nodes, each by those of the resources that it offers.
 
     Scalar resources that the pod does not request do not count, nor do names that are not resources
-    of nodes. Devices that only DynamicResources knows (DRAExtendedResource) would be counted here.
+    of nodes. Where a node has none of an extended resource, the devices behind it count.
     `non_zero` counts upstream's default requests of cpu and memory for containers without their
     own. Source: `calculateNodeAllocatableRequest`.
     """
     scored = _scored_requests(specs, requests, non_zero=non_zero)
-    return nodes.per_node((scorer, scored), lambda some: _score(some, scorer, scored))
+    backed = devices.classes.backed_by_devices(scored.names)
+    if backed:
+        return _score(nodes, scorer, scored, {name: devices.counts(name) for name in backed})
+    return nodes.per_node((scorer, scored), lambda some: _score(some, scorer, scored, {}))
 
 
 def score_placement(
@@ -136,17 +143,34 @@ def score_placement(
     return score // weights if weights else 0
 
 
-def _score(nodes: Nodes, scorer: Scorer, scored: _ScoredRequests) -> IntArray:
-    """Score nodes; where they do not offer all resources, those with the same ones at once."""
+def _score(
+    nodes: Nodes,
+    scorer: Scorer,
+    scored: _ScoredRequests,
+    counts: Mapping[str, Callable[[Node], DeviceCount] | None],
+) -> IntArray:
+    """Score nodes; where they do not offer all resources, those with the same ones at once.
+
+    `counts` has the resources that devices provide.
+    """
     bounds = [nodes.allocatable_bounds(name) for name in scored.names]
+    allocatable = nodes.allocatable_rows(scored.names)
+    allocated = nodes.requested_rows(scored.names, non_zero=scored.non_zero)
+    for name, count in counts.items():
+        row = scored.names.index(name)
+        for position in np.flatnonzero(allocatable[row] == 0).tolist() if count else ():
+            assert count is not None
+            total, used = count(nodes[position].node)
+            if total:
+                allocatable[row, position], allocated[row, position] = total, used
     amounts = Amounts(
         scored.weights,
-        nodes.allocatable_rows(scored.names),
-        nodes.requested_rows(scored.names, non_zero=scored.non_zero),
+        allocatable,
+        allocated,
         scored.requests,
-        max([most for _, most in bounds], default=0),
+        int(allocatable.max(initial=0)) if counts else max([m for _, m in bounds], default=0),
     )
-    if all(least > 0 for least, _ in bounds):
+    if not counts and all(least > 0 for least, _ in bounds):
         return scorer(amounts)
     codes, combinations = encode_flags([offered > 0 for offered in amounts.allocatable])
     scores = np.empty(len(nodes), dtype=np.int64)

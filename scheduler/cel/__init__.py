@@ -1,0 +1,18 @@
+"""The Common Expression Language with Kubernetes' types, as selectors of devices use it."""
+
+from scheduler.cel.checker import CompileError
+from scheduler.cel.program import Program, compile_expression
+from scheduler.cel.types import Environment, StructType
+from scheduler.cel.values import CelError, DefaultMap, Quantity, Semver
+
+__all__ = [
+    "CelError",
+    "CompileError",
+    "DefaultMap",
+    "Environment",
+    "Program",
+    "Quantity",
+    "Semver",
+    "StructType",
+    "compile_expression",
+]

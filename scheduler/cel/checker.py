@@ -1,0 +1,314 @@
+"""The check of the types of an expression, with cel-go's texts.
+
+Source: cel-go `checker/checker.go`, `checker/errors.go`, `common/error.go`, v0.26.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.cel import types
+from scheduler.cel.library import OVERLOADS
+from scheduler.cel.syntax import (
+    Call,
+    Ident,
+    ListNode,
+    Literal,
+    Macro,
+    MapNode,
+    Select,
+    SyntaxProblem,
+    UInt,
+    parse,
+)
+from scheduler.cel.types import ERROR, Substitutions, Type
+
+if TYPE_CHECKING:
+    from scheduler.cel.syntax import Node
+    from scheduler.cel.types import Environment, Overload
+
+_LITERALS: Final = {
+    bool: types.BOOL, int: types.INT, UInt: types.UINT, float: types.DOUBLE, str: types.STRING,
+    bytes: types.BYTES, type(None): types.NULL,
+}  # fmt: skip
+
+
+class CompileError(Exception):
+    """An expression that cannot be evaluated. The text is upstream's."""
+
+
+def compiled_tree(expression: str, environment: Environment) -> tuple[Node, Type]:
+    """Return the tree of an expression and the type of its result; raises `CompileError`."""
+    try:
+        node = parse(expression)
+    except SyntaxProblem as problem:
+        text = _shown(expression, [(problem.position, str(problem))])
+        raise CompileError(f"compilation failed: {text}") from problem
+    checker = _Checker(environment)
+    result = checker.check(node)
+    if problems := checker.problems or checker.mixed:
+        raise CompileError(f"compilation failed: {_shown(expression, problems)}")
+    return node, checker.substitutions.apply(result, free_as_dyn=True)
+
+
+def qualified_name(node: Node) -> str | None:
+    """Return `a.b.c` for selections of a name; None for any other node."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not (node.is_test or node.is_optional):
+        prefix = qualified_name(node.operand)
+        return f"{prefix}.{node.field}" if prefix is not None else None
+    return None
+
+
+def _shown(expression: str, problems: list[tuple[int, str]]) -> str:
+    """Return the problems in the order of their positions, each with the line and a mark."""
+    return "\n".join(
+        _shown_problem(expression, position, message)
+        for position, message in sorted(problems, key=lambda problem: problem[0])
+    )
+
+
+def _shown_problem(expression: str, position: int, message: str) -> str:
+    if not expression:
+        return f"ERROR: <input>:1:0: {message}"
+    line_number = expression.count("\n", 0, position) + 1
+    column = position - (expression.rfind("\n", 0, position) + 1)
+    line = expression.split("\n")[line_number - 1].replace("\t", " ")
+    dots = "".join("." if character.isascii() else "\uff0e" for character in line[:column])
+    mark = "^" if line[column : column + 1].isascii() else "\uff3e"
+    return f"ERROR: <input>:{line_number}:{column + 1}: {message}\n | {line}\n | {dots}{mark}"
+
+
+def _is_equivalent(first: Type, second: Type) -> bool:
+    """Return True if two elements of a list may stand beside each other."""
+    if first.is_parameter or second.is_parameter:
+        return True
+    if first.name != second.name or len(first.parameters) != len(second.parameters):
+        return False
+    return all(map(_is_equivalent, first.parameters, second.parameters))
+
+
+class _Checker:
+    """Finds the type of every node; problems are collected, and the check goes on."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment: Final = environment
+        self._scopes: Final[list[dict[str, Type]]] = [dict(environment.variables)]
+        self.substitutions: Final = Substitutions()
+        self.problems: Final[list[tuple[int, str]]] = []
+        #: Elements of different types in one list or map.
+        self.mixed: Final[list[tuple[int, str]]] = []
+
+    def check(self, node: Node) -> Type:
+        """Return the type of a node; `ERROR` after a problem."""
+        if isinstance(node, Literal):
+            return _LITERALS[type(node.value)]
+        if isinstance(node, Ident):
+            return self._ident(node)
+        if isinstance(node, Select):
+            return self._select(node)
+        if isinstance(node, Call):
+            return self._call(node)
+        if isinstance(node, ListNode):
+            return types.list_of(self._joined(node.elements))
+        if isinstance(node, MapNode):
+            keys = self._joined(tuple(key for key, _ in node.entries))
+            return types.map_of(keys, self._joined(tuple(value for _, value in node.entries)))
+        return self._macro(node)
+
+    def _problem(self, position: int, message: str) -> Type:
+        self.problems.append((position, message))
+        return ERROR
+
+    def _lookup(self, name: str) -> Type | None:
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        return Type("type", (Type(name),)) if name in types.TYPE_NAMES else None
+
+    def _undeclared(self, node: Ident | Call, name: str) -> Type:
+        text = f"undeclared reference to '{name}' (in container '')"
+        return self._problem(node.position, text)
+
+    def _ident(self, node: Ident) -> Type:
+        found = self._lookup(node.name)
+        return self._undeclared(node, node.name) if found is None else found
+
+    def _select(self, node: Select) -> Type:
+        selected = self._field(node, self.check(node.operand))
+        return types.BOOL if node.is_test else self.substitutions.apply(selected)
+
+    def _field(self, node: Select, operand: Type) -> Type:
+        operand = self.substitutions.apply(operand)
+        is_optional = node.is_optional
+        if operand.name == types.OPTIONAL:
+            is_optional, operand = True, operand.parameters[0]
+        struct = self._environment.structs.get(operand.name)
+        if operand.name == "map":
+            result = operand.parameters[1]
+        elif struct is not None or operand in (types.QUANTITY, types.SEMVER):
+            fields = struct.fields if struct is not None else {}
+            result = fields.get(node.field, ERROR)
+            if node.field not in fields:
+                self._problem(node.position, f"undefined field '{node.field}'")
+        elif operand.is_parameter:
+            self.substitutions.are_assignable((types.DYN,), (operand,))
+            result = types.DYN
+        else:
+            if not operand.is_dynamic and operand != ERROR:
+                text = f"type '{operand}' does not support field selection"
+                self._problem(node.position, text)
+            result = types.DYN
+        return types.optional_of(result) if is_optional else result
+
+    def _call(self, node: Call) -> Type:
+        arguments = [self.check(argument) for argument in node.arguments]
+        target = node.target
+        if target is not None and (prefix := qualified_name(target)) is not None:
+            overloads = OVERLOADS.get(f"{prefix}.{node.function}")
+            if overloads is not None:
+                return self._resolved(node, f"{prefix}.{node.function}", overloads, arguments)
+        is_method = target is not None
+        if target is not None:
+            arguments.insert(0, self.check(target))
+        overloads = OVERLOADS.get(node.function)
+        if overloads is None:
+            return self._undeclared(node, node.function)
+        matching = [overload for overload in overloads if overload.is_method == is_method]
+        return self._resolved(node, node.function, matching, arguments, is_method=is_method)
+
+    def _resolved(
+        self,
+        node: Call,
+        name: str,
+        overloads: list[Overload],
+        arguments: list[Type],
+        *,
+        is_method: bool = False,
+    ) -> Type:
+        if name in ("_&&_", "_||_"):
+            return self._logical(node, arguments)
+        result: Type | None = None
+        for overload in overloads:
+            wanted, returned = self._instance(overload)
+            if not self.substitutions.are_assignable(arguments, wanted):
+                continue
+            returned = self.substitutions.apply(returned)
+            if result is None:
+                result = returned
+            elif not result.is_dynamic and returned != result:
+                result = types.DYN
+        if result is not None:
+            return result
+        shown = [str(self.substitutions.apply(each, free_as_dyn=True)) for each in arguments]
+        target = f"{shown.pop(0)}." if is_method else ""
+        text = f"found no matching overload for '{name}' applied to '{target}({', '.join(shown)})'"
+        return self._problem(node.position, text)
+
+    def _logical(self, node: Call, arguments: list[Type]) -> Type:
+        result = types.BOOL
+        for argument, type in zip(node.arguments, arguments, strict=True):
+            if not self.substitutions.are_assignable((type,), (types.BOOL,)):
+                result = self._mismatch(argument, types.BOOL, type)
+        return result
+
+    def _mismatch(self, node: Node, expected: Type, found: Type) -> Type:
+        expected, found = map(self.substitutions.apply, (expected, found))
+        return self._problem(node.position, f"expected type '{expected}' but found '{found}'")
+
+    def _instance(self, overload: Overload) -> tuple[list[Type], Type]:
+        """Return the arguments and the result of an overload with fresh type parameters."""
+        fresh: dict[Type, Type] = {}
+
+        def renewed(type: Type) -> Type:
+            if type.is_parameter:
+                if type not in fresh:
+                    fresh[type] = self.substitutions.fresh()
+                return fresh[type]
+            return Type(type.name, tuple(map(renewed, type.parameters)))
+
+        return [renewed(argument) for argument in overload.arguments], renewed(overload.result)
+
+    def _joined(self, nodes: tuple[Node, ...]) -> Type:
+        """Return the type that all these elements have; mixed elements are a problem."""
+        joined: Type | None = None
+        kinds: list[tuple[Node, Type]] = []
+        for node in nodes:
+            type = self.check(node)
+            if joined is None:
+                joined = type
+            elif self.substitutions.are_assignable((joined,), (type,)):
+                joined = types.most_general(joined, type)
+            else:
+                joined = types.DYN
+            kinds.append((node, type))
+        self._check_elements(kinds)
+        return self.substitutions.fresh() if joined is None else joined
+
+    def _check_elements(self, kinds: list[tuple[Node, Type]]) -> None:
+        """Note elements of another type than the first: a problem if there is no other one."""
+        first = self.substitutions.apply(kinds[0][1]) if kinds else ERROR
+        for node, type in kinds[1:]:
+            found = self.substitutions.apply(type)
+            if not _is_equivalent(first, found):
+                shown = (self.substitutions.apply(t, free_as_dyn=True) for t in (first, found))
+                text = "expected type '{}' but found '{}'".format(*shown)
+                self.mixed.append((node.position, text))
+
+    def _macro(self, node: Macro) -> Type:
+        given = self.substitutions.apply(self.check(node.range))
+        if node.name in ("optMap", "optFlatMap"):
+            variables = [self._unwrapped(node, given)]
+        elif node.name == "bind":
+            variables = [given]
+        else:
+            variables = self._elements(node, given)
+        self._scopes.append(dict(zip(node.variables, variables, strict=True)))
+        bodies = [self.check(body) for body in node.bodies]
+        self._scopes.pop()
+        return self._macro_result(node, given, variables, bodies)
+
+    def _unwrapped(self, node: Macro, given: Type) -> Type:
+        """Return the type inside an optional type; a problem, as of its methods, for any other."""
+        if given.name == types.OPTIONAL:
+            return given.parameters[0]
+        if given.is_dynamic or given == ERROR:
+            return types.DYN
+        for name in ("hasValue", "value"):
+            text = f"found no matching overload for '{name}' applied to '{given}.()'"
+            self._problem(node.position, text)
+        return ERROR
+
+    def _macro_result(
+        self, node: Macro, given: Type, variables: list[Type], bodies: list[Type]
+    ) -> Type:
+        if node.name in ("bind", "optFlatMap"):
+            return bodies[0]
+        if node.name == "optMap":
+            return types.optional_of(bodies[0])
+        for body, type in zip(node.bodies, bodies, strict=True):
+            is_last = body is node.bodies[-1]
+            if node.name == "map" and is_last:
+                continue
+            if not self.substitutions.are_assignable((types.BOOL,), (type,)):
+                self._mismatch(body, types.BOOL, type)
+        if node.name == "map":
+            return types.list_of(bodies[-1])
+        return types.list_of(variables[0]) if node.name == "filter" else types.BOOL
+
+    def _elements(self, node: Macro, given: Type) -> list[Type]:
+        """Return the types of a macro's variables: the elements of a list, the keys of a map."""
+        if given.name == "list":
+            found = [types.INT, given.parameters[0]]
+            return found if len(node.variables) > 1 else found[1:]
+        if given.name == "map":
+            return list(given.parameters[: len(node.variables)])
+        if not (given in (types.DYN, ERROR) or given.is_parameter):
+            text = (
+                f"expression of type '{given}' cannot be range of a comprehension "
+                "(must be list, map, or dynamic)"
+            )
+            self._problem(node.range.position, text)
+            return [ERROR] * len(node.variables)
+        return [types.DYN] * len(node.variables)

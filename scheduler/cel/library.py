@@ -1,0 +1,533 @@
+"""The functions of CEL and of Kubernetes' libraries: their types, and what they do.
+
+Not built: timestamps and durations, URLs, IP addresses, CIDRs, formats, and maps made by macros.
+An expression that uses one of them does not compile ("undeclared reference").
+Source: cel-go `common/stdlib`, `ext/{strings,lists,sets}.go`, `cel/library.go` (optionals), v0.26;
+`k8s.io/apiserver/pkg/cel/library/{quantity,semverlib,lists,regex}.go`, v0.36.3.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduler.api.quantity import QuantityError
+from scheduler.cel import values
+from scheduler.cel.syntax import UInt
+from scheduler.cel.types import parse_overloads
+from scheduler.cel.values import CelError, Optional, Quantity, Semver, compare, equal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NANO: Final = 10**9
+_INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+_NUMERIC = ("int", "uint", "double")
+_ORDERED = ("int", "uint", "double", "bool", "string", "bytes")
+
+#: The overloads of every function, `target~name(arguments): result`.
+OVERLOADS: Final = parse_overloads(
+    """
+    _?_:_(bool, A, A): A
+    _&&_(bool, bool): bool
+    _||_(bool, bool): bool
+    !_(bool): bool
+    _==_(A, A): bool
+    _!=_(A, A): bool
+    @in(A, list<A>): bool
+    @in(A, map<A, B>): bool
+    _[_](list<A>, int): A
+    _[_](map<A, B>, A): B
+    _[_](optional_type<list<A>>, int): optional_type<A>
+    _[_](optional_type<map<K, B>>, K): optional_type<B>
+    _[?_](list<A>, int): optional_type<A>
+    _[?_](map<K, B>, K): optional_type<B>
+    _[?_](optional_type<list<A>>, int): optional_type<A>
+    _[?_](optional_type<map<K, B>>, K): optional_type<B>
+    _+_(bytes, bytes): bytes
+    _+_(list<A>, list<A>): list<A>
+    _+_(string, string): string
+    -_(int): int
+    -_(double): double
+    _%_(int, int): int
+    _%_(uint, uint): uint
+    dyn(A): dyn
+    type(A): type
+    string~contains(string): bool
+    string~startsWith(string): bool
+    string~endsWith(string): bool
+    string~matches(string): bool
+    matches(string, string): bool
+    string~charAt(int): string
+    string~indexOf(string): int
+    string~indexOf(string, int): int
+    string~lastIndexOf(string): int
+    string~lastIndexOf(string, int): int
+    string~lowerAscii(): string
+    string~upperAscii(): string
+    string~replace(string, string): string
+    string~replace(string, string, int): string
+    string~split(string): list<string>
+    string~split(string, int): list<string>
+    string~substring(int): string
+    string~substring(int, int): string
+    string~trim(): string
+    string~find(string): string
+    string~findAll(string): list<string>
+    string~findAll(string, int): list<string>
+    list<string>~join(): string
+    list<string>~join(string): string
+    list<A>~indexOf(A): int
+    list<A>~lastIndexOf(A): int
+    list<A>~distinct(): list<A>
+    list<A>~reverse(): list<A>
+    list<A>~slice(int, int): list<A>
+    list<list<A>>~flatten(): list<A>
+    lists.range(int): list<int>
+    sets.contains(list<A>, list<A>): bool
+    sets.equivalent(list<A>, list<A>): bool
+    sets.intersects(list<A>, list<A>): bool
+    bool(string): bool
+    bool(bool): bool
+    bytes(string): bytes
+    bytes(bytes): bytes
+    string(bool): string
+    string(bytes): string
+    quantity(string): Q
+    isQuantity(string): bool
+    sign(Q): int
+    Q~isInteger(): bool
+    Q~asInteger(): int
+    Q~asApproximateFloat(): double
+    Q~add(Q): Q
+    Q~add(int): Q
+    Q~sub(Q): Q
+    Q~sub(int): Q
+    semver(string): S
+    semver(string, bool): S
+    isSemver(string): bool
+    isSemver(string, bool): bool
+    S~major(): int
+    S~minor(): int
+    S~patch(): int
+    optional.of(A): optional_type<A>
+    optional.ofNonZeroValue(A): optional_type<A>
+    optional.none(): optional_type<A>
+    optional_type<A>~hasValue(): bool
+    optional_type<A>~value(): A
+    optional_type<A>~or(optional_type<A>): optional_type<A>
+    optional_type<A>~orValue(A): A
+    """
+    + "".join(f"{f}({n}, {n}): {n}\n" for f in ("_+_", "_-_", "_*_", "_/_") for n in _NUMERIC)
+    + "".join(
+        f"_{op}_({a}, {b}): bool\n"
+        for op in ("<", "<=", ">", ">=")
+        for a in _ORDERED
+        for b in _ORDERED
+        if a == b or {a, b} <= set(_NUMERIC)
+    )
+    + "".join(f"{convert}({n}): {convert}\n" for convert in _NUMERIC for n in (*_NUMERIC, "string"))
+    + "".join(f"string({n}): string\n" for n in (*_NUMERIC, "string"))
+    + "".join(
+        f"{t}~size(): int\nsize({t}): int\n" for t in ("string", "bytes", "list<A>", "map<A, B>")
+    )
+    + "".join(
+        f"list<{n}>~min(): {n}\nlist<{n}>~max(): {n}\nlist<{n}>~isSorted(): bool\n"
+        f"list<{n}>~sort(): list<{n}>\n"
+        for n in _ORDERED
+    )
+    + "".join(f"list<{n}>~sum(): {n}\n" for n in _NUMERIC)
+    + "".join(
+        f"{t}~isGreaterThan({t}): bool\n{t}~isLessThan({t}): bool\n{t}~compareTo({t}): int\n"
+        for t in "QS"
+    )
+)
+
+
+def _checked(value: int | float, *operands: object) -> object:
+    """Return the result of arithmetic in the type of its operands; raises `CelError`."""
+    if isinstance(value, float):
+        return value
+    if isinstance(operands[0], UInt):
+        if not 0 <= value <= _UINT_MAX:
+            raise CelError("unsigned integer overflow")
+        return UInt(value)
+    if not _INT_MIN <= value <= _INT_MAX:
+        raise CelError("integer overflow")
+    return value
+
+
+def _arithmetic(
+    operate: Callable[[Any, Any], Any], *others: type
+) -> Callable[[object, object], object]:
+    """Return an operator on two numbers of one type, or two values of the other types."""
+
+    def operator(first: object, second: object) -> object:
+        if type(first) is not type(second) or isinstance(first, bool):
+            raise values.no_such_overload()
+        if isinstance(first, others):
+            return operate(first, second)
+        if not isinstance(first, (int, float)):
+            raise values.no_such_overload()
+        return _checked(operate(first, second), first)
+
+    return operator
+
+
+def _divide(first: Any, second: Any) -> Any:
+    if isinstance(first, float):
+        if not second:
+            return math.nan if not first or math.isnan(first) else math.copysign(math.inf, first)
+        return first / second
+    if not second:
+        raise CelError("division by zero")
+    quotient = abs(first) // abs(second)
+    return quotient if (first < 0) == (second < 0) else -quotient
+
+
+def _modulo(first: Any, second: Any) -> Any:
+    if isinstance(first, float):
+        raise values.no_such_overload()
+    if not second:
+        raise CelError("modulus by zero")
+    return first - second * _divide(first, second)
+
+
+def _negate(value: Any) -> object:
+    if not values.is_number(value) or isinstance(value, UInt):
+        raise values.no_such_overload()
+    return _checked(-value, value)
+
+
+def _not(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise values.no_such_overload()
+    return not value
+
+
+def _index(container: Any, key: Any) -> object:
+    if isinstance(container, Optional):
+        return _optional_index(container, key)
+    if isinstance(container, dict):
+        found, is_found = values.find(container, key)
+        if not is_found:
+            raise CelError(f"no such key: {key}")
+        return found
+    if not isinstance(container, list) or not values.is_number(key) or key != int(key):
+        raise values.no_such_overload()
+    if not 0 <= key < len(container):
+        raise CelError(f"index out of bounds: {int(key)}")
+    return container[int(key)]
+
+
+def _optional_index(container: Any, key: Any) -> Optional:
+    if isinstance(container, Optional):
+        return _optional_index(container.value, key) if container.is_set else container
+    try:
+        return Optional(_index(container, key), True)
+    except CelError as error:
+        if str(error).startswith(("no such key", "index out of bounds")):
+            return Optional()
+        raise
+
+
+def _is_in(value: object, container: object) -> bool:
+    if isinstance(container, dict):
+        return values.find(dict(container), value)[1]
+    if not isinstance(container, list):
+        raise values.no_such_overload()
+    return any(equal(value, each) for each in container)
+
+
+@functools.lru_cache(maxsize=256)
+def _pattern(text: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text, options)
+    except re2.error as error:
+        message = error.args[0]
+        raise CelError(message.decode() if isinstance(message, bytes) else str(message)) from error
+
+
+def _find(value: str, pattern: str) -> str:
+    found = _pattern(pattern).search(value)
+    return found.group() if found else ""
+
+
+def _find_all(value: str, pattern: str, limit: int = -1) -> list[str]:
+    found = (match.group() for match in _pattern(pattern).finditer(value))
+    return list(found if limit < 0 else itertools.islice(found, limit))
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, (str, bytes, list, dict)):
+        raise values.no_such_overload()
+    return len(value)
+
+
+def _index_of(value: Any, item: Any, start: int = 0) -> int:
+    if isinstance(value, str):
+        if not 0 <= start <= len(value):
+            raise CelError(f"index out of range: {start}")
+        return value.find(item, start)
+    return next((at for at, each in enumerate(value) if equal(each, item)), -1)
+
+
+def _last_index_of(value: Any, item: Any, end: int | None = None) -> int:
+    if isinstance(value, str):
+        if end is not None and not 0 <= end <= len(value):
+            raise CelError(f"index out of range: {end}")
+        return value.rfind(item) if end is None else value.rfind(item, 0, end + len(item))
+    return max((at for at, each in enumerate(value) if equal(each, item)), default=-1)
+
+
+def _split(value: str, separator: str, limit: int = -1) -> list[str]:
+    parts = value.split(separator) if separator else list(value)
+    if limit < 0 or len(parts) <= limit:
+        return parts
+    return [*parts[: limit - 1], separator.join(parts[limit - 1 :])] if limit else []
+
+
+def _substring(value: str, start: int, end: int | None = None) -> str:
+    stop = len(value) if end is None else end
+    for position in (start, stop):
+        if not 0 <= position <= len(value):
+            raise CelError(f"index out of range: {position}")
+    if start > stop:
+        raise CelError(f"invalid substring range. start: {start}, end: {stop}")
+    return value[start:stop]
+
+
+def _char_at(value: str, index: int) -> str:
+    if not 0 <= index <= len(value):
+        raise CelError(f"index out of range: {index}")
+    return value[index : index + 1]
+
+
+def _slice(value: list[object], start: int, end: int) -> list[object]:
+    if start < 0 or end < 0:
+        raise CelError(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end or end > len(value):
+        raise CelError(f"cannot slice({start}, {end}), list is length {len(value)}")
+    return value[start:end]
+
+
+def _distinct(items: list[object]) -> list[object]:
+    kept: list[object] = []
+    for item in items:
+        if not any(equal(item, each) for each in kept):
+            kept.append(item)
+    return kept
+
+
+def _chosen(choose: Callable[..., object], name: str) -> Callable[[list[object]], object]:
+    def choice(items: list[object]) -> object:
+        if not items:
+            raise CelError(f"{name} called on empty list")
+        return choose(items, key=functools.cmp_to_key(compare))
+
+    return choice
+
+
+def _sum(items: list[Any]) -> object:
+    add = _arithmetic(lambda a, b: a + b)
+    return functools.reduce(add, items) if items else 0
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        try:
+            number = int(value)
+        except ValueError as error:
+            text = f'type conversion error from string to int: parsing "{value}": invalid syntax'
+            raise CelError(text) from error
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise CelError("integer overflow")
+    else:
+        number = int(value)
+    checked = _checked(number, 0)
+    assert isinstance(checked, int)
+    return checked
+
+
+def _to_bool(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in ("1", "t", "T", "TRUE", "true", "True"):
+        return True
+    if value in ("0", "f", "F", "FALSE", "false", "False"):
+        return False
+    raise CelError(f'type conversion error from "{value}" to bool')
+
+
+def _to_double(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError as error:
+        text = f'type conversion error from string to double: parsing "{value}": invalid syntax'
+        raise CelError(text) from error
+
+
+def _to_string(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise CelError("invalid UTF-8 in bytes, cannot convert to string") from error
+    if isinstance(value, float) and value.is_integer() and abs(value) < 10.0**21:
+        return str(int(value))
+    return str(value)
+
+
+def _quantity(text: str) -> Quantity:
+    try:
+        return values.quantity(text)
+    except QuantityError as error:
+        raise CelError(str(error)) from error
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        return bool(values.quantity(text)) or True
+    except QuantityError:
+        return False
+
+
+def _is_whole(amount: Quantity) -> bool:
+    return not amount.nanos % _NANO and _INT_MIN <= amount.nanos // _NANO <= _INT_MAX
+
+
+def _as_integer(amount: Quantity) -> int:
+    if not _is_whole(amount):
+        raise CelError("cannot convert value to integer")
+    return amount.nanos // _NANO
+
+
+def _nanos(amount: Quantity | int) -> int:
+    return amount.nanos if isinstance(amount, Quantity) else amount * _NANO
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002
+    try:
+        values.parse_semver(text, normalize=normalize)
+    except CelError:
+        return False
+    return True
+
+
+def _semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002
+    return values.parse_semver(text, normalize=normalize)
+
+
+def _same_kind(first: object, second: object) -> int:
+    if not isinstance(first, (Quantity, Semver)):
+        raise values.no_such_overload()
+    return compare(first, second)
+
+
+def _value_of(optional: Optional) -> object:
+    if not optional.is_set:
+        raise CelError("optional.none() dereference")
+    return optional.value
+
+
+def _is_zero(value: object) -> bool:
+    return value is None or (
+        isinstance(value, (bool, int, float, str, bytes, list, dict)) and not value
+    )
+
+
+def _ascii_case(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda value: "".join(change(c) if c.isascii() else c for c in value)
+
+
+#: The functions by name; a method gets its receiver first. `&&`, `||` and `?:` are in `program`.
+FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+    "!_": _not,
+    "-_": _negate,
+    "_==_": equal,
+    "_!=_": lambda a, b: not equal(a, b),
+    "_<_": lambda a, b: compare(a, b) < 0,
+    "_<=_": lambda a, b: compare(a, b) <= 0,
+    "_>_": lambda a, b: compare(a, b) > 0,
+    "_>=_": lambda a, b: compare(a, b) >= 0,
+    "_+_": _arithmetic(lambda a, b: a + b, str, bytes, list),
+    "_-_": _arithmetic(lambda a, b: a - b),
+    "_*_": _arithmetic(lambda a, b: a * b),
+    "_/_": _arithmetic(_divide),
+    "_%_": _arithmetic(_modulo),
+    "_[_]": _index,
+    "_[?_]": _optional_index,
+    "@in": _is_in,
+    "dyn": lambda value: value,
+    "type": values.type_name,
+    "size": _size,
+    "contains": lambda value, part: part in value,
+    "startsWith": str.startswith,
+    "endsWith": str.endswith,
+    "matches": lambda value, pattern: _pattern(pattern).search(value) is not None,
+    "charAt": _char_at,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+    "lowerAscii": _ascii_case(str.lower),
+    "upperAscii": _ascii_case(str.upper),
+    "replace": lambda value, old, new, limit=-1: value.replace(old, new, limit),
+    "split": _split,
+    "substring": _substring,
+    "trim": str.strip,
+    "find": _find,
+    "findAll": _find_all,
+    "join": lambda items, separator="": separator.join(items),
+    "distinct": _distinct,
+    "reverse": lambda items: items[::-1],
+    "slice": _slice,
+    "flatten": lambda items: [each for inner in items for each in inner],
+    "sort": lambda items: sorted(items, key=functools.cmp_to_key(compare)),
+    "isSorted": lambda items: all(compare(a, b) <= 0 for a, b in itertools.pairwise(items)),
+    "min": _chosen(min, "min"),
+    "max": _chosen(max, "max"),
+    "sum": _sum,
+    "lists.range": lambda count: list(range(count)),
+    "sets.contains": lambda items, part: all(_is_in(each, items) for each in part),
+    "sets.intersects": lambda items, others: any(_is_in(each, items) for each in others),
+    "sets.equivalent": lambda items, others: (
+        all(_is_in(each, items) for each in others) and all(_is_in(each, others) for each in items)
+    ),
+    "bool": _to_bool,
+    "int": _to_int,
+    "uint": lambda value: _checked(int(value), UInt()),
+    "double": _to_double,
+    "string": _to_string,
+    "bytes": lambda value: value.encode() if isinstance(value, str) else value,
+    "quantity": _quantity,
+    "isQuantity": _is_quantity,
+    "sign": lambda amount: (amount.nanos > 0) - (amount.nanos < 0),
+    "isInteger": _is_whole,
+    "asInteger": _as_integer,
+    "asApproximateFloat": lambda amount: amount.nanos / _NANO,
+    "add": lambda amount, other: Quantity(amount.nanos + _nanos(other)),
+    "sub": lambda amount, other: Quantity(amount.nanos - _nanos(other)),
+    "isGreaterThan": lambda a, b: _same_kind(a, b) > 0,
+    "isLessThan": lambda a, b: _same_kind(a, b) < 0,
+    "compareTo": _same_kind,
+    "semver": _semver,
+    "isSemver": _is_semver,
+    "major": lambda version: version.major,
+    "minor": lambda version: version.minor,
+    "patch": lambda version: version.patch,
+    "optional.of": lambda value: Optional(value, True),
+    "optional.ofNonZeroValue": lambda v: Optional() if _is_zero(v) else Optional(v, True),
+    "optional.none": Optional,
+    "hasValue": lambda optional: optional.is_set,
+    "value": _value_of,
+    "or": lambda optional, other: optional if optional.is_set else other,
+    "orValue": lambda optional, other: optional.value if optional.is_set else other,
+}

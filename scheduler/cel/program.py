@@ -1,0 +1,337 @@
+"""Expressions as closures: compiled once, evaluated on many values.
+
+Source: cel-go `interpreter/{planner,interpretable,attributes}.go`, v0.26. The cost of an evaluation
+is not exactly upstream's: only the loops of macros count, by the size of their bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduler.cel import values
+from scheduler.cel.checker import CompileError, compiled_tree, qualified_name
+from scheduler.cel.library import FUNCTIONS, OVERLOADS
+from scheduler.cel.syntax import Call, Ident, ListNode, Literal, Macro, MapNode, Select
+from scheduler.cel.types import ANY, BOOL, declared_name
+from scheduler.cel.values import CelError, Optional
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.cel.syntax import Node
+    from scheduler.cel.types import Environment
+
+#: The cost at which an evaluation fails.
+_COST_MAX: Final = 1_000_000
+#: The variable that holds the cost so far.
+_COST: Final = "@cost"
+
+Variables = dict[str, Any]
+Evaluate = Callable[[Variables], Any]
+
+#: What Python raises where a function gets a value of the wrong type.
+_WRONG_TYPE: Final = (TypeError, AttributeError, ValueError)
+
+_NOT_BOOL: Final[Mapping[str, str]] = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "double": "type conversion error from Double to 'bool'",
+    "string": "unsupported native conversion from string to 'bool'",
+    "bytes": "type conversion error from Bytes to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "map": "type conversion error from map to 'bool'",
+    "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+}
+
+
+class Program:
+    """A compiled expression whose result is a bool."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate: Final = evaluate
+
+    def matches(self, variables: Variables) -> bool:
+        """Evaluate the expression; raises `CelError`."""
+        result = self._evaluate({**variables, _COST: [0]})
+        if isinstance(result, bool):
+            return result
+        name = values.type_name(result)
+        why = _NOT_BOOL.get(name, f"type conversion error from '{name}' to 'bool'")
+        raise CelError(f"CEL result of type {name} could not be converted to bool: {why}")
+
+
+def compile_expression(expression: str, environment: Environment) -> Program:
+    """Compile an expression that must evaluate to a bool; raises `CompileError`."""
+    node, result = compiled_tree(expression, environment)
+    if result not in (BOOL, ANY):
+        raise CompileError(
+            f"must evaluate to bool or the unknown type, not {declared_name(result)}"
+        )
+    return Program(_compiled(node))
+
+
+def _compiled(node: Node) -> Evaluate:
+    """Return the closure of a node."""
+    if isinstance(node, Literal):
+        value = node.value
+        return lambda variables: value
+    if isinstance(node, Ident):
+        return _ident(node.name)
+    if isinstance(node, Select):
+        return _select(node)
+    if isinstance(node, Call):
+        return _call(node)
+    if isinstance(node, ListNode):
+        elements = [_compiled(element) for element in node.elements]
+        return lambda variables: [element(variables) for element in elements]
+    if isinstance(node, MapNode):
+        entries = [(_compiled(key), _compiled(value)) for key, value in node.entries]
+        return lambda variables: {key(variables): value(variables) for key, value in entries}
+    return _macro(node)
+
+
+def _ident(name: str) -> Evaluate:
+    # A name that is no variable is a type (`checker`).
+    return lambda variables: variables.get(name, name)
+
+
+def _select(node: Select) -> Evaluate:
+    operand, field = _compiled(node.operand), node.field
+    if node.is_test:
+        return lambda variables: _has(operand(variables), field)
+    if node.is_optional:
+        return lambda variables: _optional_field(operand(variables), field)
+    return lambda variables: _field(operand(variables), field)
+
+
+def _field(value: Any, field: str) -> Any:
+    if isinstance(value, Optional):
+        return _optional_field(value, field)
+    if not isinstance(value, dict):
+        raise CelError(f"no such key: {field}")
+    found, is_found = values.find(value, field)
+    if not is_found:
+        raise CelError(f"no such key: {field}")
+    return found
+
+
+def _no_overload() -> CelError:
+    return values.no_such_overload()
+
+
+def _has(value: Any, field: str) -> bool:
+    if isinstance(value, Optional):
+        return value.is_set and _has(value.value, field)
+    if not isinstance(value, dict):
+        raise _no_overload()
+    return values.find(value, field)[1]
+
+
+def _optional_field(value: Any, field: str) -> Optional:
+    if isinstance(value, Optional):
+        return _optional_field(value.value, field) if value.is_set else value
+    if not isinstance(value, dict):
+        raise _no_overload()
+    return Optional(*values.find(value, field))
+
+
+def _call(node: Call) -> Evaluate:
+    arguments = [_compiled(argument) for argument in node.arguments]
+    if node.function == "_&&_":
+        return _logical(arguments, decisive=False)
+    if node.function == "_||_":
+        return _logical(arguments, decisive=True)
+    if node.function == "_?_:_":
+        return _ternary(*arguments)
+    name = node.function
+    if node.target is not None:
+        qualified = f"{qualified_name(node.target)}.{name}"
+        if qualified in OVERLOADS:
+            name = qualified
+        else:
+            arguments.insert(0, _compiled(node.target))
+    function = FUNCTIONS[name]
+    accepted = _accepted(name)
+
+    def call(variables: Variables) -> Any:
+        given = [argument(variables) for argument in arguments]
+        if accepted and not any(_accepts(classes, given) for classes in accepted):
+            shown = ", ".join(map(values.type_name, given))
+            raise CelError(f"no such overload: {name}({shown})")
+        try:
+            return function(*given)
+        except _WRONG_TYPE as error:
+            raise _no_overload() from error
+
+    return call
+
+
+def _accepted(name: str) -> list[tuple[type | None, ...]]:
+    """Return the classes of the arguments that a function accepts; None accepts any value.
+
+    Empty for operators and `size`, which check their operands themselves.
+    """
+    if not name[0].isalpha() or name == "size":
+        return []
+    return [tuple(values.CLASSES.get(a.name) for a in o.arguments) for o in OVERLOADS[name]]
+
+
+def _accepts(classes: tuple[type | None, ...], given: list[Any]) -> bool:
+    # A bool is an int in Python, and a map may have a default.
+    return len(classes) == len(given) and all(
+        expected is None
+        or type(value) is expected
+        or (expected is dict and isinstance(value, dict))
+        for expected, value in zip(classes, given, strict=True)
+    )
+
+
+def _logical(terms: Iterable[Evaluate], *, decisive: bool) -> Evaluate:
+    """Return `&&` (decided by a false term) or `||`; a decision outweighs errors."""
+    terms, undecided = tuple(terms), not decisive
+
+    def evaluate(variables: Variables) -> bool:
+        failure: CelError | None = None
+        for term in terms:
+            try:
+                value = term(variables)
+                if value is decisive:
+                    return not undecided
+                if not isinstance(value, bool):
+                    failure = failure or _no_overload()
+            except CelError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return undecided
+
+    return evaluate
+
+
+def _ternary(condition: Evaluate, truthy: Evaluate, falsy: Evaluate) -> Evaluate:
+    def evaluate(variables: Variables) -> Any:
+        value = condition(variables)
+        if not isinstance(value, bool):
+            raise _no_overload()
+        return truthy(variables) if value else falsy(variables)
+
+    return evaluate
+
+
+def _macro(node: Macro) -> Evaluate:
+    given, bodies = _compiled(node.range), [_compiled(body) for body in node.bodies]
+    if node.name in ("bind", "optMap", "optFlatMap"):
+        return _binding(node.name, given, node.variables[0], bodies[0])
+    cost = sum(map(_size, node.bodies))
+
+    def scopes(variables: Variables) -> Iterable[tuple[Any, Variables]]:
+        for keys in _elements(given(variables), len(node.variables)):
+            spent = variables[_COST]
+            spent[0] += cost
+            if spent[0] > _COST_MAX:
+                raise CelError("operation cancelled: actual cost limit exceeded")
+            yield keys[0], {**variables, **dict(zip(node.variables, keys, strict=True))}
+
+    return _LOOPS[node.name](scopes, bodies)
+
+
+def _binding(name: str, given: Evaluate, variable: str, body: Evaluate) -> Evaluate:
+    def bind(variables: Variables) -> Any:
+        return body({**variables, variable: given(variables)})
+
+    def map_optional(variables: Variables) -> Any:
+        optional = given(variables)
+        if not isinstance(optional, Optional):
+            raise _no_overload()
+        if not optional.is_set:
+            return optional
+        result = body({**variables, variable: optional.value})
+        return Optional(result, True) if name == "optMap" else result
+
+    return bind if name == "bind" else map_optional
+
+
+def _elements(value: Any, names: int) -> Iterable[tuple[Any, ...]]:
+    """Return the values of a macro's variables for each element of a list or map."""
+    if isinstance(value, dict):
+        return value.items() if names > 1 else [(key,) for key in value]
+    if not isinstance(value, list):
+        raise _no_overload()
+    return enumerate(value) if names > 1 else [(element,) for element in value]
+
+
+Scopes = Callable[[Variables], "Iterable[tuple[Any, Variables]]"]
+
+
+def _quantifier(*, decisive: bool) -> Callable[[Scopes, list[Evaluate]], Evaluate]:
+    undecided = not decisive
+
+    def loop(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
+        def evaluate(variables: Variables) -> bool:
+            failure: CelError | None = None
+            for _, scope in scopes(variables):
+                try:
+                    value = bodies[0](scope)
+                    if value is decisive:
+                        return not undecided
+                    if not isinstance(value, bool):
+                        failure = failure or _no_overload()
+                except CelError as error:
+                    failure = failure or error
+            if failure is not None:
+                raise failure
+            return undecided
+
+        return evaluate
+
+    return loop
+
+
+def _exists_one(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
+    return lambda variables: sum(_true(bodies[0](s)) for _, s in scopes(variables)) == 1
+
+
+def _filter(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
+    return lambda variables: [e for e, s in scopes(variables) if _true(bodies[0](s))]
+
+
+def _map(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
+    *conditions, result = bodies
+    return lambda variables: [
+        result(scope)
+        for _, scope in scopes(variables)
+        if all(_true(condition(scope)) for condition in conditions)
+    ]
+
+
+def _true(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _no_overload()
+    return value
+
+
+_LOOPS: Final[Mapping[str, Callable[[Scopes, list[Evaluate]], Evaluate]]] = {
+    "all": _quantifier(decisive=False),
+    "exists": _quantifier(decisive=True),
+    "exists_one": _exists_one,
+    "filter": _filter,
+    "map": _map,
+}
+
+
+def _size(node: Node) -> int:
+    """Return the number of nodes of a tree."""
+    children: list[Node] = []
+    if isinstance(node, Select):
+        children = [node.operand]
+    elif isinstance(node, Call):
+        children = [*node.arguments, *(() if node.target is None else (node.target,))]
+    elif isinstance(node, ListNode):
+        children = [*node.elements]
+    elif isinstance(node, MapNode):
+        children = [each for entry in node.entries for each in entry]
+    elif isinstance(node, Macro):
+        children = [node.range, *node.bodies]
+    return 1 + sum(map(_size, children))

@@ -1,0 +1,1 @@
+"""Devices of dynamic resource allocation: pools, the allocator, and the allocated devices."""

@@ -1,0 +1,436 @@
+"""The structured allocator: devices for the claims of a pod on one node.
+
+Claims, requests and devices are tried in their order, depth first, and the first full solution is
+taken. A request's next device comes after its last one; each request begins at the first device.
+
+    allocate -> _Search.run -> _request (alternatives) -> _devices (one device after another)
+                                  ^_____________________________|  next device, next request
+
+Source: `k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+allocator_incubating.go`, v0.36.3, which 1.36 selects with its default feature gates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from scheduler.api.dynamic_resources import ALLOCATION_RESULTS_MAX
+from scheduler.api.quantity import parse_quantity
+from scheduler.devices import capacity
+from scheduler.devices.constraints import DistinctAttribute, MatchAttribute
+from scheduler.devices.pools import device_matches
+from scheduler.devices.requests import AllocationError, requests_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scheduler.api.dynamic_resources import Counter, DeviceClass, ResourceClaim
+    from scheduler.devices.allocated import AllocatedState
+    from scheduler.devices.capacity import Amount
+    from scheduler.devices.constraints import Constraint
+    from scheduler.devices.pools import DeviceId, Inventory, Pool, PoolDevice
+    from scheduler.devices.requests import Request
+    from scheduler.devices.selectors import SelectorVerdicts
+
+#: The amounts of counters, by counter set and counter.
+CounterSets = dict[str, dict[str, int]]
+
+
+class AllocationTimeoutError(Exception):
+    """The search on one node took too long."""
+
+
+class _TooManyDevicesError(Exception):
+    """A claim would get more devices than its status can hold; fewer may be possible."""
+
+
+class ChosenDevice(NamedTuple):
+    """A device for a request, by its position in the inventory.
+
+    `consumed` are the amounts that a share takes; None for a device that is not shared.
+    """
+
+    request: Request
+    position: int
+    consumed: Mapping[str, Amount] | None
+
+
+class ClaimAllocation(NamedTuple):
+    """The devices of a claim, and the chosen alternative of each request."""
+
+    claim: ResourceClaim
+    devices: Sequence[ChosenDevice]
+    requests: Sequence[Request]
+
+
+class _Prepared(NamedTuple):
+    """The claims of a pod and the alternatives of their requests."""
+
+    claims: Sequence[ResourceClaim]
+    requests: Sequence[Sequence[tuple[Request, ...]]]
+
+
+class Allocator:
+    """Allocates devices for the claims of one pod, on one node after another."""
+
+    def __init__(
+        self,
+        *,
+        state: AllocatedState,
+        class_of: Callable[[str], DeviceClass | None],
+        verdicts: SelectorVerdicts,
+    ) -> None:
+        self.state: Final = state
+        self.verdicts: Final = verdicts
+        self._class_of: Final = class_of
+        #: By claims: their requests. The claims are kept, so that their ids stay theirs.
+        self._requests: Final[dict[tuple[int, ...], _Prepared]] = {}
+        #: By claims and group of nodes.
+        self._answers: Final[dict[object, list[ClaimAllocation] | None]] = {}
+        #: By name of the pool, as upstream: pools of two drivers with one name are mixed.
+        self.available_counters: Final[dict[str, CounterSets]] = {}
+
+    def allocate(
+        self,
+        claims: Sequence[ResourceClaim],
+        inventory: Inventory,
+        group: int,
+        expired: Callable[[], bool],
+    ) -> list[ClaimAllocation] | None:
+        """Return the devices of each claim on a node; None if there are not enough.
+
+        The answer is kept for all nodes of the group. Raises `AllocationError`, which ends the
+        search on all nodes, and `AllocationTimeoutError`.
+        """
+        ids = tuple(map(id, claims))
+        key = (ids, group)
+        if key not in self._answers:
+            prepared = self._requests.get(ids)
+            if prepared is None:
+                requests = [requests_of(claim, self._class_of) for claim in claims]
+                prepared = self._requests[ids] = _Prepared(tuple(claims), requests)
+            search = _Search(self, inventory, prepared, expired)
+            self._answers[key] = search.allocations if search.run() else None
+        return self._answers[key]
+
+    def counters(self, pool: Pool) -> CounterSets:
+        """Return the counters of a pool that no allocated device has consumed."""
+        available = self.available_counters.get(pool.id.pool)
+        if available is None:
+            available = {
+                name: {key: _nanos(counter) for key, counter in each.counters.items()}
+                for name, each in pool.counter_sets.items()
+            }
+            for device in (*pool.devices, *pool.unreachable):
+                if self.state.is_allocated(device.id):
+                    _subtract(available, device)
+            self.available_counters[pool.id.pool] = available
+        return available
+
+
+def _nanos(counter: Counter) -> int:
+    return parse_quantity(counter.value)
+
+
+def _subtract(available: CounterSets, device: PoolDevice) -> None:
+    for consumption in device.device.consumes_counters:
+        of_set = available.get(consumption.counter_set, {})
+        for name, counter in consumption.counters.items():
+            if name in of_set:
+                of_set[name] -= _nanos(counter)
+
+
+class _Search:
+    """The search on one node."""
+
+    def __init__(
+        self,
+        allocator: Allocator,
+        inventory: Inventory,
+        prepared: _Prepared,
+        expired: Callable[[], bool],
+    ) -> None:
+        claims = prepared.claims
+        self._allocator: Final = allocator
+        self._state: Final = allocator.state
+        self._inventory: Final = inventory
+        self._claims: Final = claims
+        self._requests: Final = prepared.requests
+        self._expired: Final = expired
+        self._constraints: Final[list[list[Constraint]]] = []
+        #: By request with mode All: the positions of the devices.
+        self._all_devices: Final[dict[Request, list[int]]] = {}
+        self._chosen: Final[list[list[ChosenDevice]]] = [[] for _ in claims]
+        #: By claim and request: the chosen alternative.
+        self._alternatives: Final[dict[tuple[int, int], Request]] = {}
+        #: The claims that a device is being allocated for.
+        self._allocating: Final[dict[DeviceId, set[int]]] = {}
+        self._allocating_capacity: Final[dict[DeviceId, dict[str, int]]] = {}
+        self._consumed_counters: Final[dict[str, CounterSets]] = {}
+
+    def run(self) -> bool:
+        """Return True if all claims can be allocated."""
+        for number, claim in enumerate(self._claims):
+            self._prepare(number, claim)
+        try:
+            return self._request(0, 0)
+        except _TooManyDevicesError as error:
+            raise AllocationError("allocation max size exceeded") from error
+
+    @property
+    def allocations(self) -> list[ClaimAllocation]:
+        return [
+            ClaimAllocation(
+                claim,
+                tuple(self._chosen[number]),
+                [
+                    self._alternatives.get((number, index), alternatives[0])
+                    for index, alternatives in enumerate(self._requests[number])
+                ],
+            )
+            for number, claim in enumerate(self._claims)
+        ]
+
+    def _prepare(self, number: int, claim: ResourceClaim) -> None:
+        """Find the devices of requests for all devices, and the constraints of a claim."""
+        least = 0
+        for alternatives in self._requests[number]:
+            for request in alternatives:
+                if request.wants_all:
+                    self._all_devices[request] = self._devices_for_all(request)
+            least += min(map(self._count, alternatives))
+        if least > ALLOCATION_RESULTS_MAX:
+            raise AllocationError(
+                f"claim {claim.key}: number of requested devices {least} exceeds the claim limit "
+                f"of {ALLOCATION_RESULTS_MAX}"
+            )
+        constraints: list[Constraint] = []
+        for index, each in enumerate(claim.spec.devices.constraints):
+            if each.match_attribute is not None:
+                constraints.append(MatchAttribute(each.requests, each.match_attribute))
+            elif each.distinct_attribute is not None:
+                constraints.append(DistinctAttribute(each.requests, each.distinct_attribute))
+            else:
+                raise AllocationError(
+                    f"claim {claim.key}, constraint #{index}: empty constraint (unsupported "
+                    "constraint type?)"
+                )
+        self._constraints.append(constraints)
+
+    def _count(self, request: Request) -> int:
+        """Return the number of devices that a request needs."""
+        return len(self._all_devices[request]) if request.wants_all else request.spec.count
+
+    def _devices_for_all(self, request: Request) -> list[int]:
+        where = f"claim {request.claim.key}, request {request.name}: asks for all devices"
+        # Pools are checked one by one, before the devices of the next.
+        positions: list[int] = []
+        start = 0
+        for pool in self._inventory.pools:
+            if pool.is_incomplete:
+                text = f"but resource pool {pool.id} is currently being updated"
+                raise AllocationError(f"{where}, {text}")
+            if not pool.is_usable:
+                raise AllocationError(f"{where}, but resource pool {pool.id} is currently invalid")
+            end = start + len(pool.devices)
+            positions += [
+                position
+                for position in range(start, end)
+                if self._is_selectable(request, position)
+                and self._has_capacity(request, self._inventory.devices[position][1])
+            ]
+            start = end
+        return positions
+
+    def _request(self, claim: int, index: int) -> bool:
+        """Allocate a request of a claim, and all that follow it."""
+        self._check_time()
+        if claim >= len(self._claims):
+            return True
+        if index >= len(self._requests[claim]):
+            try:
+                return self._request(claim + 1, 0)
+            except _TooManyDevicesError:
+                # With fewer devices for an earlier claim this one may fit.
+                return False
+        alternatives = self._requests[claim][index]
+        if not alternatives[0].parent:
+            return self._devices(claim, index, alternatives[0], 0, 0)
+        were_all_too_many = True
+        for request in alternatives:
+            try:
+                is_done = self._devices(claim, index, request, 0, 0)
+            except _TooManyDevicesError:
+                continue
+            were_all_too_many = False
+            if is_done:
+                self._alternatives[claim, index] = request
+                return True
+        if were_all_too_many:
+            raise _TooManyDevicesError
+        return False
+
+    def _devices(self, claim: int, index: int, request: Request, number: int, start: int) -> bool:
+        """Allocate a request from its device `number` on, from the position `start` on."""
+        self._check_time()
+        count = self._count(request)
+        if request.wants_all and not count:
+            return False
+        if number >= count:
+            return self._request(claim, index + 1)
+        if len(self._chosen[claim]) + count - number > ALLOCATION_RESULTS_MAX:
+            raise _TooManyDevicesError
+        if request.wants_all:
+            position = self._all_devices[request][number]
+            return self._with_device(claim, index, request, number, position, must=True)
+        devices = self._inventory.devices
+        for position in range(start, len(devices)):
+            id = devices[position][1].id
+            if request.has_admin_access:
+                if claim in self._allocating.get(id, ()):
+                    continue
+            elif self._is_in_use(id):
+                continue
+            if not self._is_selectable(request, position):
+                continue
+            if self._with_device(claim, index, request, number, position, must=False):
+                return True
+        return False
+
+    def _check_time(self) -> None:
+        if self._expired():
+            raise AllocationTimeoutError
+
+    def _with_device(
+        self, claim: int, index: int, request: Request, number: int, position: int, *, must: bool
+    ) -> bool:
+        """Allocate a device and all that follows; leaves nothing behind if that is impossible."""
+        undo = self._allocate(claim, request, position, must=must)
+        if undo is None:
+            return False
+        is_done = False
+        try:
+            is_done = self._devices(claim, index, request, number + 1, position + 1)
+        finally:
+            if not is_done:
+                undo()
+        return is_done
+
+    def _is_selectable(self, request: Request, position: int) -> bool:
+        device = self._inventory.devices[position][1]
+        return request.selects(device, self._allocator.verdicts) and device_matches(
+            self._inventory.node, device
+        )
+
+    def _has_capacity(self, request: Request, device: PoolDevice) -> bool:
+        return capacity.fits(
+            request.spec.capacity,
+            device.device.capacity,
+            self._state.capacity(device.id),
+            self._allocating_capacity.get(device.id, {}),
+        )
+
+    def _is_in_use(self, id: DeviceId) -> bool:
+        return self._state.has_device(id) or bool(self._allocating.get(id))
+
+    def _allocate(
+        self, claim: int, request: Request, position: int, *, must: bool
+    ) -> Callable[[], None] | None:
+        """Take a device that the selectors match; return how to give it back, None if impossible.
+
+        Raises `AllocationError` if a constraint refuses a device that the request must have.
+        """
+        pool, device = self._inventory.devices[position]
+        id, is_shared = device.id, bool(device.device.allow_multiple_allocations)
+        if request.has_admin_access:
+            if not is_shared and claim in self._allocating.get(id, ()):
+                return None
+        elif self._is_in_use(id):
+            return None
+        takes_counters = bool(device.device.consumes_counters) and not (
+            is_shared and (bool(self._state.capacity(id)) or id in self._allocating_capacity)
+        )
+        if takes_counters and not self._take_counters(pool, device):
+            return None
+        added = 0
+        constraints = self._constraints[claim]
+        violated = False
+        is_tolerated = all(map(request.tolerates, device.device.taints))
+        for constraint in constraints if is_tolerated else ():
+            if not constraint.add(request.base_name, request.subrequest_name, device):
+                violated = True
+                break
+            added += 1
+
+        def undo_checks() -> None:
+            for constraint in reversed(constraints[:added]):
+                constraint.remove(request.base_name, request.subrequest_name)
+            if takes_counters:
+                self._count_counters(pool, device, sign=-1)
+
+        if not is_tolerated or violated or not self._has_capacity(request, device):
+            undo_checks()
+            if violated and must:
+                raise AllocationError(
+                    f"claim {request.claim.key}, request {request.name}: cannot add device {id} "
+                    "because a claim constraint would not be satisfied"
+                )
+            return None
+        undo_choice = self._choose(claim, request, position, device, is_shared=is_shared)
+
+        def undo() -> None:
+            undo_choice()
+            undo_checks()
+
+        return undo
+
+    def _choose(
+        self, claim: int, request: Request, position: int, device: PoolDevice, *, is_shared: bool
+    ) -> Callable[[], None]:
+        """Record a device as allocated; return how to undo it."""
+        chosen, id = self._chosen[claim], device.id
+        if not is_shared:
+            claims = self._allocating.setdefault(id, set())
+            claims.add(claim)
+            chosen.append(ChosenDevice(request, position, None))
+
+            def undo() -> None:
+                chosen.pop()
+                claims.discard(claim)
+
+            return undo
+        consumed = capacity.consumed(request.spec.capacity, device.device.capacity)
+        before = self._allocating_capacity.get(id)
+        total = dict(before or {})
+        for name, amount in consumed.items():
+            total[name] = total.get(name, 0) + amount.nanos
+        self._allocating_capacity[id] = total
+        chosen.append(ChosenDevice(request, position, consumed))
+
+        def undo_share() -> None:
+            chosen.pop()
+            if before is None:
+                del self._allocating_capacity[id]
+            else:
+                self._allocating_capacity[id] = before
+
+        return undo_share
+
+    def _take_counters(self, pool: Pool, device: PoolDevice) -> bool:
+        """Consume the counters of a device; False, and nothing consumed, if there are too few."""
+        available = self._allocator.counters(pool)
+        self._count_counters(pool, device, sign=1)
+        consumed = self._consumed_counters[pool.id.pool]
+        for name, counters in available.items():
+            of_set = consumed.get(name, {})
+            if any(left < of_set.get(key, 0) for key, left in counters.items()):
+                self._count_counters(pool, device, sign=-1)
+                return False
+        return True
+
+    def _count_counters(self, pool: Pool, device: PoolDevice, *, sign: int) -> None:
+        consumed = self._consumed_counters.setdefault(pool.id.pool, {})
+        for consumption in device.device.consumes_counters:
+            of_set = consumed.setdefault(consumption.counter_set, {})
+            for name, counter in consumption.counters.items():
+                of_set[name] = of_set.get(name, 0) + sign * _nanos(counter)

@@ -1,0 +1,95 @@
+"""The device classes behind extended resources.
+
+A class may name an extended resource (`spec.extendedResourceName`); besides, each class has an
+implicit one, `deviceclass.resource.kubernetes.io/` and its name. Of two classes with one name the
+newer counts, then the lower name; one that loses when it comes has no implicit resource either.
+Source: `k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache`, v0.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api import resources
+from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scheduler.framework.handle import Handle
+
+#: The feature gate of extended resources backed by device classes.
+DRA_EXTENDED_RESOURCE: Final = "DRAExtendedResource"
+
+#: Resources that are never devices; most pods request nothing else.
+_NATIVE: Final = frozenset({resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE})
+
+
+class DeviceClassResolver:
+    """Finds the class of an extended resource. One resolver serves all profiles."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle: Final = handle
+        self._is_enabled: Final = DRA_EXTENDED_RESOURCE in handle.feature_gates
+        self._cursor = -1
+        self._known: Final[dict[str, DeviceClass]] = {}
+        self._of_resource: Final[dict[str, DeviceClass]] = {}
+
+    def device_class(self, resource: str) -> DeviceClass | None:
+        """Return the class of an extended resource; None if devices do not provide it."""
+        if not self._is_enabled:
+            return None
+        self._follow_informer()
+        return self._of_resource.get(resource)
+
+    def named(self, name: str) -> DeviceClass | None:
+        """Return a class by its own name."""
+        return self._handle.lister(DeviceClass).get(name)
+
+    def backed_by_devices(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those of the resources that have a class."""
+        candidates = [name for name in names if name not in _NATIVE]
+        return frozenset(name for name in candidates if self.device_class(name) is not None)
+
+    def _follow_informer(self) -> None:
+        lister = self._handle.lister(DeviceClass)
+        self._cursor, changed = lister.changes_since(self._cursor)
+        if changed is None:
+            changed = sorted({each.metadata.name for each in lister.list()} | self._known.keys())
+        for name in changed:
+            self._change(self._known.pop(name, None), lister.get(name))
+
+    def _change(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        if new is None:
+            if old is not None:
+                self._forget(old)
+            return
+        self._known[new.metadata.name] = new
+        if new is old or self._loses(new):
+            return
+        if old is not None:
+            self._forget(old)
+        if new.spec.extended_resource_name is not None:
+            self._of_resource[new.spec.extended_resource_name] = new
+        self._of_resource[f"{DEVICE_CLASS_PREFIX}{new.metadata.name}"] = new
+
+    def _loses(self, new: DeviceClass) -> bool:
+        """Return True if the class that has the extended resource keeps it."""
+        name = new.spec.extended_resource_name
+        rival = self._of_resource.get(name) if name is not None else None
+        if rival is None:
+            return False
+        ages = [_created(each) for each in (new, rival)]
+        if ages[0] != ages[1]:
+            return ages[0] < ages[1]
+        return new.metadata.name >= rival.metadata.name
+
+    def _forget(self, old: DeviceClass) -> None:
+        self._of_resource.pop(f"{DEVICE_CLASS_PREFIX}{old.metadata.name}", None)
+        if old.spec.extended_resource_name is not None:
+            self._of_resource.pop(old.spec.extended_resource_name, None)
+
+
+def _created(device_class: DeviceClass) -> float:
+    created = device_class.metadata.creation_timestamp
+    return created.timestamp() if created is not None else 0.0

@@ -1,0 +1,83 @@
+"""The state of devices that the plugins of all profiles share: claims, classes and slices.
+
+Source: `DefaultDRAManager` in `pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api.dynamic_resources import ResourceSlice
+from scheduler.devices.claims import ClaimTracker
+from scheduler.devices.classes import DeviceClassResolver
+from scheduler.devices.counts import device_count
+from scheduler.devices.groups import NodeGroups
+from scheduler.devices.pools import Slices
+from scheduler.devices.selectors import SelectorVerdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.api.core import Node
+    from scheduler.devices.counts import DeviceCount
+    from scheduler.framework.handle import Handle
+
+
+class DraManager:
+    """Devices as the scheduler knows them. Plugins get it by `handle.shared(DraManager)`."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle: Final = handle
+        self.verdicts: Final = SelectorVerdicts()
+        self._cursor = -1
+        self._slices = Slices(())
+
+    @functools.cached_property
+    def claims(self) -> ClaimTracker:
+        """The claims."""
+        return ClaimTracker(self._handle)
+
+    @functools.cached_property
+    def classes(self) -> DeviceClassResolver:
+        """The classes of extended resources."""
+        return DeviceClassResolver(self._handle)
+
+    @functools.cached_property
+    def groups(self) -> NodeGroups:
+        """The groups of nodes as of the last call of `refresh`."""
+        return NodeGroups(self.claims.allocated)
+
+    def refresh(self) -> None:
+        """Bring slices, claims and groups up to date with the informers."""
+        self.claims.follow_informer()
+        self.slices()
+        self.groups.use_changes(self.claims.changed_pools())
+
+    def slices(self) -> Slices:
+        """Return the slices of the informer, indexed."""
+        lister = self._handle.lister(ResourceSlice)
+        is_first = self._cursor < 0
+        self._cursor, changed = lister.changes_since(self._cursor)
+        if is_first or changed is None or changed:
+            before, self._slices = self._slices, Slices(lister.list(), self._slices)
+            nodes = self._slices.nodes_of_changes(before, changed)
+            self.groups.use_slices(self._slices, nodes)
+        return self._slices
+
+    def counts(self, resource: str) -> Callable[[Node], DeviceCount] | None:
+        """Return the function from a node to its devices for an extended resource.
+
+        None if devices do not provide the resource.
+        """
+        device_class = self.classes.device_class(resource)
+        if device_class is None:
+            return None
+        self.claims.follow_informer()
+        return functools.partial(
+            device_count,
+            device_class=device_class,
+            slices=self.slices(),
+            state=self.claims.allocated,
+            verdicts=self.verdicts,
+        )

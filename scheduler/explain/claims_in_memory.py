@@ -1,0 +1,140 @@
+"""The part of an API server that resource claims need, in memory.
+
+Claims have resource versions, updates are refused after a conflict, and the status is a
+subresource. A write is in the store, where the informer's claims are, before it returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from scheduler.framework.handle import WriteConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.api.core import Pod, PodExtendedResourceClaimStatus
+    from scheduler.api.dynamic_resources import ResourceClaim
+    from scheduler.client import Store
+
+#: What upstream's writes of a claim are called in recordings.
+_CLAIMS: Final = "resourceclaims"
+_STATUS: Final = "resourceclaims/status"
+
+
+class ClaimsInMemory:
+    """Writes claims, and records the writes. `put` stores a claim, `remove` deletes it by its key.
+
+    `writes` are those since the last `clear`, with the refused ones; `changed` are the keys of the
+    claims that were written since, `created` those of the new ones among them.
+    """
+
+    def __init__(
+        self,
+        store: Store[ResourceClaim],
+        *,
+        put: Callable[[ResourceClaim], object],
+        remove: Callable[[str], object],
+    ) -> None:
+        self._store: Final = store
+        self._put_in_store: Final = put
+        self._remove: Final = remove
+        self.writes: Final[list[str]] = []
+        self.changed: Final[dict[str, None]] = {}
+        self.created: Final[set[str]] = set()
+        #: The last status of a pod with a claim for extended resources.
+        self.extended_status: PodExtendedResourceClaimStatus | None = None
+        self._version = 0
+        for claim in store.list():
+            store.put(self._next_version(claim))
+
+    def clear(self) -> None:
+        """Forget the writes."""
+        self.writes.clear()
+        self.changed.clear()
+        self.created.clear()
+        self.extended_status = None
+
+    def stored(self, key: str) -> ResourceClaim | None:
+        """Return a claim by `namespace/name`."""
+        namespace, _, name = key.partition("/")
+        return self._store.get(name, namespace)
+
+    async def get(self, claim: ResourceClaim) -> ResourceClaim:
+        found = self.stored(claim.key)
+        if found is None:
+            raise LookupError(_not_found(claim))
+        return found
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        self._version += 1
+        name = f"{claim.metadata.generate_name}{self._version}"
+        metadata = replace(claim.metadata, name=name, uid=f"uid-{name}")
+        created = replace(claim, metadata=metadata, status=type(claim.status)())
+        self.created.add(created.key)
+        # Recordings do not have the generated part of the name.
+        self._record("create", _CLAIMS, created)
+        return self._put(created)
+
+    async def update(self, claim: ResourceClaim) -> ResourceClaim:
+        self._record("update", _CLAIMS, claim)
+        current = self._unchanged(claim)
+        metadata = replace(current.metadata, finalizers=claim.metadata.finalizers)
+        return self._put(replace(current, metadata=metadata))
+
+    async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
+        self._record("update", _STATUS, claim)
+        return self._put(replace(self._unchanged(claim), status=claim.status))
+
+    async def release(self, claim: ResourceClaim, uid: str) -> None:
+        self._record("patch", _STATUS, claim)
+        current = await self.get(claim)
+        users = tuple(user for user in current.status.reserved_for if user.uid != uid)
+        self._put(replace(current, status=replace(current.status, reserved_for=users)))
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        self._record("delete", _CLAIMS, claim)
+        await self.get(claim)
+        self._remove(claim.key)
+        if claim.key in self.created:
+            del self.changed[claim.key]
+        else:
+            self.changed[claim.key] = None
+
+    def patch_pod(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
+        """Record the patch of a pod's status."""
+        self.writes.append(f"patch pods/status {pod.key}")
+        self.extended_status = status
+
+    def _record(self, verb: str, resource: str, claim: ResourceClaim) -> None:
+        self.writes.append(f"{verb} {resource} {claim.key}")
+
+    def _unchanged(self, claim: ResourceClaim) -> ResourceClaim:
+        """Return the stored claim; raises `WriteConflictError` if it has another version."""
+        current = self.stored(claim.key)
+        if current is None:
+            raise LookupError(_not_found(claim))
+        if current.metadata.resource_version != claim.metadata.resource_version:
+            raise WriteConflictError(
+                "Operation cannot be fulfilled on resourceclaims.resource.k8s.io "
+                f'"{claim.metadata.name}": the object has been modified; please apply your changes '
+                "to the latest version and try again"
+            )
+        return current
+
+    def _put(self, claim: ResourceClaim) -> ResourceClaim:
+        self._put_in_store(self._next_version(claim))
+        self.changed[claim.key] = None
+        stored = self.stored(claim.key)
+        assert stored is not None, "the claim was stored just now"
+        return stored
+
+    def _next_version(self, claim: ResourceClaim) -> ResourceClaim:
+        self._version += 1
+        return replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
+
+
+def _not_found(claim: ResourceClaim) -> str:
+    return f'resourceclaims.resource.k8s.io "{claim.metadata.name}" not found'

@@ -1,0 +1,255 @@
+"""The Filter of DynamicResources over many nodes.
+
+A node's answer depends on its devices, on which of them are allocated, and on the extended
+resources that it does not provide itself. Nodes that are equal in this get one answer; the names of
+pools and nodes are filled in later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from scheduler.devices.allocator import AllocationTimeoutError
+from scheduler.devices.pools import PoolsError
+from scheduler.devices.requests import AllocationError
+from scheduler.framework.status import Rejections, error, reject_by, unresolvable
+from scheduler.plugins.dynamic_resources.extended_resources import (
+    ExtendedRequests,
+    extended_requests,
+)
+from scheduler.plugins.dynamic_resources.state import NodeAllocation, NodeAnswers
+from scheduler.snapshot.columns import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from scheduler.api.core import Node, Pod
+    from scheduler.api.dynamic_resources import ResourceClaim
+    from scheduler.devices.allocator import Allocator, ClaimAllocation
+    from scheduler.devices.manager import DraManager
+    from scheduler.devices.pools import Inventory
+    from scheduler.plugins.dynamic_resources.state import StateData
+    from scheduler.snapshot.columns import BoolArray
+    from scheduler.snapshot.nodes import Nodes
+
+_STALE_CLAIM: Final = unresolvable("cannot schedule extended resource claim")
+_CANNOT_FIT: Final = unresolvable("cannot fit resource")
+_NOT_ALLOCATED: Final = unresolvable("cannot allocate all claims")
+_INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
+_NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
+
+#: The statuses of nodes in the order of their codes.
+_STATUSES: Final = (_CANNOT_FIT, _NOT_ALLOCATED, _INVALID_POOLS, _NOT_AVAILABLE)
+_CODE_OF: Final = {status.message: code for code, status in enumerate(_STATUSES)}
+
+
+class NodeFilter:
+    """One pod's Filter.
+
+    `late` is True for the allocated claims whose devices are not ready in time.
+    """
+
+    def __init__(
+        self,
+        data: StateData,
+        pod: Pod,
+        *,
+        manager: DraManager,
+        late: Sequence[bool],
+        now: Callable[[], float],
+        timeout_seconds: float,
+    ) -> None:
+        self._data: Final = data
+        self._pod: Final = pod
+        self._manager: Final = manager
+        self._late: Final = late
+        self._now: Final = now
+        self._timeout_seconds: Final = timeout_seconds
+
+    def run(self, nodes: Nodes) -> Rejections | None:
+        """Return the rejections; the devices for nodes that pass are kept in the state.
+
+        An Error status, which ends the search, if the claims or classes are wrong.
+        """
+        try:
+            return self._run(nodes)
+        except AllocationError as failure:
+            return Rejections(np.zeros(len(nodes), dtype=np.int16), (error(failure),))
+
+    def _run(self, nodes: Nodes) -> Rejections | None:
+        data = self._data
+        extended = data.extended_claim
+        if extended is not None and extended.spec.devices.requests:
+            return reject_by((np.ones(len(nodes), dtype=np.bool_), _STALE_CLAIM))
+        lacking, by_devices = self._extended_resources(nodes)
+        unavailable = self._unavailable(nodes)
+        if data.allocator is None:
+            return self._without_allocator(lacking, unavailable)
+        asked = ~lacking if data.user_claims_count else ~lacking & _any(by_devices, nodes)
+        codes = np.full(len(nodes), ABSENT, dtype=np.int16)
+        codes[lacking] = _CODE_OF[_CANNOT_FIT.message]
+        answers = self._answers(data.allocator, nodes, asked, by_devices)
+        numbers = answers.numbers
+        _remember(data, unavailable, asked & (numbers >= 0))
+        is_unavailable = np.logical_or.reduce(list(unavailable.values()))
+        codes[numbers < -1] = (-2 - numbers)[numbers < -1]
+        codes[(codes < 0) & is_unavailable] = _CODE_OF[_NOT_AVAILABLE.message]
+        numbers[codes >= 0] = -1
+        data.answers.append(answers)
+        return Rejections(codes, _STATUSES) if (codes >= 0).any() else None
+
+    def _answers(
+        self,
+        allocator: Allocator,
+        nodes: Nodes,
+        asked: BoolArray,
+        by_devices: dict[str, BoolArray],
+    ) -> NodeAnswers:
+        """Find devices for the nodes that need any, once for each group.
+
+        The number of a node is the index of its allocation; -1 if it needs none, and -2 less the
+        code of the status if it is rejected. Raises `AllocationError` if the search must end.
+        """
+        groups = self._manager.groups.of(nodes)
+        # Nodes of one group may provide different extended resources themselves.
+        for rows in by_devices.values():
+            groups = groups * 2 + rows
+        numbers = np.full(len(nodes), -1, dtype=np.int64)
+        allocations: list[NodeAllocation] = []
+        positions = np.flatnonzero(asked)
+        distinct, first, inverse = np.unique(
+            groups[positions], return_index=True, return_inverse=True
+        )
+        of_group = np.empty(len(distinct), dtype=np.int64)
+        # In the order of the nodes, so that an error is that of the first node.
+        for index in np.argsort(first).tolist():
+            position = int(positions[first[index]])
+            names = frozenset(name for name, rows in by_devices.items() if rows[position])
+            group = int(groups[position])
+            found = self._allocate(allocator, nodes[position].node, group, names)
+            if isinstance(found, str):
+                of_group[index] = -2 - _CODE_OF[found]
+            else:
+                of_group[index] = len(allocations)
+                allocations.append(found)
+        numbers[positions] = of_group[inverse]
+        manager = self._manager
+        return NodeAnswers(
+            nodes, numbers, allocations, lambda at: manager.groups.inventory(nodes[at].node)
+        )
+
+    def _without_allocator(
+        self, lacking: BoolArray, unavailable: dict[int, BoolArray]
+    ) -> Rejections | None:
+        _remember(self._data, unavailable, ~lacking)
+        rejected = np.logical_or.reduce(list(unavailable.values()))
+        return reject_by((lacking, _CANNOT_FIT), (rejected, _NOT_AVAILABLE))
+
+    def _unavailable(self, nodes: Nodes) -> dict[int, BoolArray]:
+        """Return, by claim, the nodes on which its devices are not available."""
+        found: dict[int, BoolArray] = {}
+        for index, matcher in enumerate(self._data.available_on):
+            if matcher is not None:
+                found[index] = ~nodes.selected_by(matcher)
+            else:
+                found[index] = np.zeros(len(nodes), dtype=np.bool_)
+            if self._late[index]:
+                found[index][:] = True
+        return found
+
+    def _extended_resources(self, nodes: Nodes) -> tuple[BoolArray, dict[str, BoolArray]]:
+        """Return the nodes that lack a resource, and by resource those where devices provide it."""
+        lacking = np.zeros(len(nodes), dtype=np.bool_)
+        by_devices: dict[str, BoolArray] = {}
+        if self._data.extended_claim is None:
+            return lacking, by_devices
+        unknown: set[str] = set()
+        for name in self._data.extended_resources:
+            if self._manager.classes.device_class(name) is not None:
+                by_devices[name] = nodes.allocatable(name) == 0
+            else:
+                unknown.add(name)
+        offered = nodes.derive(_offered)
+        lacking |= offered.where(lambda names: names is None or not unknown <= names)
+        return lacking, by_devices
+
+    def _allocate(
+        self, allocator: Allocator, node: Node, group: int, names: frozenset[str]
+    ) -> NodeAllocation | str:
+        """Return the devices on one node, or the reason if that is impossible.
+
+        Raises `AllocationError` if the search for nodes must end.
+        """
+        data = self._data
+        claims = [data.claims[index] for index in data.to_allocate]
+        extended_claim: ResourceClaim | None = None
+        extended = ExtendedRequests((), ())
+        if data.extended_claim is not None:
+            extended_claim, extended = self._extended_claim(data.extended_claim, names)
+            claims = [extended_claim if claim is data.extended_claim else claim for claim in claims]
+        try:
+            inventory = self._manager.groups.inventory(node)
+        except PoolsError as failure:
+            raise AllocationError(f"gather pool information: {failure}") from failure
+        found = self._found(allocator, claims, inventory, group)
+        if found is None:
+            is_invalid = any(pool.invalid_reason for pool in inventory.pools)
+            return (_INVALID_POOLS if is_invalid else _NOT_ALLOCATED).message
+        return NodeAllocation(inventory, found, extended_claim, extended.mappings)
+
+    def _found(
+        self,
+        allocator: Allocator,
+        claims: Sequence[ResourceClaim],
+        inventory: Inventory,
+        group: int,
+    ) -> Sequence[ClaimAllocation] | None:
+        start, limit = self._now(), self._timeout_seconds
+
+        def expired() -> bool:
+            return limit > 0 and self._now() - start > limit
+
+        try:
+            return allocator.allocate(claims, inventory, group, expired)
+        except AllocationTimeoutError as failure:
+            name = inventory.node.metadata.name
+            raise AllocationError(f"node {name}: timed out trying to allocate devices") from failure
+
+    def _extended_claim(
+        self, claim: ResourceClaim, names: frozenset[str]
+    ) -> tuple[ResourceClaim, ExtendedRequests]:
+        """Return the claim with requests for some resources; the same object for the same ones."""
+        known = self._data.extended_claims.get(names)
+        if known is None:
+            found = extended_requests(self._pod, names, self._class_name)
+            devices = replace(claim.spec.devices, requests=found.requests)
+            spec = replace(claim.spec, devices=devices)
+            known = self._data.extended_claims[names] = (replace(claim, spec=spec), found)
+        return known
+
+    def _class_name(self, resource: str) -> str | None:
+        found = self._manager.classes.device_class(resource)
+        return found.metadata.name if found is not None else None
+
+
+def _any(by_devices: dict[str, BoolArray], nodes: Nodes) -> BoolArray:
+    """Return the nodes on which devices provide one of the resources."""
+    found = np.zeros(len(nodes), dtype=np.bool_)
+    for rows in by_devices.values():
+        found |= rows
+    return found
+
+
+def _remember(data: StateData, unavailable: dict[int, BoolArray], which: BoolArray) -> None:
+    """Note the claims that are not available on one of the nodes, for PostFilter."""
+    for index, rejected in unavailable.items():
+        if (rejected & which).any():
+            data.unavailable_claims.add(index)
+
+
+def _offered(node: Node) -> frozenset[str]:
+    """Return the names of the node's resources, including those with an amount of 0."""
+    return frozenset(node.status.allocatable)

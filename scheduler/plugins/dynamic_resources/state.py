@@ -1,0 +1,110 @@
+"""The state that DynamicResources keeps of a pod from PreFilter to PreBind.
+
+Source: `stateData` and `claimStore` in `pkg/scheduler/framework/plugins/dynamicresources`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from scheduler.framework.cycle_state import StateKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scheduler.api.core import ContainerExtendedResourceRequest
+    from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
+    from scheduler.api.node_selectors import NodeSelectorMatcher
+    from scheduler.devices.allocator import Allocator, ClaimAllocation
+    from scheduler.devices.pools import Inventory
+    from scheduler.plugins.dynamic_resources.extended_resources import ExtendedRequests
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
+
+
+class NodeAllocation(NamedTuple):
+    """The devices that a pod's claims would get on a node.
+
+    `extended_claim` is the claim for the extended resources that devices provide on this node.
+    """
+
+    inventory: Inventory
+    claims: Sequence[ClaimAllocation]
+    extended_claim: ResourceClaim | None
+    mappings: Sequence[ContainerExtendedResourceRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswers:
+    """The devices for the nodes of one call of Filter.
+
+    `numbers[i]` is an index into `allocations`, or -1. The inventory of an allocation is that of
+    another node of the group; `inventory` returns a node's own by its position.
+    """
+
+    nodes: Nodes
+    numbers: IntArray
+    allocations: Sequence[NodeAllocation]
+    inventory: Callable[[int], Inventory]
+
+
+@dataclass(slots=True)
+class StateData:
+    """The claims of a pod and their allocation; without claims there is nothing to do.
+
+    `claims` are the user's, followed by the one for extended resources if there is one. PreBind
+    replaces them by what it has written.
+    """
+
+    claims: list[ResourceClaim] = field(default_factory=list)
+    user_claims_count: int = 0
+    #: The uid of the claim for extended resources until it is created.
+    extended_claim_uid: str = ""
+    #: The extended resources that the pod requests, with their amounts.
+    extended_resources: Mapping[str, int] = field(default_factory=dict)
+    #: By set of extended resources that devices provide on a node: the claim with the requests.
+    extended_claims: dict[frozenset[str], tuple[ResourceClaim, ExtendedRequests]] = field(
+        default_factory=dict
+    )
+    #: By claim: the nodes that can reach its devices; None for all nodes.
+    available_on: list[NodeSelectorMatcher | None] = field(default_factory=list)
+    #: By claim: set by Reserve, written by PreBind.
+    allocations: list[AllocationResult | None] = field(default_factory=list)
+    allocator: Allocator | None = None
+    #: The positions of allocated claims that are not available on some node.
+    unavailable_claims: set[int] = field(default_factory=set)
+    #: The devices for the node that Reserve was called with.
+    reserved: NodeAllocation | None = None
+    #: The answers for nodes, the latest last; a later answer for a node replaces an earlier one.
+    answers: list[NodeAnswers] = field(default_factory=list)
+
+    @property
+    def extended_claim(self) -> ResourceClaim | None:
+        """The claim for extended resources."""
+        extended = self.claims[self.user_claims_count :]
+        return extended[0] if extended else None
+
+    @property
+    def to_allocate(self) -> list[int]:
+        """The positions of the claims without devices."""
+        return [index for index, claim in enumerate(self.claims) if claim.status.allocation is None]
+
+    def node_allocation(self, name: str) -> NodeAllocation | None:
+        """Return the devices for a node; None if it was rejected, or no claim needs any.
+
+        Valid until the snapshot changes.
+        """
+        for answers in reversed(self.answers):
+            position = answers.nodes.position(name)
+            if position is not None:
+                number = int(answers.numbers[position])
+                if number < 0:
+                    return None
+                answer = answers.allocations[number]
+                return answer._replace(inventory=answers.inventory(position))
+        return None
+
+
+#: Later extension points fail without this state.
+STATE = StateKey[StateData]("DynamicResources")
