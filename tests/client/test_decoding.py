@@ -136,8 +136,8 @@ def test_objects_without_a_type_of_their_own_are_whole() -> None:
 
 
 def test_fields_of_any_type_are_decoded_as_they_are() -> None:
-    allocation = {"devices": {"results": [{"driver": "d"}]}}
-    body = {"metadata": {"name": "c"}, "status": {"allocation": allocation}}
+    opaque = {"driver": "d", "parameters": {"any": [1, {"x": None}]}}
+    body = {"metadata": {"name": "c"}, "spec": {"devices": {"config": [{"opaque": opaque}]}}}
     for each in (body, {**body, "metadata": {"name": "c", "annotations": None}}):
         claim = ObjectDecoder(KINDS["resourceclaims"]).object(json.dumps(each).encode(), url=URL)
-        assert claim.status.allocation == allocation
+        assert claim.spec.devices.config[0].opaque == opaque

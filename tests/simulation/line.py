@@ -169,6 +169,7 @@ class Line:
         self.waiting_pods = WaitingPods(clock, self.metrics)
         self._pods_in_pre_bind, self._nominator = PodsInPreBind(), Nominator(self._find_pod)
         self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
+        self._shared_objects: dict[object, object] = {}
         self.profiles = build_profiles(
             default_config(SCHEME._replace(gates=feature_gates)),
             self._make_handle,
@@ -217,6 +218,7 @@ class Line:
             activate=lambda pods: self._scheduling_queue.activate(pods),
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,
+            shared_objects=self._shared_objects,
         )
 
     def _scheduler(self) -> SchedulingLoop:
