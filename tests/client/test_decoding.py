@@ -136,7 +136,7 @@ def test_objects_without_a_type_of_their_own_are_whole() -> None:
 
 
 def test_fields_of_any_type_are_decoded_as_they_are() -> None:
-    opaque = {"driver": "d", "parameters": {"any": [1, {"x": None}]}}
+    opaque = {"driver": "d", "parameters": {"any": [1, {"x": "y"}]}}
     body = {"metadata": {"name": "c"}, "spec": {"devices": {"config": [{"opaque": opaque}]}}}
     for each in (body, {**body, "metadata": {"name": "c", "annotations": None}}):
         claim = ObjectDecoder(KINDS["resourceclaims"]).object(json.dumps(each).encode(), url=URL)
