@@ -145,6 +145,7 @@ class SchedulingAlgorithm:
             diagnosis.add_plugin_status(outcome.status)
             return all_nodes.slice(0, 0), diagnosis
 
+        framework.handle.metrics.batch_attempts[framework.profile_name, "no_hint"] += 1
         if nominated := pod.pod.status.nominated_node_name:
             feasible = self._evaluate_nominated_node(framework, state, pod, nominated, diagnosis)
             if len(feasible):

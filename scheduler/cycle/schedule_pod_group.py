@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.pod_groups import PodGroup
     from scheduler.cycle.attempt import Attempt, CycleParts
+    from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import PodGroupPreemption
     from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.runtime.framework import Framework
@@ -336,25 +337,26 @@ class _PodGroupCycle:
         attempt, plugins, state = member.attempt, self._framework.binding, member.attempt.state
         attempt.host = member.host
         pod = attempt.pod.assigned_to(member.host)
+        self._snapshot.assume_pod(pod)
         with contextlib.ExitStack() as undo:
-            self._snapshot.assume_pod(pod)
-            undo.callback(self._forget, pod)
+            undo.callback(self._undo, state, pod)
             self._parts.queue.nominator.delete_nominated_pod_if_exists(pod)
-            undo.callback(plugins.unreserve, state, pod, member.host)
             status = plugins.reserve(state, pod, member.host)
             if status is None:
                 outcome = plugins.permit(state, pod, member.host)
                 status = outcome.status
             if status is None:
                 member.permit_status = outcome.waiting or _SUCCESS
-                placed.push(undo.pop_all())
+                undo.pop_all()
+                placed.callback(self._undo, state, pod)
                 return None
         failure = attempt.on_host_only(status)
         attempt.host = ""
         return failure
 
-    def _forget(self, pod: PodInfo) -> None:
-        """Forget a member in the snapshot, and restore its nomination."""
+    def _undo(self, state: CycleState, pod: PodInfo) -> None:
+        """Run Unreserve, forget a member in the snapshot and restore its nomination."""
+        self._framework.binding.unreserve(state, pod, pod.spec.node_name)
         self._snapshot.forget_pod(pod)
         if nominated := pod.pod.status.nominated_node_name:
             info = NominatingInfo(nominated, NominatingMode.OVERRIDE)

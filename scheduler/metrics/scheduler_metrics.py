@@ -35,6 +35,7 @@ Stopwatch: TypeAlias = "Callable[[], float]"
 _MILLISECONDS: Final = exponential_buckets(0.001, 2, 15)
 _EXTENSION_POINTS: Final = exponential_buckets(0.0001, 2, 12)
 _PLUGINS: Final = exponential_buckets(0.00001, 1.5, 20)
+_NODE_HINTS: Final = exponential_buckets(0.00001, 2, 12)
 _LONG: Final = exponential_buckets(0.01, 2, 20)
 _ATTEMPTS: Final = exponential_buckets(1, 2, 5)
 _VICTIMS: Final = exponential_buckets(1, 2, 7)
@@ -219,6 +220,28 @@ class SchedulerMetrics:
         NumberVec, "scheduler_volume_scheduling_stage_error_total", _COUNTER, ("operation",),
         "ALPHA",
         "Volume scheduling stage error count",
+    )
+    #: The result is always `no_hint`. There is no batching here, see ARCHITECTURE.md; so the next
+    #: three metrics never have a value.
+    batch_attempts: NumberVec = _row(
+        NumberVec, "scheduler_batch_attempts_total", _COUNTER, ("profile", "result"), "ALPHA",
+        "Counts of results when we attempt to use batching.",
+    )
+    batch_cache_flushed: NumberVec = _row(
+        NumberVec, "scheduler_batch_cache_flushed_total", _COUNTER, ("profile", "reason"), "ALPHA",
+        "Counts of cache flushes by reason.",
+    )
+    get_node_hint_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_get_node_hint_duration_seconds", _HISTOGRAM,
+        ("hinted", "profile"), "ALPHA",
+        "Latency for getting a node hint.",
+        _NODE_HINTS,
+    )
+    store_schedule_results_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_store_schedule_results_duration_seconds", _HISTOGRAM,
+        ("profile",), "ALPHA",
+        "Latency for getting a no.",
+        _NODE_HINTS,
     )
     #: The result is `scheduled`, `unschedulable`, `waiting_on_preemption` or `error`.
     pod_group_schedule_attempts: NumberVec = _row(

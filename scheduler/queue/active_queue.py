@@ -26,7 +26,7 @@ from scheduler.queue.heap import Heap
 from scheduler.queue.queued_pod_info import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from scheduler.framework.events import ClusterEvent
     from scheduler.queue.heap import SortKey
@@ -74,6 +74,11 @@ class InFlight:
 
     def __len__(self) -> int:
         return len(self._position_of)
+
+    @property
+    def uids(self) -> Collection[str]:
+        """The uids of the pods. A view."""
+        return self._position_of.keys()
 
     def add(self, pod: QueuedPodInfo) -> bool:
         """Add a popped pod and count the attempt. Return False if its uid is in flight already.

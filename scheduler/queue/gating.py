@@ -86,6 +86,22 @@ class Gate:
                 return profile, gating, plugin.pre_enqueue_depends_on(pod.pod_info)
         return None
 
+    def rejects_all(self, pods: Mapping[str, QueuedPodInfo], known: dict[Hashable, bool]) -> bool:
+        """True for gated pods with one gating key if the plugins still reject the first of them.
+
+        So a pod that joins a gang costs the same however many members wait for the rest: with a
+        thousand of them the arrival of the gang took longer than its scheduling cycle.
+        `known` has the results for other pods after the same event, and gets this one.
+        """
+        first = next(iter(pods.values()))
+        gating_key = self.gating_key(first)
+        if gating_key is None:
+            return False
+        if gating_key not in known:
+            failure = self.run_pre_enqueue_plugins(first)
+            known[gating_key] = failure is None and self.gating_key(first) == gating_key
+        return known[gating_key]
+
     def _run(
         self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]
     ) -> PluginFailure | None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import enum
 import itertools
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.api.core import Pod
@@ -42,7 +43,7 @@ from scheduler.framework.types import EXTENDER_NAME
 from scheduler.queue.queued_pod_info import HintAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from scheduler.framework.events import ClusterEventWithHint, PluginEvents
     from scheduler.metrics import SchedulerMetrics
@@ -103,10 +104,10 @@ class RegisteredHints:
         self.is_of_interest: Final = self.is_wildcard or bool(self.rejectors)
 
 
-class Requeue(NamedTuple):
-    """A pod that an event may help, how soon it is retried, and the answers of the hints."""
+class Decision(NamedTuple):
+    """Alike pods by key, how soon they are retried after an event, and the answers of the hints."""
 
-    pod: QueuedPodInfo
+    pods: Mapping[str, QueuedPodInfo]
     strategy: QueueingStrategy
     answers: Sequence[HintAnswer]
 
@@ -115,25 +116,41 @@ class Requeue(NamedTuple):
         return any(answer.answer == _ERROR for answer in self.answers)
 
 
-class Skip(NamedTuple):
-    """Pods by key that an event does not help, all because of the same answers."""
-
-    pods: Mapping[str, QueuedPodInfo]
-    answers: Sequence[HintAnswer]
-
-
 class Decisions(NamedTuple):
     """The pods that an event retries, and those that its hints keep waiting."""
 
-    requeues: list[Requeue]
-    skips: list[Skip]
+    requeues: list[Decision]
+    skips: list[Decision]
 
-    def add(self, decision: Requeue, pods: Mapping[str, QueuedPodInfo]) -> None:
-        """Add a decision for some pods. Those that stay without any hint called are left out."""
+    def add(self, decision: Decision) -> None:
+        """Add a decision. Pods that stay without any hint called are left out."""
         if decision.strategy != QueueingStrategy.QUEUE_SKIP:
-            self.requeues.extend(decision._replace(pod=pod) for pod in pods.values())
+            self.requeues.append(decision)
         elif decision.answers:
-            self.skips.append(Skip(pods, decision.answers))
+            self.skips.append(decision)
+
+
+class _Others(Mapping[str, "QueuedPodInfo"]):
+    """A view of alike pods without some of them."""
+
+    __slots__ = ("_group", "_left_out")
+
+    def __init__(
+        self, group: Mapping[str, QueuedPodInfo], left_out: Mapping[str, QueuedPodInfo]
+    ) -> None:
+        self._group: Final = group
+        self._left_out: Final = left_out
+
+    def __getitem__(self, key: str) -> QueuedPodInfo:
+        if key in self._left_out:
+            raise KeyError(key)
+        return self._group[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._group if key not in self._left_out)
+
+    def __len__(self) -> int:
+        return len(self._group) - sum(key in self._group for key in self._left_out)
 
 
 def _always_queue(pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -187,10 +204,10 @@ def _apart(
     group: Mapping[str, QueuedPodInfo], about: Sequence[str]
 ) -> Iterator[Mapping[str, QueuedPodInfo]]:
     """Yield the group; if an event is about pods in it, each of them alone, then the others."""
-    own = dict.fromkeys(key for key in about if key in group)
-    for key in own:
-        yield {key: group[key]}
-    yield {key: pod for key, pod in group.items() if key not in own} if own else group
+    own = {key: group[key] for key in about if key in group}
+    for key, pod in own.items():
+        yield {key: pod}
+    yield _Others(group, own) if own else group
 
 
 class QueueingHints:
@@ -281,17 +298,17 @@ class QueueingHints:
                     break
                 decision = self._decide(pod, registered, old_obj, new_obj)
                 is_shared = is_shared and not decision.has_error
-                decisions.add(decision, group if is_shared else {pod.key: pod})
+                decisions.add(decision._replace(pods=group) if is_shared else decision)
                 if is_shared:
                     break
         return decisions
 
     def _decide(
         self, pod: QueuedPodInfo, registered: RegisteredHints, old_obj: object, new_obj: object
-    ) -> Requeue:
+    ) -> Decision:
         answers: list[HintAnswer] = []
         strategy = self.is_pod_worth_requeuing(pod, registered, old_obj, new_obj, answers)
-        return Requeue(pod, strategy, answers)
+        return Decision({pod.key: pod}, strategy, answers)
 
     def is_pod_worth_requeuing(
         self,

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.gating import NamedPreEnqueuePlugin
     from scheduler.queue.heap import SortKey
-    from scheduler.queue.hints import Decisions, QueueingHintFunction, RegisteredHints
+    from scheduler.queue.hints import Decision, Decisions, QueueingHintFunction, RegisteredHints
     from scheduler.queue.nominator import Nominator
     from scheduler.queue.queued_pod_info import HintAnswer
     from scheduler.snapshot.pod_info import PodInfo
@@ -147,8 +147,15 @@ class PriorityQueue:
             max_backoff_seconds=max_backoff_seconds,
             sort_key=sort_key,
         )
+        self._gate: Final = Gate(
+            plugins=pre_enqueue_plugins,
+            events_of=self.hints.events_of,
+            unschedulable_reasons=self.unschedulable_reasons,
+            metrics=metrics,
+        )
         self.unschedulable_pods: Final = UnschedulablePods(
-            self.hints.rejectors_of, self.hints.hint_group_key
+            self.hints.rejectors_of,
+            lambda info: (self.hints.hint_group_key(info), self._gate.gating_key(info)),
         )
         #: The pools by upstream's names, and by the places of their pods.
         self.pools: Final[Mapping[str, Pool]] = {
@@ -162,12 +169,6 @@ class PriorityQueue:
             Place.UNSCHEDULABLE: self.unschedulable_pods,
             Place.GATED: self.unschedulable_pods,
         }
-        self._gate: Final = Gate(
-            plugins=pre_enqueue_plugins,
-            events_of=self.hints.events_of,
-            unschedulable_reasons=self.unschedulable_reasons,
-            metrics=metrics,
-        )
         self._less: Final = less
         self._members_back_off: Final = members_back_off
         self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds
@@ -319,19 +320,19 @@ class PriorityQueue:
         A pod in flight is retried after its backoff, if it is given back; one event is kept for all
         of them. Pods that are active or unknown are skipped.
         """
-        moved, missed = [], None
-        for pod in pods.values():
-            if pod.uid in self.in_flight:
-                missed = pod
-                continue
+        moved, in_flight = [], self.in_flight.uids
+        # A gang activates itself once per member, mostly in flight: few steps for each.
+        others = [pod for pod in pods.values() if pod.uid not in in_flight]
+        if len(others) < len(pods):
+            missed = next(pod for pod in pods.values() if pod.uid in in_flight)
+            self.in_flight.add_event(EVENT_FORCE_ACTIVATE, None, missed.pod)
+        for pod in others:
             info = self.find(pod.key)
             if info is not None and info.place != Place.ACTIVE:
                 passed = info.place == Place.BACKOFF
                 move = self._move(info, Place.ACTIVE, FORCE_ACTIVATE, now, pre_enqueue=not passed)
                 moved.append(move)
-        if missed is not None:
-            self.in_flight.add_event(EVENT_FORCE_ACTIVATE, None, missed.pod)
-        return Moves(moved)
+        return Moves(moved) if moved else NO_MOVES
 
     # Events.
 
@@ -355,12 +356,10 @@ class PriorityQueue:
             return NO_MOVES
         groups: Iterable[Mapping[str, QueuedPodInfo]]
         groups = self.unschedulable_pods.groups_for(registered)
-        arrival_of = self.unschedulable_pods.arrival_of
         if pre_check is not None:
             pods = [info for group in groups for info in group.values() if pre_check(info.pod_info)]
-            groups = _one_by_one(sorted(pods, key=arrival_of))
+            groups = _one_by_one(sorted(pods, key=self.unschedulable_pods.arrival_of))
         decisions = self.hints.decide(groups, registered, old_obj, new_obj)
-        decisions.requeues.sort(key=lambda requeue: arrival_of(requeue.pod))
         moves = self._apply(decisions, registered, now)
         self.in_flight.add_event(event, old_obj, new_obj)
         return moves
@@ -531,30 +530,28 @@ class PriorityQueue:
         )  # fmt: skip
 
     def _apply(self, decisions: Decisions, registered: RegisteredHints, now: float) -> Moves:
+        """Requeue pods in the order of arrival; gated ones stay together if one of them stays."""
+        stay: list[Decision] = []
+        requeues: list[tuple[QueuedPodInfo, Decision]] = []
+        gating_keys: dict[Hashable, bool] = {}
+        for decision in decisions.requeues:
+            if self._gate.rejects_all(decision.pods, gating_keys):
+                # As upstream, where each of them leaves the pool and enters it again.
+                self.incoming_pods[Place.UNSCHEDULABLE, registered.label] += len(decision.pods)
+                stay.append(decision)
+            else:
+                requeues += [(info, decision) for info in decision.pods.values()]
+        requeues.sort(key=lambda requeue: self.unschedulable_pods.arrival_of(requeue[0]))
         moved = []
-        #: Gated pods whose PreEnqueue need not run: it has just rejected a pod that is alike.
-        stay: dict[Hashable, dict[str, QueuedPodInfo]] = {}
-        for info, strategy, answers in decisions.requeues:
-            gating_key = self._gate.gating_key(info)
-            if gating_key is not None and gating_key in stay:
-                stay[gating_key][info.key] = info
-                self._count_arrival(info, registered.label)
-                continue
+        for info, (_, strategy, answers) in requeues:
             # Removed first: a pod that is gated again arrives anew, and is counted.
             self.unschedulable_pods.delete(info.key)
             moved.append(self._requeue(info, strategy, registered.label, now, answers))
-            if gating_key is not None and self._gate.gating_key(info) == gating_key:
-                stay[gating_key] = {}
         skipped = [
-            HintsSkipped(now, pods, Place.GATED, registered.label, ())
-            for pods in stay.values()
-            if pods
-        ]
-        skipped += [
             HintsSkipped(
                 now, pods, next(iter(pods.values())).place, registered.label, tuple(answers)
             )
-            for pods, answers in decisions.skips
+            for pods, _, answers in (*stay, *decisions.skips)
         ]
         return Moves(moved, skipped)
 

@@ -122,9 +122,7 @@ class Snapshot:
 
     def assume_pod(self, pod: PodInfo) -> None:
         """Add a pod to its node, until `forget_pod`. Raises `NodeNotFoundError`."""
-        row = self.row(pod.spec.node_name)
-        with self._pods_changed(row):
-            self.table.add_pod(row, pod)
+        self.add_pod(pod)
         if (group := self.pod_groups.get(pod.pod_group_key)) is not None:
             group.assume_pod(pod)
 
@@ -136,15 +134,15 @@ class Snapshot:
 
     def add_pod(self, pod: PodInfo) -> None:
         """Put a pod back on its node that `remove_pod` has removed."""
-        row = self.row(pod.spec.node_name)
-        with self._pods_changed(row):
-            self.table.add_pod(row, pod)
+        row = self._own_pods(pod.spec.node_name)
+        self.table.add_pod(row, pod)
+        self._index_pods(row)
 
     def remove_pod(self, pod: PodInfo) -> None:
         """Remove a pod from its node, to see if a group fits without it."""
-        row = self.row(pod.spec.node_name)
-        with self._pods_changed(row):
-            self.table.remove_pod(row, pod.uid)
+        row = self._own_pods(pod.spec.node_name)
+        self.table.remove_pod(row, pod.uid)
+        self._index_pods(row)
 
     @contextlib.contextmanager
     def unchanged_pods(self) -> Iterator[None]:
@@ -158,20 +156,24 @@ class Snapshot:
                     self._restore(Row(row), pods)
 
     def _restore(self, row: Row, pods: dict[str, PodInfo]) -> None:
-        with self._pods_changed(row):
-            for uid in reversed([*self.table.pods[row]]):
-                self.table.remove_pod(row, uid)
-            for pod in pods.values():
-                self.table.add_pod(row, pod)
+        self._own_pods(self.names[row])
+        for uid in reversed([*self.table.pods[row]]):
+            self.table.remove_pod(row, uid)
+        for pod in pods.values():
+            self.table.add_pod(row, pod)
+        self._index_pods(row)
 
-    @contextlib.contextmanager
-    def _pods_changed(self, row: Row) -> Iterator[None]:
-        """Give the row a dictionary of its own, which the block changes; update the indexes."""
+    def _own_pods(self, node_name: str) -> Row:
+        """Give a node's row a dictionary of pods that may be changed; return the row."""
+        row = self.row(node_name)
         self.table.pods[row] = dict(self.table.pods[row])
-        yield
-        slot = Slot(int(self._slots[row]))
-        self.pod_index.set_pods(slot, self.table.pods[row])
-        self.volume_index.set_pods(slot, self.table.pods[row])
+        return row
+
+    def _index_pods(self, row: Row) -> None:
+        """Update the indexes of pods after a change of a row."""
+        slot, pods = Slot(self._slots.item(row)), self.table.pods[row]
+        self.pod_index.set_pods(slot, pods)
+        self.volume_index.set_pods(slot, pods)
 
     def update(
         self,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tests.bench.affinity import AFFINITIES, affinity_workload
 from tests.bench.api_server import api_server_numbers
 from tests.bench.cycles import Workload, basic_workload, cycles_per_second
+from tests.bench.gangs import GANG_SIZES, gang_rates
 from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
 from tests.bench.mixed import mixed_workload
@@ -36,6 +37,8 @@ BUSY: dict[str, Callable[[int, int], Workload]] = {
     "spread soft": lambda nodes, pods: spreading_workload(nodes, pods, "ScheduleAnyway"),
     **{name: functools.partial(affinity_workload, name) for name in AFFINITIES},
 }
+#: The members of all gangs together; a tenth of them with topology.
+GANG_MEMBERS = 2000
 #: Nodes and running pods whose memory is measured.
 LARGE_CLUSTER = (5000, 150_000)
 
@@ -47,8 +50,13 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="and what a large cluster takes")
     parser.add_argument("--waiting", action="store_true", help="and what pods in vain cost others")
     parser.add_argument("--api-server", action="store_true", help="and the fake API server")
+    parser.add_argument("--gangs", action="store_true", help="and gangs against single pods")
     arguments = parser.parse_args()
     numbers: dict[str, float] = {}
+    if arguments.gangs:
+        for size in GANG_SIZES:
+            for with_topology in (False, True):
+                numbers |= _gangs(size, arguments.repeat, with_topology=with_topology)
     print(f"{'workload':<16}{'nodes':>8}{'cycles/s':>12}{'us/cycle':>12}")
     for nodes in NODE_COUNTS:
         best = max(cycles_per_second(basic_workload(nodes, PODS)) for _ in range(arguments.repeat))
@@ -85,6 +93,18 @@ def main() -> None:
 
 def _print_row(name: str, nodes: int, cycles: float) -> None:
     print(f"{name:<16}{nodes:>8}{cycles:>12.0f}{1e6 / cycles:>12.0f}")
+
+
+def _gangs(size: int, repeat: int, *, with_topology: bool) -> dict[str, float]:
+    members = max(size, GANG_MEMBERS if not with_topology else GANG_MEMBERS // 10)
+    of_gangs, of_single = gang_rates(
+        BUSY_NODES, size=size, members=members, with_topology=with_topology, repeat=repeat
+    )
+    name = f"gangs of {size}{' in domains' if with_topology else ''}"
+    ratio = of_gangs / of_single
+    print(f"{name}: {of_gangs:.0f} members/s, {ratio:.2f} of the rate of as many single pods")
+    key = name.replace(" ", "-")
+    return {f"{key}-{BUSY_NODES}": round(of_gangs, 1), f"{key}-ratio": round(ratio, 2)}
 
 
 def _waiting(plugin: str) -> dict[str, float]:

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from scheduler.framework.status import unschedulable
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import HintAnswer, Nominator, Place, PriorityQueue
 from scheduler.queue.hints import QueueingHintFunction
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.api.core import Pod
+    from scheduler.framework.status import Status
     from scheduler.queue import Move, Moves
 
+POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
 #: As events have it: a pod with a node.
 ASSIGNED_POD_LABEL = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
@@ -179,3 +182,65 @@ def test_the_hint_runs_only_for_pods_that_pass_the_check() -> None:
         NODE_ADD, None, None, START, pre_check=lambda pod: pod.name != "a"
     )
     assert alike.asked == ["b", "c"]
+
+
+class _Gang:
+    """A plugin that gates all pods of an app alike, until the app is complete."""
+
+    name = "Gang"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.complete: set[str | None] = set()
+        function = QueueingHintFunction(
+            self.name, lambda pod, old, new: QueueingHint.QUEUE, _app_of
+        )
+        self.queue = PriorityQueue(
+            less,
+            sort_key=sort_key,
+            pre_enqueue_plugins={PROFILE: [self]},
+            queueing_hint_map={PROFILE: {POD_ADD: [function]}},
+            nominator=Nominator(lambda namespace, name: None),
+            metrics=SchedulerMetrics(),
+        )
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        self.asked.append(pod.name)
+        return None if _app_of(pod) in self.complete else unschedulable("incomplete")
+
+    def pre_enqueue_depends_on(self, pod: PodInfo) -> str | None:
+        return _app_of(pod)
+
+    def arrives(self, *pods: Pod) -> Moves:
+        """Add pods; return the moves after the event of the last one."""
+        for pod in pods:
+            self.queue.add(PodInfo(pod), START)
+        self.asked.clear()
+        moves = self.queue.move_all_to_active_or_backoff_queue(POD_ADD, None, pods[-1], START)
+        self.queue.check()
+        return moves
+
+
+def test_pre_enqueue_runs_once_after_an_event_for_pods_that_are_gated_alike() -> None:
+    gang = _Gang()
+    moves = gang.arrives(*(_pod(name, "web") for name in "abc"), _pod("x", "db"), _pod("d", "web"))
+    assert gang.asked == ["d", "x"]
+    assert not moves.moved
+    assert sorted(key for stay in moves.skipped for key in stay.pods) == [
+        f"default/{name}" for name in "abcdx"
+    ]
+    # Each arrived twice: as a new pod, and after the event.
+    assert gang.queue.incoming_pods == {(Place.UNSCHEDULABLE, POD_ADD.label): 10}
+    assert gang.queue.statistics().gated == 5
+
+
+def test_an_event_that_opens_the_gate_moves_all_in_the_order_of_arrival() -> None:
+    gang = _Gang()
+    gang.arrives(_pod("a", "web"), _pod("x", "db"), _pod("b", "web"))
+    gang.complete.add("web")
+    moves = gang.arrives(_pod("y", "db"))
+    assert [(move.pod.pod_info.name, move.target) for move in moves.moved] == [
+        ("a", Place.ACTIVE),
+        ("b", Place.ACTIVE),
+    ]
+    assert gang.queue.statistics().gated == 2
