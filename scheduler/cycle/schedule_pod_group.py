@@ -13,6 +13,7 @@ Source: `pkg/scheduler/schedule_one_podgroup.go`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass, field, replace
@@ -232,6 +233,8 @@ class _PodGroupCycle:
     async def _schedule_in_placements(self, *, run_post_filters: bool) -> PodGroupResult:
         """Try each placement; return the result of the best that fits.
 
+        A large group in many placements takes many seconds. Between two placements no member is
+        assumed, so that events can be handled and the leader's lease is renewed then.
         Source: `podGroupSchedulingPlacementAlgorithm`.
         """
         attempt, runner = self._attempt, self._framework.placements
@@ -248,6 +251,8 @@ class _PodGroupCycle:
                 attempt.placements = results
             if result.status is not None and result.status.code == Code.ERROR:
                 return result
+            if len(placements) > 1:
+                await asyncio.sleep(0)
         fitting = [r for r in results if r.result.status is None or r.result.waiting_on_preemption]
         if not fitting:
             first = results[0].result
