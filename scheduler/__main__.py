@@ -2,4 +2,4 @@
 
 from scheduler.cli import main
 
-main(prog_name="kubesched")
+main()

@@ -1,36 +1,32 @@
 """The command `kubesched`: a scheduler process with kube-scheduler's flags.
 
 An error at the start is one line on standard error and a non-zero exit, and so is a lost lease; a
-signal to stop is a clean exit.
+signal to stop is a clean exit. While the API server cannot be reached, the process waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import logging
+import platform
 import signal
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
-
-import click
 
 from scheduler.api import field
 from scheduler.assembly.app import SchedulerApp
 from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.cache import CacheCorruptedError
-from scheduler.client import ClientError, connect
+from scheduler.client import ClientError, connect_process
 from scheduler.clock import SystemClock
-from scheduler.config import (
-    ConfigError,
-    default_config,
-    enabled_gates,
-    load_config,
-    validate_config,
-)
-from scheduler.config.feature_gates import parse_settings
-from scheduler.flags.leader_election import leader_election_flags
-from scheduler.flags.run import run_flags
-from scheduler.flags.serving import serving_flags
-from scheduler.flags.types import VERBOSITY
+from scheduler.config import ConfigError, default_config, load_config, validate_config
+from scheduler.config.encode import config_yaml
+from scheduler.flags.flag_set import FlagSet, UsageError
+from scheduler.flags.options import parse_flags
+from scheduler.flags.table import FLAGS
+from scheduler.klog import V1, V2, configure
 from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.plugins import SCHEME
 from scheduler.runtime import FrameworkError, PluginSetupError
@@ -38,16 +34,14 @@ from scheduler.serving.options import ServingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
-    from pathlib import Path
 
-    from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import KubeSchedulerConfiguration
     from scheduler.config.duration import Duration
-    from scheduler.flags.leader_election import ElectionOverrides
-    from scheduler.flags.run import RunOptions
+    from scheduler.flags.options import Options
     from scheduler.framework.interface import Plugin
-    from scheduler.serving.options import ServingOptions
+
+    PluginReferences = Sequence[type[Plugin] | str]
 
 #: Errors shown in one line; any other exception is a bug and shows its traceback.
 _FAILURES: Final = (
@@ -61,68 +55,109 @@ _FAILURES: Final = (
 
 _log: Final = logging.getLogger(__name__)
 
-#: The verbosity from which pods, waits for the rate limit and certificates have their lines.
-_DETAILED_VERBOSITY: Final = 2
-_DETAILED: Final = (
-    "scheduler.cycle",
-    "scheduler.preemption",
-    "scheduler.client.rest",
-    "scheduler.serving.tls",
-)
-_DEBUG_VERBOSITY: Final = 4
+_COMMAND: Final = "kubesched"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@run_flags
-@leader_election_flags
-@serving_flags
-@click.option("-v", "--v", "verbosity", type=VERBOSITY, default=0, help="Log verbosity, 0 to 4.")
-@click.version_option(package_name="kubesched", message="kubesched %(version)s (Kubernetes v1.36)")
-def main(
-    options: RunOptions, election: ElectionOverrides, serving: ServingOptions, verbosity: int
-) -> None:
-    """Schedule pods as kube-scheduler v1.36 does."""
-    _configure_logging(verbosity)
-    find_plugins_in_working_directory()
-    clock = SystemClock()
+def main() -> NoReturn:
+    """Run the process's command line; ends by SystemExit."""
+    run()
+    raise SystemExit(0)
+
+
+def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) -> None:
+    """Run a scheduler with plugins of your own; `args` is the command line.
+
+    Without `args` it is the process's own. An error raises SystemExit.
+    """
     try:
-        serving.validate()
-        gates = enabled_gates(parse_settings(options.feature_gates))
-        config = _configuration(options.config, election, gates)
-        connection = connect(
-            kubeconfig=options.kubeconfig or config.client_connection.kubeconfig,
-            master=options.master,
-            clock=clock,
-        )
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(config, connection, options, serving, clock, gates))
+        options = parse_flags(sys.argv[1:] if args is None else args, command=_COMMAND)
+        if options.values.boolean("help"):
+            sys.stdout.write(_help_text())
+            return
+        if (version := options.values.text("version")) != "false":
+            text = _version_text(options.reported_version, is_raw=version == "raw")
+            sys.stdout.write(f"{text}\n")
+            return
+        logs = options.logs
+        # These raise UsageError for an invalid value, before anything starts.
+        _ = options.seed, options.tie_break, options.check_cache_every
+    except (UsageError, ConfigError) as error:
+        sys.stderr.write(f"Error: {error}\n")
+        raise SystemExit(1) from error
+    configure(logs)
+    for name, text in options.values.texts().items():
+        _log.log(V1, 'FLAG: --%s="%s"', name, text)
+    try:
+        _run_process(options, plugins)
     except _FAILURES as error:
         # Profiles come from the file; plugins of the command line are refused before.
         is_of_file = isinstance(error, PluginSetupError) and str(error).startswith("initializing")
-        file = f"{options.config}: " if is_of_file and options.config is not None else ""
-        click.echo(f"kubesched: {file}{error}", err=True)
+        path = options.config_file
+        text = f"{path}: {error}" if is_of_file and path is not None else str(error)
+        _log.error("command failed", {"err": text})
         raise SystemExit(1) from error
 
 
-def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | None = None) -> None:
-    """Run a scheduler with plugins of your own; `args` is the command line.
-
-    Without `args` it is the process's own.
-    """
-    # The command line cannot hold classes, so that they are click's context object.
-    main.main(args=None if args is None else list(args), prog_name="kubesched", obj=tuple(plugins))
+def _help_text() -> str:
+    return (
+        "Schedule pods as kube-scheduler v1.36 does.\n\n"
+        f"Usage:\n  {_COMMAND} [flags]\n\n{FlagSet(FLAGS).help_text()}"
+    )
 
 
-def _plugin_classes() -> tuple[type[Plugin] | str, ...]:
-    return click.get_current_context().find_object(tuple) or ()
+def _version_text(version: str, *, is_raw: bool) -> str:
+    own = importlib.metadata.version("kubesched")
+    if not is_raw:
+        return f"kubesched {own} (Kubernetes {version})"
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f'kubesched.Info{{Version:"{own}", GitVersion:"{version}", PythonVersion:"{python}"}}'
 
 
-def _configuration(
-    path: Path | None, election: ElectionOverrides, gates: FeatureGates
-) -> KubeSchedulerConfiguration:
+def _run_process(options: Options, plugins: PluginReferences) -> None:
+    find_plugins_in_working_directory()
+    clock = SystemClock()
+    serving = options.serving
+    serving.validate()
+    metrics = options.metrics
+    config = _configuration(options)
+    connection = connect_process(
+        kubeconfig=config.client_connection.kubeconfig,
+        master=options.values.string("master"),
+        clock=clock,
+    )
+    app = SchedulerApp(
+        config,
+        connection,
+        clock=clock,
+        plugins=(*plugins, *options.values.strings("plugin")),
+        seed=options.seed,
+        tie_break=options.tie_break,
+        max_in_unschedulable_pods_seconds=options.max_in_unschedulable_pods_seconds,
+        feature_gates=options.gates,
+        metrics_options=metrics,
+    )
+    text = config_yaml(config)
+    _log.log(V2, "Using component config", {"config": text})
+    if path := options.values.string("write-config-to"):
+        _write_config(Path(path), text)
+        return
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_run(config, options, app, clock))
+
+
+def _write_config(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"open {path}: {(error.strerror or '').lower()}") from error
+    _log.info("Wrote configuration", {"file": str(path)})
+
+
+def _configuration(options: Options) -> KubeSchedulerConfiguration:
     """Return the configuration of the file and the flags. Raises `ConfigError`."""
-    scheme = SCHEME._replace(gates=gates)
-    config = election.applied_to(load_config(path, scheme) if path else default_config(scheme))
+    path = options.config_file
+    scheme = SCHEME._replace(gates=options.gates)
+    config = options.apply_to(load_config(path, scheme) if path else default_config(scheme))
     errors: list[Exception] = list(validate_config(config, scheme))
     if config.extenders:
         errors.append(field.forbidden("extenders", "HTTP extenders are not built yet"))
@@ -142,34 +177,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _run(
-    config: KubeSchedulerConfiguration,
-    connection: Connection,
-    options: RunOptions,
-    serving: ServingOptions,
-    clock: Clock,
-    gates: FeatureGates,
+    config: KubeSchedulerConfiguration, options: Options, app: SchedulerApp, clock: Clock
 ) -> None:
-    app = SchedulerApp(
-        config,
-        connection,
-        clock=clock,
-        plugins=(*_plugin_classes(), *options.plugins),
-        seed=options.seed,
-        tie_break=options.tie_break,
-        max_in_unschedulable_pods_seconds=options.pod_max_in_unschedulable_pods_duration.seconds,
-        feature_gates=gates,
-    )
     stopping = asyncio.Event()
-    if serving.enabled:
-        work = _serve_and_run(serving, config, app, clock, stopping)
+    if options.serving.enabled:
+        work = _serve_and_run(config, options, app, clock, stopping)
     else:
         work = app.run()
     await _until_stopped(app, work, stopping, options.check_cache_every)
 
 
 async def _serve_and_run(
-    serving: ServingOptions,
     config: KubeSchedulerConfiguration,
+    options: Options,
     app: SchedulerApp,
     clock: Clock,
     stopping: asyncio.Event,
@@ -177,7 +197,15 @@ async def _serve_and_run(
     # Imported here, so that a process that serves nothing does not load the server.
     from scheduler.serving.serve import serve_securely
 
-    async with serve_securely(serving, config, app, clock=clock, is_shutting_down=stopping.is_set):
+    async with serve_securely(
+        options.serving,
+        config,
+        app,
+        clock=clock,
+        is_shutting_down=stopping.is_set,
+        gates=options.gates,
+        flags=options.values.texts(),
+    ):
         await app.run()
     raise AssertionError("the scheduler never ends by itself")
 
@@ -227,14 +255,3 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]
     return first
-
-
-def _configure_logging(verbosity: int) -> None:
-    logging.basicConfig(format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
-    is_debug = verbosity >= _DEBUG_VERBOSITY
-    logging.getLogger("scheduler").setLevel(logging.DEBUG if is_debug else logging.INFO)
-    if is_debug:
-        logging.getLogger().setLevel(logging.DEBUG)
-    if verbosity < _DETAILED_VERBOSITY:
-        for name in _DETAILED:
-            logging.getLogger(name).setLevel(logging.WARNING)

@@ -19,8 +19,10 @@ import msgspec
 from scheduler.assembly import debugging
 from scheduler.assembly.build import build
 from scheduler.assembly.live_answers import live_pod, live_state
+from scheduler.client import ClientError, Forbidden, KubeconfigError, NotFound
+from scheduler.client.flow_control import Backoff
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.metrics.exposition import Exposition
+from scheduler.metrics.exposition import ALL_METRICS, Exposition
 from scheduler.metrics.pod_resources import pod_resources_text
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
+    from scheduler.metrics.exposition import MetricsOptions
     from scheduler.queue import QueueStatistics
     from scheduler.runtime import Framework
 
@@ -54,9 +57,9 @@ class SchedulerApp:
 
     `seed` makes random choices repeatable. `tie_break` is `random`, or `first` for the first of
     several best nodes. A pod is retried after `max_in_unschedulable_pods_seconds` even without an
-    event. `feature_gates` are those that are on. `identity` is the name in the leader election, by
-    default unique to the process. Raises `PluginSetupError` for profiles that cannot work, and
-    `ConfigError` for such an election.
+    event. `feature_gates` are those that are on, `metrics_options` selects metrics. `identity` is
+    the name in the leader election, by default unique to the process. Raises `PluginSetupError` for
+    profiles that cannot work, and `ConfigError` for such an election.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class SchedulerApp:
         max_in_unschedulable_pods_seconds: float = 300.0,
         identity: str = "",
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        metrics_options: MetricsOptions = ALL_METRICS,
     ) -> None:
         self._parts: Final = build(
             config,
@@ -86,7 +90,7 @@ class SchedulerApp:
         self._base: Final = self._parts.base
         self._url: Final = connection.base_url
         self._election: Final = self._parts.election
-        self._exposition: Final = Exposition(self._base.metrics)
+        self._exposition: Final = Exposition(self._base.metrics, metrics_options)
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
         #: True once this process may schedule: it is the leader, or there is no election.
         self._is_active = False
@@ -99,13 +103,14 @@ class SchedulerApp:
     async def run(self) -> NoReturn:
         """Run until cancelled.
 
-        Raises `ClientError` if the API server cannot be reached at the start,
-        `CacheCorruptedError` if a bound pod changes its node, and `LeaderElectionLost`.
+        An API server that cannot be reached is waited for. Raises `KubeconfigError` if there are no
+        credentials, `CacheCorruptedError` if a bound pod changes its node, and
+        `LeaderElectionLost`.
         """
         async with contextlib.AsyncExitStack() as stack:
             await stack.enter_async_context(self._base.client)
             await stack.enter_async_context(self._base.event_client)
-            await self._log_start()
+            await self._wait_for_server()
             if self._election is not None:
                 # The lease is released after all tasks have ended.
                 await stack.enter_async_context(self._election)
@@ -123,31 +128,47 @@ class SchedulerApp:
                     await self._election.renew()
         raise AssertionError("the scheduler never ends by itself")
 
-    async def _log_start(self) -> None:
-        """Read the server's version, which shows that it can be reached, and log the start."""
-        body = await self._base.client.request("GET", "/version")
+    async def _wait_for_server(self) -> None:
+        """Wait until the API server answers; log the wait and its end.
+
+        What cannot heal is raised: the credentials of the kubeconfig cannot be had.
+        """
+        backoff = Backoff(clock=self._base.clock, rng=self._base.rng)
+        reported: type[ClientError] | None = None
+        while True:
+            try:
+                body = await self._base.client.request("GET", "/version")
+            except (KubeconfigError, Forbidden, NotFound) as error:
+                if isinstance(error, KubeconfigError):
+                    raise
+                body = b"{}"
+            except ClientError as error:
+                if reported is not type(error):
+                    reported = type(error)
+                    text = "The API server cannot be reached; trying again until it can"
+                    _log.error(text, {"err": error, "server": self._url})
+                await backoff.pause()
+                continue
+            break
+        server = _ServerVersion()
         with contextlib.suppress(msgspec.DecodeError):
             server = msgspec.json.decode(body, type=_ServerVersion)
-            _log.info(
-                "Started: API server %s, Kubernetes %s; profiles %s",
-                self._url,
-                server.git_version,
-                ", ".join(self.profiles),
-            )
+        _log.info(
+            "Connected to the API server", {"server": self._url, "version": server.git_version}
+        )
 
     async def _start_informers(self, group: asyncio.TaskGroup) -> None:
         informers = self._base.informers
         informers.factory.start(group)
         await informers.factory.wait_for_sync()
-        _log.info(
-            "Synced: nodes %d, pods %d", len(informers.nodes.lister), len(informers.pods.lister)
-        )
+        nodes, pods = len(informers.nodes.lister), len(informers.pods.lister)
+        _log.info("Caches are synced", {"nodes": nodes, "pods": pods})
 
     async def _schedule(self, group: asyncio.TaskGroup) -> None:
         self._is_active = True
         if self._delays_cache:
             await self._start_informers(group)
-        _log.info("Scheduling for %s", ", ".join(self.profiles))
+        _log.info("Starting to schedule", {"profiles": [*self.profiles]})
         group.create_task(self._parts.loop.run(), name="scheduler")
 
     @property

@@ -45,7 +45,7 @@ from scheduler.client.kinds import (
     Resource,
     object_key,
 )
-from scheduler.client.kubeconfig import connect
+from scheduler.client.kubeconfig import connect, connect_process
 from scheduler.client.objects import Event, Lease, LeaseSpec
 from scheduler.client.rest import (
     MERGE_PATCH,
@@ -101,6 +101,7 @@ __all__ = [
     "Unauthorized",
     "WatchEvent",
     "connect",
+    "connect_process",
     "connection_to",
     "may_have_happened",
     "object_key",

@@ -45,6 +45,7 @@ from scheduler.client.objects import CoreEvent, Event, EventSeries
 from scheduler.client.rest import STRATEGIC_MERGE_PATCH, Subject
 from scheduler.client.retries import repeat
 from scheduler.clock import rfc3339_micro
+from scheduler.klog import V4
 
 if TYPE_CHECKING:
     import random
@@ -110,7 +111,7 @@ class EventSender(Generic[E]):
     def enqueue(self, event: E) -> None:
         """Add an event to the queue; a full queue drops its oldest event."""
         if self._queue.full():
-            _log.debug("event %s is dropped: the queue is full", _shown(self._queue.get_nowait()))
+            _log.log(V4, "event %s is dropped: the queue is full", _shown(self._queue.get_nowait()))
             self._queue.task_done()
         self._queue.put_nowait(event)
 

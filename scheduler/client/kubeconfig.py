@@ -14,7 +14,8 @@ The source of the configuration, as in `clientcmd.BuildConfigFromFlags`:
     --kubeconfig given        that file; --master, if given too, replaces the server's address
     only --master given       that URL, no credentials
     neither, in a cluster     the service account
-    neither                   KUBECONFIG (several files with ':' between), else ~/.kube/config
+    neither                   an error; tools (`connect`) read KUBECONFIG, several files with ':'
+                              between, else ~/.kube/config
 
 Every failure is a one-line KubeconfigError that names the file.
 """
@@ -79,6 +80,10 @@ _IDENTITIES: Final = (
 )
 
 
+class _NoServerError(KubeconfigError):
+    """Nothing names an API server."""
+
+
 @dataclass
 class _Settings:
     """The attributes of `client.Configuration` that the package's loaders set."""
@@ -117,9 +122,42 @@ def connect(
     environ: Mapping[str, str] | None = None,
     service_account: Path = _SERVICE_ACCOUNT,
 ) -> Connection:
-    """Return the connection for flags and environment; see the table of the module.
+    """Return the connection of a tool that people start; see the table of the module.
 
     This reads files and may run an exec plugin, which blocks the event loop.
+    """
+    environ = os.environ if environ is None else environ
+    paths = [] if kubeconfig or master else _default_paths(environ)
+    try:
+        return connect_process(
+            clock=clock,
+            kubeconfig=kubeconfig,
+            master=master,
+            environ=environ,
+            service_account=service_account,
+        )
+    except KubeconfigError as error:
+        if paths:
+            return connection_from_kubeconfig(paths, clock=clock, environ=environ)
+        if isinstance(error, _NoServerError):
+            raise KubeconfigError(
+                "no API server: expected --kubeconfig, --master, KUBECONFIG, a file "
+                "~/.kube/config, or to run in a cluster"
+            ) from error
+        raise
+
+
+def connect_process(
+    *,
+    clock: Clock,
+    kubeconfig: str = "",
+    master: str = "",
+    environ: Mapping[str, str] | None = None,
+    service_account: Path = _SERVICE_ACCOUNT,
+) -> Connection:
+    """Return the connection of a server process: `KUBECONFIG` and `~/.kube/config` are not read.
+
+    Source: client-go `tools/clientcmd/client_config.go` (`BuildConfigFromFlags`).
     """
     environ = os.environ if environ is None else environ
     if kubeconfig:
@@ -128,21 +166,12 @@ def connect(
         )
     if master:
         return connection_to(master, environ=environ)
-    paths = _default_paths(environ)
     if environ.get("KUBERNETES_SERVICE_HOST"):
-        try:
-            return connection_in_cluster(
-                clock=clock, environ=environ, service_account=service_account
-            )
-        except KubeconfigError:
-            if not paths:
-                raise
-    if not paths:
-        raise KubeconfigError(
-            "no API server: expected --kubeconfig, --master, KUBECONFIG, a file ~/.kube/config, "
-            "or to run in a cluster"
-        )
-    return connection_from_kubeconfig(paths, clock=clock, environ=environ)
+        return connection_in_cluster(clock=clock, environ=environ, service_account=service_account)
+    raise _NoServerError(
+        "no API server: expected a kubeconfig (--kubeconfig, or clientConnection.kubeconfig in the "
+        "file of --config), --master, or to run in a cluster"
+    )
 
 
 def connection_in_cluster(

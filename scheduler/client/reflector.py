@@ -70,6 +70,7 @@ from scheduler.client.errors import (
 from scheduler.client.flow_control import Backoff
 from scheduler.client.kinds import ApiObject, ListOptions, object_key
 from scheduler.client.rest import list_in_pages
+from scheduler.klog import V4
 
 if TYPE_CHECKING:
     import random
@@ -95,6 +96,9 @@ _SILENT_SECONDS: Final = 150.0
 
 #: The period of the warnings that initial events do not end.
 _BOOKMARK_SECONDS: Final = 10.0
+
+#: The period of warnings about the same kind of error.
+_WARNING_SECONDS: Final = 60.0
 
 #: The timeout of a watch is between this and twice this, so that not all end together.
 _WATCH_SECONDS_MIN: Final = 300.0
@@ -166,6 +170,8 @@ class Reflector(Generic[T]):
         self._sends_bookmarks = False
         # The server paged a list that it could have served whole from a cache: it has no cache.
         self._paginated = False
+        # The last kind of error in the log, and when it was written.
+        self._warned: tuple[type[ClientError] | None, float] = (None, 0.0)
         # The last reason in the log why the kind cannot be read.
         self._reported = ""
 
@@ -184,7 +190,7 @@ class Reflector(Generic[T]):
             except (KindNotFound, NotFound, Forbidden) as error:
                 self._report_unavailable(error)
             except ClientError as error:
-                _log.warning("%s: %s", self._name, error)
+                self._warn("%s: %s", error)
             await self._backoff.pause()
 
     def _report_unavailable(self, error: ClientError) -> None:
@@ -209,7 +215,7 @@ class Reflector(Generic[T]):
         except KindNotFound:
             raise
         except ClientError as error:
-            _log.debug("%s: no watch-list, listing instead: %s", self._name, error)
+            _log.log(V4, "%s: no watch-list, listing instead: %s", self._name, error)
             await self._fill_by_list()
         await self._follow(stream)
 
@@ -259,7 +265,7 @@ class Reflector(Generic[T]):
                     self._sends_bookmarks = True
                     return list(found.values()), obj.metadata.resource_version
         except StreamInterrupted as error:
-            _log.debug("%s: the watch-list broke off: %s", self._name, error)
+            _log.log(V4, "%s: the watch-list broke off: %s", self._name, error)
         finally:
             warner.cancel()
         waiting.check_ended()
@@ -321,7 +327,7 @@ class Reflector(Generic[T]):
                 in_order = self._apply(event, in_order=in_order)
                 is_empty = False
         except StreamInterrupted as error:
-            _log.debug("%s: the watch broke off: %s", self._name, error)
+            _log.log(V4, "%s: the watch broke off: %s", self._name, error)
         if not is_empty:
             return
         seconds = self._clock.monotonic() - started
@@ -383,8 +389,15 @@ class Reflector(Generic[T]):
         self._version_unavailable = True
 
     async def _pause(self, error: ClientError) -> None:
-        _log.warning("%s: pausing: %s", self._name, error)
+        self._warn("%s: pausing: %s", error)
         await self._backoff.pause()
+
+    def _warn(self, text: str, error: ClientError) -> None:
+        """Log an error, but the same kind of error at most once a minute."""
+        now, (kind, logged_at) = self._clock.monotonic(), self._warned
+        if kind is not type(error) or now - logged_at >= _WARNING_SECONDS:
+            self._warned = (type(error), now)
+            _log.warning(text, self._name, error)
 
 
 class _InitialEvents:

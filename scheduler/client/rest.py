@@ -41,6 +41,7 @@ from scheduler.client.retries import (
 )
 from scheduler.client.transport import Answer, Transport, WatchStream
 from scheduler.clock import wait_for
+from scheduler.klog import V1
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -335,7 +336,7 @@ class RestClient:
     async def _take_token(self) -> None:
         seconds = await self._bucket.take()
         if seconds > _THROTTLED_SECONDS:
-            _log.info("waited %.1f s for the client's own rate limit", seconds)
+            _log.log(V1, "Waited before sending request", {"delay": f"{seconds:.1f}s"})
 
     def _refusal(self, answer: Answer, method: str, subject: Subject) -> ApiError:
         header, now = answer.headers.get("Retry-After", ""), self._clock.now()

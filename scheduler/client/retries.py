@@ -47,6 +47,7 @@ from scheduler.client.errors import (
     DecodeError,
     ServerError,
 )
+from scheduler.klog import V4
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -103,7 +104,7 @@ async def repeat(
             seconds = delay_seconds(error, n)
             if seconds is None:
                 raise
-            _log.debug("retry in %g s: %s", seconds, error)
+            _log.log(V4, "retry in %g s: %s", seconds, error)
         await sleep(seconds)
     return await call()
 

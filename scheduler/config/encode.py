@@ -8,18 +8,26 @@ Source: `encodeConfig` of `configfile.go`, `EncodeNestedObjects` of kube-schedul
 from __future__ import annotations
 
 import base64
+import json
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import yaml
 
 from scheduler.api import core
+from scheduler.config.document import resolve_scalar
 from scheduler.config.duration import Duration
 from scheduler.config.types import ALL_FIELDS, API_VERSION, KIND, ConfigStruct, PluginArgs
 
 if TYPE_CHECKING:
     from scheduler.config.types import Json, KubeSchedulerConfiguration
+
+_STR: Final = "tag:yaml.org,2002:str"
+#: Numbers to the base 60 in YAML 1.1, which are quoted although they are read as text.
+_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 #: `ConfigStruct.always_written` for types of the core API.
 _ALWAYS_WRITTEN: Final[Mapping[type, frozenset[str]]] = MappingProxyType(
@@ -38,6 +46,65 @@ _ALWAYS_WRITTEN: Final[Mapping[type, frozenset[str]]] = MappingProxyType(
 def encode_config(config: KubeSchedulerConfiguration) -> Json:
     """Return the configuration as a JSON object with `apiVersion` and `kind`."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(config)}
+
+
+def config_yaml(config: KubeSchedulerConfiguration) -> str:
+    """Return the configuration as YAML, as `--write-config-to` writes it."""
+    return go_yaml(go_numbers(encode_config(config)))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML as go-yaml does: every scalar is plain where it reads back as the same value."""
+
+    def resolve(self, kind: type[yaml.nodes.Node], value: str, implicit: tuple[bool, bool]) -> str:
+        if kind is yaml.nodes.ScalarNode:
+            return _STR
+        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        return tag
+
+    def represent_text(self, text: str) -> yaml.nodes.Node:
+        style = None
+        if "\n" in text:
+            style = "|"
+        elif not isinstance(resolve_scalar(text), str) or _BASE_60.fullmatch(text):
+            style = '"'
+        return self.represent_scalar(_STR, text, style=style)
+
+    def represent_other(self, value: object) -> yaml.nodes.Node:
+        text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+        return self.represent_scalar(_STR, text)
+
+    def ignore_aliases(self, _: object) -> bool:
+        return True
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+for _kind in (type(None), bool, int, float):
+    _Dumper.add_representer(_kind, _Dumper.represent_other)
+
+
+def go_yaml(value: object) -> str:
+    """Return JSON as YAML in the style of go-yaml: sorted keys, lists not indented, no folding."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        default_flow_style=False,
+        allow_unicode=True,
+        width=float("inf"),
+    )
+    return text
+
+
+def go_numbers(value: object) -> object:
+    """Return JSON with numbers as Go writes them: a whole number has no decimal point."""
+    match value:
+        case dict():
+            return {key: go_numbers(item) for key, item in value.items()}
+        case list():
+            return [go_numbers(item) for item in value]
+        case float() if value.is_integer():
+            return int(value)
+    return value
 
 
 def encode_struct(struct: core.Struct) -> Json:

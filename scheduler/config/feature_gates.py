@@ -12,7 +12,8 @@ Source: component-base `featuregate/feature_gate.go`, `compatibility/registry.go
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from scheduler.api import field
 from scheduler.api.field import quoted
@@ -45,6 +46,10 @@ _NOT_BUILT: Final = {
 }
 
 _COMPONENT: Final = "kube"
+_Version: TypeAlias = tuple[int, int]
+_OLDEST: Final = (1, 33)
+_NEWEST: Final = (1, 36)
+_VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(\.(?P<patch>[0-9]+))?")
 #: As Go prints them.
 _GO: Final = {False: "false", True: "true"}
 #: The texts that Go reads as true and false.
@@ -86,6 +91,60 @@ def parse_settings(values: Iterable[str]) -> dict[str, bool]:
             )
         settings[name] = _BOOLEANS[value]
     return settings
+
+
+def check_versions(emulated: Iterable[str], min_compatibility: Iterable[str]) -> None:
+    """Check `--emulated-version` and `--min-compatibility-version`. Raises ConfigError.
+
+    Only the features of the newest version are built, so that no other can be emulated.
+    """
+    emulation = _version_of_component(emulated) or _NEWEST
+    default = max(_OLDEST, (emulation[0], emulation[1] - 1))
+    compatibility = _version_of_component(min_compatibility) or default
+    errors = []
+    if not _OLDEST <= emulation <= _NEWEST:
+        errors.append(
+            f"emulation version {_shown(emulation)} is not between "
+            f"[{_shown(_OLDEST)}, {_shown(_NEWEST)}.0]"
+        )
+    if not _OLDEST <= compatibility <= emulation:
+        errors.append(
+            f"minCompatibilityVersion version {_shown(compatibility)} is not between "
+            f"[{_shown(_OLDEST)}, {_shown(emulation)}]"
+        )
+    if not errors and emulation != _NEWEST:
+        errors.append(
+            f"emulation version {_shown(emulation)}: the behaviour of older versions is not built "
+            "into kubesched"
+        )
+    if errors:
+        raise ConfigError(field.aggregate(map(ConfigError, errors)))
+
+
+def _version_of_component(values: Iterable[str]) -> _Version | None:
+    """Return the version that is set for the scheduler; None for no value."""
+    found: _Version | None = None
+    for text in values:
+        before, equals, after = text.partition("=")
+        component, version = (before.strip(), after.strip()) if equals else (_COMPONENT, text)
+        match = _VERSION.fullmatch(version)
+        if match is None:
+            raise ConfigError(f"could not parse {quoted(version)} as version")
+        number = (int(match["major"]), int(match["minor"]))
+        if int(match["patch"] or 0):
+            shown = f"{_shown(number)}.{match['patch']}"
+            raise ConfigError(f"patch version not allowed, got: {component}={shown}")
+        if component != _COMPONENT:
+            raise ConfigError(f"component not registered: {component}")
+        if found is not None:
+            pair = f"{component}={_shown(found)} and {component}={_shown(number)}"
+            raise ConfigError(f"duplicate version flag, {pair}")
+        found = number
+    return found
+
+
+def _shown(version: _Version) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def _pairs(values: Iterable[str]) -> Iterator[tuple[str, str | None]]:
@@ -180,8 +239,8 @@ def _warn(settings: Mapping[str, bool]) -> None:
     for name, value in settings.items():
         stage = FEATURES[name].stage if name in FEATURES else None
         if stage in (Stage.GA, Stage.DEPRECATED):
+            kind = "GA" if stage is Stage.GA else "deprecated"
             _log.warning(
-                '"Warning: setting %s feature gate. It will be removed in a future release." '
-                'featureGate="%s" value=%s',
-                *("GA" if stage is Stage.GA else "deprecated", name, _GO[value]),
+                f"Warning: setting {kind} feature gate. It will be removed in a future release.",
+                {"featureGate": name, "value": value},
             )

@@ -19,6 +19,7 @@ from scheduler.cycle.failure_handler import fail, unreserve_and_forget
 from scheduler.framework.events import EVENT_ASSIGNED_POD_DELETE
 from scheduler.framework.status import error
 from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.klog import V2
 
 if TYPE_CHECKING:
     from scheduler.cycle.attempt import Attempt, CycleParts
@@ -64,7 +65,11 @@ async def _bind(parts: CycleParts, attempt: Attempt) -> Status | None:
     if status is not None:
         return status
     attempt.bound()
-    _log.info("Bound pod %s to node %s, attempt %d", pod.key, host, attempt.queued.attempts)
+    _log.log(
+        V2,
+        "Successfully bound pod to node",
+        {"pod": pod.key, "node": host, "attempts": attempt.queued.attempts},
+    )
     attempt.framework.handle.event_recorder.event(
         pod.pod,
         type="Normal",
@@ -96,7 +101,10 @@ async def _nominate(parts: CycleParts, attempt: Attempt) -> None:
     try:
         await parts.api.patch_pod_status(pod.pod, condition=None, nominating_info=info)
     except ClientError as failure:
-        _log.error("Nominating pod %s to node %s failed: %s", pod.key, attempt.host, failure)
+        _log.error(
+            "Failed to update the nominated node name in the binding cycle",
+            {"pod": pod.key, "nominatedNodeName": attempt.host, "err": failure},
+        )
 
 
 def _handle_binding_cycle_error(parts: CycleParts, attempt: Attempt, status: Status) -> None:

@@ -12,6 +12,7 @@ from scheduler.api_calls.calls import POD_SCHEDULED
 from scheduler.cache import CacheError
 from scheduler.client import ClientError
 from scheduler.framework.types import Condition, FitError, NominatingInfo, NominatingMode
+from scheduler.klog import V2
 from scheduler.queue import PodAlreadyQueuedError
 from scheduler.snapshot.pod_info import PodInfo
 
@@ -53,11 +54,15 @@ def fail(
     if isinstance(status.cause, FitError):
         queued.unschedulable_plugins = set(status.cause.diagnosis.unschedulable_plugins)
         queued.pending_plugins = set(status.cause.diagnosis.pending_plugins)
-        _log.info("Unable to schedule pod %s; no fit; waiting: %s", queued.key, status.message)
+        _log.log(
+            V2,
+            "Unable to schedule pod; no fit; waiting",
+            {"pod": queued.key, "err": status.message},
+        )
     elif reason == _SCHEDULER_ERROR:
-        _log.error("Error scheduling pod %s; retrying: %s", queued.key, status.message)
+        _log.error("Error scheduling pod; retrying", {"pod": queued.key, "err": status.message})
     else:
-        _log.info("Unable to schedule pod %s; waiting: %s", queued.key, status.message)
+        _log.log(V2, "Unable to schedule pod; waiting", {"pod": queued.key, "err": status.message})
 
     pod = _requeue(parts, queued)
     if pod is None:
@@ -94,15 +99,20 @@ def _requeue(parts: CycleParts, queued: QueuedPodInfo) -> Pod | None:
     old = queued.pod_info.pod.metadata
     pod = parts.pod_lister(old.namespace, old.name)
     if pod is None:
-        _log.info("Pod %s doesn't exist in informer cache", queued.key)
+        _log.info("Pod doesn't exist in informer cache", {"pod": queued.key})
     elif pod.spec.node_name:
         # The response to our own binding may have been lost.
         _log.info(
-            "Pod %s has been assigned to node %s. Abort adding it back to queue",
-            queued.key, pod.spec.node_name,
-        )  # fmt: skip
+            "Pod has been assigned to node. Abort adding it back to queue.",
+            {"pod": queued.key, "node": pod.spec.node_name},
+        )
     elif pod.metadata.uid != old.uid:
-        _log.info("Pod %s was recreated while its failure was handled", queued.key)
+        _log.log(
+            V2,
+            "Pod was recreated while handling scheduling failure. Skip requeueing and status "
+            "updates.",
+            {"pod": queued.key, "oldUID": old.uid, "newUID": pod.metadata.uid},
+        )
     else:
         queued.pod_info = PodInfo(pod)
         try:
@@ -123,9 +133,9 @@ async def _patch_status(
             pod, condition=condition, nominating_info=nominating_info
         )
         if not found:
-            _log.error("Error updating pod %s: it is gone", pod.key)
+            _log.error("Error updating pod", {"pod": pod.key, "err": "it is gone"})
     except ClientError as error:
-        _log.error("Error updating pod %s: %s", pod.key, error)
+        _log.error("Error updating pod", {"pod": pod.key, "err": error})
 
 
 def truncated(note: str) -> str:

@@ -1,1 +1,1 @@
-"""Command-line flags of kube-scheduler: their types and the options they set."""
+"""kube-scheduler's command line: `flag_set` parses, `table` has the flags, `options` checks."""

@@ -45,6 +45,7 @@ import msgspec
 
 from scheduler.client import ClientError, LeaseSpec, NotFound
 from scheduler.clock import rfc3339_micro
+from scheduler.klog import V2
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -92,8 +93,8 @@ class Candidate:
             if await self._is_written(
                 record,
                 self._lock.update(record),
-                "Failed to update lease optimistically, falling back to slow path: %s: %s",
-                level=logging.INFO,
+                "Failed to update lease optimistically, falling back to slow path",
+                level=V2,
             ):
                 return True
         try:
@@ -103,7 +104,7 @@ class Candidate:
             return await self._is_written(
                 record,
                 self._lock.create(record),
-                "Error initially creating lease lock %s: %s",
+                "Error initially creating lease lock",
             )
         if found is None:
             return False
@@ -174,12 +175,12 @@ class Candidate:
         except NotFound:
             raise
         except ClientError as error:
-            _log.error("Error retrieving lease lock %s: %s", self._lock, error)
+            _log.error("Error retrieving lease lock", {"lock": str(self._lock), "err": error})
             return None
 
     async def _update(self, record: LeaseSpec) -> bool:
         update = self._lock.update(record)
-        return await self._is_written(record, update, "Failed to update lease %s: %s")
+        return await self._is_written(record, update, "Failed to update lease")
 
     async def _is_written(
         self,
@@ -192,7 +193,7 @@ class Candidate:
         try:
             await write
         except ClientError as error:
-            _log.log(level, failure, self._lock, error)
+            _log.log(level, failure, {"lock": str(self._lock), "err": error})
             return False
         self._observe(record)
         return True

@@ -24,6 +24,7 @@ from scheduler.client import RestClient
 from scheduler.clock import wait_for
 from scheduler.config import ConfigError
 from scheduler.config.duration import SECOND
+from scheduler.klog import V5
 from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.core_events import CoreEventRecorder
 from scheduler.leader_election.lease_lock import LeaseLock
@@ -112,7 +113,7 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Return once we lead."""
-        _log.info("Attempting to acquire leader lease... %s", self._lock)
+        _log.info("Attempting to acquire leader lease...", {"lock": str(self._lock)})
         while not await self._try_acquire_or_renew():
             self._announce_leader()
             jitter = self._rng.random() * _JITTER_FACTOR
@@ -121,7 +122,7 @@ class LeaderElector:
         self._has_led = True
         self._report("became leader")
         self._metrics.leader_election_master_status[(_NAME,)] = 1
-        _log.info("Successfully acquired lease %s", self._lock)
+        _log.info("Successfully acquired lease", {"lock": str(self._lock)})
 
     async def renew(self) -> NoReturn:
         """Renew the lease until that fails for too long; then raise LeaderElectionLost."""
@@ -129,11 +130,14 @@ class LeaderElector:
             try:
                 await wait_for(self._renew_once(), self._deadline_seconds, self._clock)
             except TimeoutError:
-                _log.info("Failed to renew lease %s: no success in time", self._lock)
+                _log.info(
+                    "Failed to renew lease",
+                    {"lock": str(self._lock), "err": "context deadline exceeded"},
+                )
                 raise LeaderElectionLost(f"lost lease {self._lock}") from None
             finally:
                 self._announce_leader()
-            _log.debug("Successfully renewed lease %s", self._lock)
+            _log.log(V5, "Successfully renewed lease", {"lock": str(self._lock)})
             await self._clock.sleep(self._retry_seconds)
 
     async def release(self) -> None:
@@ -146,7 +150,10 @@ class LeaderElector:
             release = self._try(self._candidate.release())
             await wait_for(release, self._deadline_seconds, self._clock)
         except TimeoutError:
-            _log.error("Failed to release lease %s: no answer in time", self._lock)
+            _log.error(
+                "Failed to release lease",
+                {"lock": str(self._lock), "err": "context deadline exceeded"},
+            )
         self._report("stopped leading")
 
     async def _renew_once(self) -> None:
@@ -182,7 +189,7 @@ class LeaderElector:
         self._reported_leader = leader
         if leader and not self._candidate.is_leader:
             # A warning, because a second scheduler with the same lease does nothing without it.
-            _log.warning("Waiting for lease %s, held by %s", self._lock, leader)
+            _log.info("Waiting for lease", {"lock": str(self._lock), "holder": leader})
 
 
 class LeaderElection:

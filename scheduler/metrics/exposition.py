@@ -7,6 +7,7 @@ computed anew for each request, and writes numbers exactly as Go's library does.
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -38,41 +39,88 @@ if TYPE_CHECKING:
     from scheduler.metrics.instruments import LabelValues
 
 _bound_text: Final[Callable[[float], str]] = floatToGoString  # it has no types of its own
+_UNEXPECTED: Final = "unexpected"
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsOptions:
+    """The metrics that are not shown, and the values of labels that are, by metric and label.
+
+    Any other value of such a label is shown as `unexpected`.
+    """
+
+    disabled: frozenset[str] = frozenset()
+    allowed_values: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+
+
+ALL_METRICS: Final = MetricsOptions()
 
 
 class Exposition:
     """Writes out the scheduler's metrics, and those of its process."""
 
-    def __init__(self, metrics: SchedulerMetrics) -> None:
+    def __init__(self, metrics: SchedulerMetrics, options: MetricsOptions) -> None:
         self._metrics: Final = metrics
+        self._options: Final = options
+        self._rows: Final = {
+            name: row for name, row in METRICS.items() if row.name not in options.disabled
+        }
         self._everything: Final = CollectorRegistry(auto_describe=False)
-        self._everything.register(_SchedulerCollector(metrics, METRICS))
+        self._everything.register(_SchedulerCollector(metrics, self._rows, options))
         ProcessCollector(registry=self._everything)
 
     def text(self, names: Collection[str] = ()) -> bytes:
         """Return the whole page, or only the metrics of these names."""
         if not names:
             return generate_latest(self._everything)
-        rows = {field: metric for field, metric in METRICS.items() if metric.name in names}
+        rows = {name: metric for name, metric in self._rows.items() if metric.name in names}
         some = CollectorRegistry(auto_describe=False)
-        some.register(_SchedulerCollector(self._metrics, rows))
+        some.register(_SchedulerCollector(self._metrics, rows, self._options))
         return generate_latest(some)
 
 
 class _SchedulerCollector(Collector):
     """Converts rows of the table of metrics to the library's types."""
 
-    def __init__(self, metrics: SchedulerMetrics, rows: Mapping[str, Metric]) -> None:
+    def __init__(
+        self, metrics: SchedulerMetrics, rows: Mapping[str, Metric], options: MetricsOptions
+    ) -> None:
         self._metrics: Final = metrics
         self._rows: Final = rows
+        self._options: Final = options
 
     def collect(self) -> Iterator[Family]:
         """Yield each metric that has values."""
-        for field, metric in self._rows.items():
-            family = _family(metric, getattr(self._metrics, field))
-            if family.samples:
-                yield family
+        for name, metric in self._rows.items():
+            family = _family(metric, getattr(self._metrics, name))
+            if not family.samples:
+                continue
+            if self._options.allowed_values:
+                _replace_unexpected(family, metric, self._options)
+            yield family
+
+
+def _replace_unexpected(family: Family, metric: Metric, options: MetricsOptions) -> None:
+    """Replace the label values that are not allowed; equal label values are summed."""
+    allowed = {
+        label: options.allowed_values[metric.name, label]
+        for label in metric.labels
+        if (metric.name, label) in options.allowed_values
+    }
+    if not allowed:
+        return
+    sums: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for sample in family.samples:
+        labels = {
+            label: _UNEXPECTED if label in allowed and value not in allowed[label] else value
+            for label, value in sample.labels.items()
+        }
+        key = (sample.name, tuple(labels.items()))
+        sums[key] = sums.get(key, 0.0) + sample.value
+    family.samples = []
+    for (name, pairs), number in sums.items():
+        family.add_sample(name, dict(pairs), number)
 
 
 def _family(metric: Metric, instrument: object) -> Family:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from scheduler.api.core import ObjectReference, Pod
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
+from scheduler.klog import V2
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,7 +134,11 @@ class Executor:
     async def _make_room_in_background(
         self, node_name: str, preemptor: Preemptor, victims: Sequence[PodInfo]
     ) -> None:
-        _log.info("Preempting %d pods on node %s for %s", len(victims), node_name, preemptor.key)
+        _log.log(
+            V2,
+            "Start the preemption asynchronously",
+            {"preemptor": preemptor.key, "node": node_name, "numVictims": len(victims)},
+        )
         metrics = self._handle.metrics
         started, succeeded = metrics.stopwatch(), False
         try:
@@ -160,7 +165,8 @@ class Executor:
             self._last_victims[preemptor.uid] = last.pod
             await self._preempt_pod(last, preemptor, node_name)
         except Exception as failure:
-            _log.error("Preemption for pod %s failed: %s", preemptor.key, failure)
+            pair = {"preemptor": preemptor.key, "err": failure}
+            _log.error("Error occurred during preemption", pair)
             return False
         return True
 
@@ -170,7 +176,11 @@ class Executor:
         if self._cancel_binding(victim):
             note += " (in kube-scheduler memory)."
         elif not await self._evict(victim, preemptor):
-            _log.info("Victim %s of pod %s is already deleted", victim.key, preemptor.key)
+            _log.log(
+                V2,
+                "Victim Pod is already deleted",
+                {"preemptor": preemptor.key, "victim": victim.key, "node": node_name},
+            )
             return
         self._handle.event_recorder.event(
             victim.pod,
@@ -219,7 +229,8 @@ class Executor:
                     pod.pod, condition=None, nominating_info=_NOWHERE
                 )
             except Exception as failure:
-                _log.error("Cannot clear the nominated node of pod %s: %s", pod.key, failure)
+                pair = {"pod": pod.key, "err": failure}
+                _log.error("Cannot clear the nominated node of a pod", pair)
                 found = False
             succeeded &= found
         return succeeded

@@ -51,6 +51,7 @@ from scheduler.framework.events import (
     SCHEDULE_ATTEMPT_FAILURE,
     ClusterEvent,
 )
+from scheduler.klog import V5
 from scheduler.queue.active_queue import ActiveQueue, InFlight, sort_key_from_less
 from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.queue.gating import Gate
@@ -524,10 +525,12 @@ class PriorityQueue:
         # Upstream's metric has no label for gated pods: they enter the unschedulable ones.
         queue = Place.UNSCHEDULABLE if info.place == Place.GATED else info.place
         self.incoming_pods[queue, event_label] += 1
-        _log.debug(
-            "Pod moved to an internal scheduling queue: pod=%s event=%s queue=%s",
-            info, event_label, info.place,
-        )  # fmt: skip
+        if _log.isEnabledFor(V5):
+            _log.log(
+                V5,
+                "Pod moved to an internal scheduling queue",
+                {"pod": info.key, "event": event_label, "queue": str(info.place)},
+            )
 
     def _apply(self, decisions: Decisions, registered: RegisteredHints, now: float) -> Moves:
         """Requeue pods in the order of arrival; gated ones stay together if one of them stays."""

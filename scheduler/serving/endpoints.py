@@ -5,6 +5,8 @@
     /metrics/resources          requests and limits of every pod; empty unless this one schedules
     /metrics/slis               results of the health checks
     /configz                    the configuration in use
+    /flagz /statusz             the flags, and the versions and the age of the process: see `zpages`
+    /debug/pprof/ /debug/flags  unless profiling is off: see `profiling`
     /debug/pods[/NS/NAME]       pods that have a story, and the story of one pod: ours alone
     /debug/podgroups/NS/NAME    the story of a pod group: ours alone
     /debug/ui                   a page for people, which polls /debug/ui/state and, for the pod
@@ -24,9 +26,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from scheduler.api.field import quoted
-from scheduler.config.encode import encode_config
+from scheduler.config.encode import encode_config, go_numbers
 from scheduler.metrics.exposition import family_text
 from scheduler.metrics.instruments import Kind, Metric
+from scheduler.serving.profiling import Profiling
 from scheduler.serving.replies import (
     bytes_reply,
     empty_reply,
@@ -36,13 +39,15 @@ from scheduler.serving.replies import (
     status_reply,
     text_reply,
 )
+from scheduler.serving.zpages import Flagz, Statusz
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from aiohttp import web
 
-    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.clock import Clock
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
 
     Handler: TypeAlias = Callable[[web.BaseRequest], web.Response]
 
@@ -152,7 +157,7 @@ class HealthEndpoint:
             names = ",".join(map(quoted, unknown))
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
         if failures:
-            _log.info("%s check failed: %s", self.name, "; ".join(failures))
+            _log.info("%s check failed: %s", self.name, ",".join(failures))
             return error_reply(f"{''.join(lines)}{self.name} check failed", status=500)
         if "verbose" not in request.query:
             return text_reply("ok")
@@ -164,7 +169,7 @@ class HealthEndpoint:
 
 
 class Endpoints:
-    """Answers requests that are allowed. `started_at` is the start of the process (epoch)."""
+    """Answers requests that are allowed. `flags` are those of the process with their values."""
 
     def __init__(
         self,
@@ -172,11 +177,13 @@ class Endpoints:
         config: KubeSchedulerConfiguration,
         *,
         is_shutting_down: Callable[[], bool],
-        started_at: float,
+        clock: Clock,
+        gates: FeatureGates,
+        flags: Mapping[str, str],
     ) -> None:
         self._scheduler: Final = scheduler
         self._config: Final = config
-        self._started_at: Final = started_at
+        self._started_at: Final = clock.now()
         self._health: Final = _health_endpoints(scheduler, is_shutting_down)
         self._handlers: Final[dict[str, Handler]] = {
             "/metrics": self._metrics,
@@ -189,8 +196,16 @@ class Endpoints:
         }
         for endpoint in self._health:
             self._handlers.update(endpoint.handlers())
+        if "ComponentFlagz" in gates:
+            self._handlers["/flagz"] = Flagz(flags).answer
+        if "ComponentStatusz" in gates:
+            listed = [path for path in self._handlers if not path.startswith("/debug/")]
+            self._handlers["/statusz"] = Statusz(listed, clock=clock).answer
+        self._profiling: Final = Profiling(clock) if config.enable_profiling else None
 
-    def answer(self, request: web.BaseRequest) -> web.Response:
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        if self._profiling is not None and self._profiling.handles(request.path):
+            return await self._profiling.answer(request)
         handler = self._handlers.get(request.path)
         if handler is not None:
             return handler(request)
@@ -242,7 +257,7 @@ class Endpoints:
         return bytes_reply(text, content_type=_METRICS, headers=started)
 
     def _configz(self, _: web.BaseRequest) -> web.Response:
-        return json_reply({"componentconfig": _go_numbers(encode_config(self._config))})
+        return json_reply({"componentconfig": go_numbers(encode_config(self._config))})
 
     def _known_stories(self, request: web.BaseRequest) -> web.Response:
         return _refuse_write(request) or json_reply({"pods": [*self._scheduler.known_stories()]})
@@ -317,15 +332,3 @@ def _refuse_write(request: web.BaseRequest) -> web.Response | None:
     )
     reply.headers["Allow"] = "GET, HEAD"
     return reply
-
-
-def _go_numbers(value: object) -> object:
-    """Return JSON with numbers as Go writes them: a whole number has no decimal point."""
-    match value:
-        case dict():
-            return {key: _go_numbers(item) for key, item in value.items()}
-        case list():
-            return [_go_numbers(item) for item in value]
-        case float() if value.is_integer():
-            return int(value)
-    return value

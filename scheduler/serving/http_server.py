@@ -46,8 +46,12 @@ _SHUTDOWN_SECONDS: Final = 5.0
 _HEADER_BYTES_MAX: Final = 1 << 20
 
 
-def create_listener(host: str, port: int | None) -> socket.socket:
+def create_listener(
+    host: str, port: int | None, *, permit_port_sharing: bool = False
+) -> socket.socket:
     """Return a listening socket; None for the port takes a free one.
+
+    With `permit_port_sharing` several processes may listen on one port.
 
     As in Go, `0.0.0.0` and `::` mean every address of either family, and a port may be bound while
     connections of an earlier process still linger. Raises ServingError with upstream's text.
@@ -55,9 +59,9 @@ def create_listener(host: str, port: int | None) -> socket.socket:
     address = ipaddress.ip_address(host)
     try:
         if address.is_unspecified and socket.has_dualstack_ipv6():
-            return _bind(socket.AF_INET6, "::", port or 0)
+            return _bind(socket.AF_INET6, "::", port or 0, permit_port_sharing=permit_port_sharing)
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-        return _bind(family, host, port or 0)
+        return _bind(family, host, port or 0, permit_port_sharing=permit_port_sharing)
     except OSError as error:
         where = _address_text(host, port or 0)
         words = os.strerror(error.errno).lower() if error.errno else str(error)
@@ -68,10 +72,14 @@ def create_listener(host: str, port: int | None) -> socket.socket:
         raise ServingError(text) from error
 
 
-def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+def _bind(
+    family: socket.AddressFamily, host: str, port: int, *, permit_port_sharing: bool
+) -> socket.socket:
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if permit_port_sharing:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             only_ipv6 = not ipaddress.ip_address(host).is_unspecified
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(only_ipv6))
@@ -98,7 +106,7 @@ class AccessControl:
         try:
             user = await self.authenticator.user(request)
         except AuthenticationError as error:
-            _log.error("Unable to authenticate the request: %s", error)
+            _log.error("Unable to authenticate the request", {"err": error})
             return status_reply(request, code=401, reason="Unauthorized", message="Unauthorized")
         verb, path = request.method.lower(), request.path
         try:
@@ -163,7 +171,7 @@ class SchedulerServer:
         try:
             if self._access is not None and (refusal := await self._access.refusal(request)):
                 return refusal
-            return self._endpoints.answer(request)
+            return await self._endpoints.answer(request)
         except Exception:
             _log.exception("answering %s %s", request.method, request.raw_path)
             text = "This request caused apiserver to panic. Look in the logs for details."

@@ -7,7 +7,7 @@ kube-scheduler's `options.go` changes of their defaults.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 DEFAULT_PORT: Final = 10259
 #: Paths that need no authorization.
@@ -17,6 +17,34 @@ _PORT_MAX: Final = 65535
 
 class ServingError(Exception):
     """The port cannot be served with these options; the message is one line."""
+
+
+class NamedCertKey(NamedTuple):
+    """A certificate, its key, and the domain patterns for which it is served."""
+
+    cert_file: str
+    key_file: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        names = f":{','.join(self.names)}" if self.names else ""
+        return f"{self.cert_file},{self.key_file}{names}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestHeaderOptions:
+    """Options for proxies that authenticate users and name them in headers.
+
+    A proxy has a client certificate of `client_ca_file`, with a common name of `allowed_names` (any
+    name, if there are none).
+    """
+
+    client_ca_file: str = ""
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...] = ("x-remote-user",)
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_headers_prefixes: tuple[str, ...] = ("x-remote-extra-",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +62,7 @@ class AuthenticationOptions:
     skip_lookup: bool = False
     tolerate_lookup_failure: bool = True
     cache_seconds: float = 10.0
+    request_header: RequestHeaderOptions = field(default_factory=RequestHeaderOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +88,14 @@ class ServingOptions:
 
     bind_address: str = "0.0.0.0"
     secure_port: int | None = DEFAULT_PORT
+    permit_port_sharing: bool = False
     cert_dir: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
     tls_min_version: str = ""
     tls_cipher_suites: tuple[str, ...] = ()
+    tls_curve_preferences: tuple[int, ...] = ()
+    tls_sni_cert_keys: tuple[NamedCertKey, ...] = ()
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
 

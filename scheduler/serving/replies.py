@@ -81,13 +81,26 @@ def status_reply(
     }
     if details is not None:
         status["details"] = details
-    body = _go_json({**status, "code": code})
+    headers = _NOSNIFF if code == 403 else None
+    content = {**status, "code": code}
+    return json_object_reply(request, content, content_type=_JSON, status=code, headers=headers)
+
+
+def json_object_reply(
+    request: web.BaseRequest,
+    content: Mapping[str, object],
+    *,
+    content_type: str,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> web.Response:
+    """Return an object of the Kubernetes API as JSON, indented for people."""
+    body = _go_json(content)
     if _for_people(request):
         body = msgspec.json.format(body, indent=2)
     else:
         body += b"\n"
-    headers = _NOSNIFF if code == 403 else None
-    return bytes_reply(body, content_type=_JSON, status=code, headers=headers)
+    return bytes_reply(body, content_type=content_type, status=status, headers=headers)
 
 
 def _go_json(value: object) -> bytes:

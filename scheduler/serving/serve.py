@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from scheduler.client import ClientError, KubeconfigError
 from scheduler.client.kubeconfig import connection_from_kubeconfig, connection_in_cluster
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
 from scheduler.serving.endpoints import Endpoints
@@ -26,11 +27,11 @@ from scheduler.serving.reviews import AUTHENTICATION_CONFIG_MAP, ReviewClient
 from scheduler.serving.tls import ServerTls
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.serving.endpoints import ServedScheduler
     from scheduler.serving.options import AuthenticationOptions, ServingOptions
 
@@ -49,15 +50,28 @@ async def serve_securely(
     *,
     clock: Clock,
     is_shutting_down: Callable[[], bool],
+    gates: FeatureGates,
+    flags: Mapping[str, str],
 ) -> AsyncIterator[SchedulerServer]:
     """Serve over HTTPS with access control until the block is left. Raises ServingError."""
     endpoints = Endpoints(
-        scheduler, config, is_shutting_down=is_shutting_down, started_at=clock.now()
+        scheduler,
+        config,
+        is_shutting_down=is_shutting_down,
+        clock=clock,
+        gates=gates,
+        flags=flags,
     )
     open_paths = OpenPaths(options.authorization.always_allow_paths)
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(
-            contextlib.closing(create_listener(options.bind_address, options.secure_port))
+            contextlib.closing(
+                create_listener(
+                    options.bind_address,
+                    options.secure_port,
+                    permit_port_sharing=options.permit_port_sharing,
+                )
+            )
         )
         tls = ServerTls(options, now=clock.now())
         tokens = await _review_client(
@@ -88,7 +102,14 @@ def serve_for_tests(
     config: KubeSchedulerConfiguration, scheduler: ServedScheduler, *, clock: Clock
 ) -> SchedulerServer:
     """Return a server for plain HTTP on a free port of the loopback interface, open to all."""
-    endpoints = Endpoints(scheduler, config, is_shutting_down=lambda: False, started_at=clock.now())
+    endpoints = Endpoints(
+        scheduler,
+        config,
+        is_shutting_down=lambda: False,
+        clock=clock,
+        gates=DEFAULT_FEATURE_GATES,
+        flags={},
+    )
     return SchedulerServer(endpoints, create_listener("127.0.0.1", None))
 
 

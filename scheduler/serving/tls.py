@@ -136,7 +136,7 @@ class ServerTls:
             if path := options.authentication.client_ca_file:
                 self._trust_client_ca_file(path)
         except ServingError as error:
-            _log.error("renewing certificates: %s", error)
+            _log.error("Renewing certificates failed", {"err": error})
 
     def _trust_client_ca_file(self, path: str) -> None:
         try:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from scheduler.clock import SystemClock
-from scheduler.config import default_config
+from scheduler.config import DEFAULT_FEATURE_GATES, default_config
 from scheduler.explain.cli import main
 from scheduler.plugins import SCHEME
 from scheduler.serving.authentication import Authenticator
@@ -202,6 +202,8 @@ def test_https_asks_for_trust(tmp_path: Path) -> None:
         _Served(),
         clock=SystemClock(),
         is_shutting_down=lambda: False,
+        gates=DEFAULT_FEATURE_GATES,
+        flags={},
     )
     with _elsewhere(server) as url:
         asked = ("--story", "web", "--server", url)

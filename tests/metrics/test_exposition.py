@@ -8,13 +8,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics
-from scheduler.metrics.exposition import Exposition
+from scheduler.metrics.exposition import ALL_METRICS, Exposition, MetricsOptions
 from scheduler.metrics.instruments import Kind, Metric, exponential_buckets
 
 
 def samples(metrics: SchedulerMetrics) -> dict[str, float]:
     """Each sample by its name and labels in the order of the alphabet, as `name{label=value}`."""
-    text = Exposition(metrics).text().decode()
+    text = Exposition(metrics, ALL_METRICS).text().decode()
     return {
         sample.name + "{" + ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items())) + "}": (
             sample.value
@@ -66,7 +66,7 @@ def test_a_metric_without_values_is_left_out() -> None:
 
 
 def test_a_help_text_begins_with_the_promise_of_stability() -> None:
-    text = Exposition(SchedulerMetrics()).text().decode()
+    text = Exposition(SchedulerMetrics(), ALL_METRICS).text().decode()
     assert (
         "# HELP scheduler_preemption_attempts_total [STABLE] "
         "Total preemption attempts in the cluster till now\n"
@@ -79,7 +79,7 @@ def test_leader_election_has_upstreams_metrics() -> None:
     metrics.leader_election_master_status[("kube-scheduler",)] = 1
     metrics.leader_election_slowpath[("kube-scheduler",)] = 2
     names = ("leader_election_master_status", "leader_election_slowpath_total")
-    text = Exposition(metrics).text(names).decode()
+    text = Exposition(metrics, ALL_METRICS).text(names).decode()
     assert text == (
         "# HELP leader_election_master_status [ALPHA] Gauge of if the reporting system is master "
         "of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used "
@@ -97,7 +97,7 @@ def test_leader_election_has_upstreams_metrics() -> None:
 def test_metrics_can_be_selected_by_name() -> None:
     metrics = SchedulerMetrics()
     metrics.attempt_ended("scheduled", "default-scheduler", 0.003)
-    page = Exposition(metrics)
+    page = Exposition(metrics, ALL_METRICS)
     text = page.text(["scheduler_schedule_attempts_total", "no_such_metric"]).decode()
     samples = [line for line in text.splitlines() if not line.startswith("#")]
     assert len(samples) == 1
@@ -107,14 +107,14 @@ def test_metrics_can_be_selected_by_name() -> None:
 def test_a_bound_that_is_whole_has_no_point() -> None:
     metrics = SchedulerMetrics()
     metrics.pod_scheduling_attempts.observe(1)
-    text = Exposition(metrics).text().decode()
+    text = Exposition(metrics, ALL_METRICS).text().decode()
     assert 'scheduler_pod_scheduling_attempts_bucket{le="1"} 1.0' in text
 
 
 def test_label_values_may_hold_anything() -> None:
     metrics = SchedulerMetrics()
     metrics.goroutines[('a"b\\c\nd',)] = 1
-    text = Exposition(metrics).text(["scheduler_goroutines"]).decode()
+    text = Exposition(metrics, ALL_METRICS).text(["scheduler_goroutines"]).decode()
     assert 'scheduler_goroutines{operation="a\\"b\\\\c\\nd"} 1.0' in text
 
 
@@ -128,7 +128,7 @@ def test_there_is_one_value_for_each_label() -> None:
         metrics.plugin_evaluations.cell("NodeName")
     metrics.goroutines[()] = 1
     with pytest.raises(ValueError, match="goroutines"):
-        Exposition(metrics).text()
+        Exposition(metrics, ALL_METRICS).text()
 
 
 def test_a_value_on_a_bound_belongs_below_it() -> None:
@@ -164,3 +164,20 @@ def test_exponential_buckets_are_upstreams() -> None:
     assert bounds[0] == 0.001
     assert len(bounds) == 15
     assert math.isclose(bounds[-1], 16.384)
+
+
+def test_metrics_may_be_disabled_and_their_label_values_limited() -> None:
+    metrics = SchedulerMetrics()
+    for profile in ("a", "b", "c"):
+        metrics.attempt_ended("scheduled", profile, 0.5)
+    options = MetricsOptions(
+        disabled=frozenset({"scheduler_scheduling_attempt_duration_seconds"}),
+        allowed_values={("scheduler_schedule_attempts_total", "profile"): frozenset({"a"})},
+    )
+    text = Exposition(metrics, options).text().decode()
+    assert "scheduler_scheduling_attempt_duration_seconds" not in text
+    found = [line for line in text.splitlines() if line.startswith("scheduler_schedule_attempts")]
+    assert found == [
+        'scheduler_schedule_attempts_total{profile="a",result="scheduled"} 1.0',
+        'scheduler_schedule_attempts_total{profile="unexpected",result="scheduled"} 2.0',
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from scheduler.framework.events import (
     EventResource,
 )
 from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.klog import V5
 from scheduler.queue import Place, PodAlreadyQueuedError, QueueStatistics
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.snapshot.pod_info import PodInfo
@@ -540,13 +540,12 @@ def test_the_sizes_of_all_pools_at_once() -> None:
     world.queue.check()
 
 
-def test_each_move_is_logged_at_debug_level(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
+def test_each_move_is_logged_at_level_5(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(V5):
         World().add(LOW_POD)
-    assert [record.getMessage() for record in caplog.records] == [
-        "Pod moved to an internal scheduling queue: pod=QueuedPodInfo(ns1/up, attempts=0) "
-        "event=UnschedulablePodAdd queue=active"
-    ]
+    (record,) = caplog.records
+    assert record.getMessage() == "Pod moved to an internal scheduling queue"
+    assert record.args == {"pod": "ns1/up", "event": "UnschedulablePodAdd", "queue": "active"}
 
 
 # Attempts and their times.

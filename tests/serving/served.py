@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scheduler.config import default_config
+import msgspec
+
+from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates, default_config
 from scheduler.plugins import SCHEME
 from scheduler.serving.endpoints import Endpoints
+from scheduler.testing import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -28,6 +31,9 @@ class Served:
     is_shutting_down: bool = False
     leader_election_problem: Callable[[], str] | None = None
     leads: bool = True
+    is_profiled: bool = True
+    gates: FeatureGates = DEFAULT_FEATURE_GATES
+    clock: VirtualClock = field(default_factory=lambda: VirtualClock(1795387450.5))
 
     def metrics_text(self, names: Collection[str]) -> bytes:
         return METRICS if not names else str(names).encode()
@@ -52,10 +58,12 @@ class Served:
     def ui_pod(self, namespace: str, name: str) -> bytes | None:
         return UI_POD if self.story(namespace, name) is not None else None
 
-    def endpoints(self, *, started_at: float = 0.0) -> Endpoints:
+    def endpoints(self) -> Endpoints:
         return Endpoints(
             self,
-            default_config(SCHEME),
+            msgspec.structs.replace(default_config(SCHEME), enable_profiling=self.is_profiled),
             is_shutting_down=lambda: self.is_shutting_down,
-            started_at=started_at,
+            clock=self.clock,
+            gates=self.gates,
+            flags={"config": "", "v": "0"},
         )

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from scheduler.clock import SystemClock
-from scheduler.config import default_config
+from scheduler.config import DEFAULT_FEATURE_GATES, default_config
 from scheduler.plugins import SCHEME
 from scheduler.serving.http_server import create_listener
 from scheduler.serving.options import (
@@ -51,6 +51,8 @@ async def _served(
         Served(),
         clock=clock or VirtualClock(),
         is_shutting_down=lambda: False,
+        gates=DEFAULT_FEATURE_GATES,
+        flags={},
     ) as server:
         yield server
 
@@ -155,7 +157,7 @@ async def test_a_renewed_certificate_is_taken_up(
         file.write_text("half a certificate", encoding="utf-8")
         await clock.advance(60.0)
         assert await _certificate(server.url) == first
-        assert "renewing certificates: tls: " in caplog.text
+        assert "Renewing certificates failed" in caplog.messages
         file.write_bytes((TLS / "named.pem").read_bytes())
         await clock.advance(60.0)
         assert "named" in (await _certificate(server.url)).subject.rfc4514_string()

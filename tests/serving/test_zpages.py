@@ -1,0 +1,213 @@
+"""/flagz, /statusz and profiling answer as kube-scheduler v1.36.3 does; texts recorded from it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+import yaml
+
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.serving.http_server import SchedulerServer, create_listener
+from tests.serving.served import Served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+STRUCTURED = "application/json;v=v1beta1;g=config.k8s.io;as="
+WARNING = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility "
+    "guarantees and is for debugging purposes only.\n"
+)
+
+
+@pytest.fixture
+def scheduler() -> Served:
+    return Served()
+
+
+@pytest.fixture
+async def session(scheduler: Served) -> AsyncIterator[aiohttp.ClientSession]:
+    server = SchedulerServer(scheduler.endpoints(), create_listener("127.0.0.1", None))
+    async with server, aiohttp.ClientSession(server.url) as session:
+        yield session
+
+
+@pytest.fixture
+def levels() -> Iterator[None]:
+    before = logging.getLogger().level
+    yield
+    logging.getLogger().setLevel(before)
+
+
+async def _get(
+    session: aiohttp.ClientSession, path: str, accept: str = "*/*"
+) -> tuple[int, str, str]:
+    async with session.get(path, headers={"Accept": accept}) as response:
+        return response.status, response.headers["Content-Type"], await response.text()
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "text/plain", "text/html, */*;q=0.1", "text/*"])
+async def test_flags_are_plain_text(session: aiohttp.ClientSession, accept: str) -> None:
+    assert await _get(session, "/flagz", accept) == (
+        200,
+        "text/plain; charset=utf-8",
+        f"\nkube-scheduler flagz\n{WARNING}config \nv 0\n",
+    )
+
+
+async def test_flags_are_an_object_for_those_who_accept_its_kind(
+    session: aiohttp.ClientSession,
+) -> None:
+    status, content_type, text = await _get(session, "/flagz", f"{STRUCTURED}Flagz")
+    assert (status, content_type) == (
+        200,
+        "application/json;g=config.k8s.io;v=v1beta1;as=Flagz",
+    )
+    assert json.loads(text) == {
+        "kind": "Flagz",
+        "apiVersion": "config.k8s.io/v1beta1",
+        "metadata": {"name": "kube-scheduler"},
+        "flags": {"config": "", "v": "0"},
+    }
+
+
+async def test_flags_may_be_yaml(session: aiohttp.ClientSession) -> None:
+    accept = "application/yaml;v=v1beta1;g=config.k8s.io;as=Flagz"
+    status, content_type, text = await _get(session, "/flagz", accept)
+    assert (status, content_type) == (200, "application/yaml;g=config.k8s.io;v=v1beta1;as=Flagz")
+    assert text == (
+        "apiVersion: config.k8s.io/v1beta1\n"
+        'flags:\n  config: ""\n  v: "0"\n'
+        "kind: Flagz\n"
+        "metadata:\n  name: kube-scheduler\n"
+    )
+
+
+async def test_an_old_version_of_a_kind_has_a_warning(session: aiohttp.ClientSession) -> None:
+    accept = "application/json;v=v1alpha1;g=config.k8s.io;as=Flagz"
+    async with session.get("/flagz", headers={"Accept": accept}) as response:
+        assert response.headers["Warning"] == (
+            '299 - "This version of the flagz endpoint is deprecated. Please use a newer version."'
+        )
+        assert (await response.json(content_type=None))["apiVersion"] == "config.k8s.io/v1alpha1"
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json",
+        "text/html",
+        f"{STRUCTURED}Statusz",
+        "application/json;v=v1;g=config.k8s.io;as=Flagz",
+        "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz",
+        "text/plain;q=0",
+    ],
+)
+async def test_other_types_are_not_acceptable(session: aiohttp.ClientSession, accept: str) -> None:
+    status, content_type, text = await _get(session, "/flagz", accept)
+    assert (status, content_type) == (406, "application/json")
+    assert json.loads(text) == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "only the following media types are accepted: application/json, "
+        "application/yaml, text/plain",
+        "reason": "NotAcceptable",
+        "code": 406,
+    }
+
+
+async def test_the_status_has_age_and_versions(
+    session: aiohttp.ClientSession, scheduler: Served
+) -> None:
+    await scheduler.clock.advance(3661)
+    status, _, text = await _get(session, "/statusz")
+    assert status == 200
+    heading, body = text.split(WARNING)
+    assert heading == "\nkube-scheduler statusz\n"
+    lines = body.splitlines()
+    assert lines[1:3] == ["Started: Sun Nov 22 22:44:10 UTC 2026", "Up: 1 hr 01 min 01 sec"]
+    assert lines[4:] == [
+        "Binary version: 1.36.3",
+        "Emulation version: 1.36",
+        "Paths: /configz /flagz /healthz /livez /metrics /readyz",
+    ]
+    status, _, text = await _get(session, "/statusz", f"{STRUCTURED}Statusz")
+    found = json.loads(text)
+    assert found["startTime"] == "2026-11-22T22:44:10Z"
+    assert found["uptimeSeconds"] == 3661
+    assert found["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"]
+    assert list(found) == [
+        *("kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion"),
+        *("binaryVersion", "emulationVersion", "paths"),
+    ]
+
+
+async def test_the_pages_are_behind_their_gates() -> None:
+    scheduler = Served(gates=DEFAULT_FEATURE_GATES - {"ComponentFlagz", "ComponentStatusz"})
+    server = SchedulerServer(scheduler.endpoints(), create_listener("127.0.0.1", None))
+    async with server, aiohttp.ClientSession(server.url) as session:
+        assert (await _get(session, "/flagz"))[0] == 404
+        assert (await _get(session, "/statusz"))[0] == 404
+
+
+async def test_a_profile_shows_pythons_functions(
+    session: aiohttp.ClientSession, scheduler: Served
+) -> None:
+    status, content_type, text = await _get(session, "/debug/pprof/")
+    assert (status, content_type) == (200, "text/html; charset=utf-8")
+    assert "profile" in text
+    status, content_type, text = await _get(session, "/debug/pprof/goroutine")
+    assert (status, content_type) == (200, "text/plain; charset=utf-8")
+    assert "tasks: total" in text
+    assert await _get(session, "/debug/pprof/heap") == (
+        404,
+        "text/plain; charset=utf-8",
+        "Unknown profile\n",
+    )
+    profile = asyncio.ensure_future(_get(session, "/debug/pprof/profile?seconds=2"))
+    while scheduler.clock.next_wake_up is None:  # noqa: ASYNC110  (the request is on its way)
+        await asyncio.sleep(0.01)
+    assert await _get(session, "/debug/pprof/profile?seconds=1") == (
+        500,
+        "text/plain; charset=utf-8",
+        "Could not enable CPU profiling: cpu profiling already in use\n",
+    )
+    await scheduler.clock.advance(2)
+    status, content_type, text = await profile
+    assert (status, content_type) == (200, "text/plain; charset=utf-8")
+    assert "Ordered by: cumulative time" in text
+
+
+async def test_without_profiling_there_are_no_profiles() -> None:
+    server = SchedulerServer(
+        Served(is_profiled=False).endpoints(), create_listener("127.0.0.1", None)
+    )
+    async with server, aiohttp.ClientSession(server.url) as session:
+        for path in ("/debug/pprof/", "/debug/pprof/profile?seconds=1", "/debug/flags/v"):
+            assert (await _get(session, path))[0] == 404
+
+
+@pytest.mark.usefixtures("levels")
+async def test_the_level_of_the_log_is_set_by_a_request(session: aiohttp.ClientSession) -> None:
+    async with session.put("/debug/flags/v", data="5") as response:
+        assert response.status == 200
+        assert await response.text() == "successfully set klog.logging.verbosity to 5\n"
+    assert logging.getLogger().level == logging.INFO - 5
+    async with session.put("/debug/flags/v", data="x") as response:
+        assert response.status == 400
+        assert await response.text() == 'strconv.ParseUint: parsing "x": invalid syntax\n'
+    async with session.get("/debug/flags/v") as response:
+        assert response.status == 406
+        assert await response.text() == "unsupported http method\n"
+
+
+async def test_yaml_reads_back(session: aiohttp.ClientSession) -> None:
+    accept = "application/yaml;v=v1beta1;g=config.k8s.io;as=Statusz"
+    assert yaml.safe_load((await _get(session, "/statusz", accept))[2])["kind"] == "Statusz"
