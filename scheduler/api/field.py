@@ -8,6 +8,8 @@ Source: apimachinery `pkg/util/validation/field/errors.go`, `pkg/util/errors/err
 from __future__ import annotations
 
 import difflib
+import functools
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -110,3 +112,13 @@ def _render(value: object) -> str:
     if isinstance(value, str):
         return quoted(value)
     return msgspec.json.encode(value).decode().translate(GO_JSON_ESCAPES)
+
+
+@functools.lru_cache(maxsize=4096)
+def go_float(number: float) -> str:
+    """Return the shortest digits as Go's `%g` writes them: with an exponent from 1e+06 on."""
+    exact = Decimal(repr(number)).normalize()
+    if not number or -4 <= exact.adjusted() < 6:
+        return f"{exact:f}"
+    mantissa, _, exponent = f"{exact:e}".partition("e")
+    return f"{mantissa}e{int(exponent):+03d}"

@@ -18,6 +18,7 @@ import msgspec
 import yaml
 
 from scheduler.api import core
+from scheduler.api.field import go_float
 from scheduler.config.document import resolve_scalar
 from scheduler.config.duration import Duration
 from scheduler.config.types import ALL_FIELDS, API_VERSION, KIND, ConfigStruct, PluginArgs
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from scheduler.config.types import Json, KubeSchedulerConfiguration
 
 _STR: Final = "tag:yaml.org,2002:str"
-#: Numbers to the base 60 in YAML 1.1, which are quoted although they are read as text.
-_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+#: Numbers to the base 60 and dates of YAML 1.1: quoted, although they are read as text.
+_AMBIGUOUS: Final = re.compile(
+    r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?"
+)
+#: Characters of more than 16 bits, which go-yaml escapes.
+_WIDE: Final = re.compile("[\U00010000-\U0010ffff]")
 
 #: `ConfigStruct.always_written` for types of the core API.
 _ALWAYS_WRITTEN: Final[Mapping[type, frozenset[str]]] = MappingProxyType(
@@ -49,8 +54,19 @@ def encode_config(config: KubeSchedulerConfiguration) -> Json:
 
 
 def config_yaml(config: KubeSchedulerConfiguration) -> str:
-    """Return the configuration as YAML, as `--write-config-to` writes it."""
-    return go_yaml(go_numbers(encode_config(config)))
+    """Return the configuration as YAML, as `--write-config-to` writes it.
+
+    The arguments of plugins are sorted by the plugins' names.
+    """
+    profiles = tuple(
+        msgspec.structs.replace(
+            profile,
+            plugin_config=tuple(sorted(profile.plugin_config, key=lambda entry: entry.name)),
+        )
+        for profile in config.profiles
+    )
+    completed = msgspec.structs.replace(config, profiles=profiles)
+    return go_yaml(go_numbers(encode_config(completed)))
 
 
 class _Dumper(yaml.SafeDumper):
@@ -64,14 +80,18 @@ class _Dumper(yaml.SafeDumper):
 
     def represent_text(self, text: str) -> yaml.nodes.Node:
         style = None
-        if "\n" in text:
-            style = "|"
-        elif not isinstance(resolve_scalar(text), str) or _BASE_60.fullmatch(text):
+        if (
+            not isinstance(resolve_scalar(text), str)
+            or _AMBIGUOUS.fullmatch(text)
+            or _WIDE.search(text)
+        ):
             style = '"'
+        elif "\n" in text:
+            style = "|"
         return self.represent_scalar(_STR, text, style=style)
 
     def represent_other(self, value: object) -> yaml.nodes.Node:
-        text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+        text = go_float(value) if isinstance(value, float) else json.dumps(value)
         return self.represent_scalar(_STR, text)
 
     def ignore_aliases(self, _: object) -> bool:
@@ -92,7 +112,7 @@ def go_yaml(value: object) -> str:
         allow_unicode=True,
         width=float("inf"),
     )
-    return text
+    return _WIDE.sub(lambda match: f"\\U{ord(match[0]):08X}", text)
 
 
 def go_numbers(value: object) -> object:

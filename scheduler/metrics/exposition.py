@@ -6,9 +6,7 @@ computed anew for each request, and writes numbers exactly as Go's library does.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -20,6 +18,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from scheduler.api.field import go_float
 from scheduler.metrics.instruments import (
     CellVec,
     Histogram,
@@ -175,18 +174,8 @@ def family_text(metric: Metric, samples: Iterable[tuple[LabelValues, float]]) ->
             f'{name}="{value.translate(_ESCAPES)}"'
             for name, value in zip(metric.labels, values, strict=True)
         )
-        lines.append(f"{metric.name}{{{labels}}} {_go_float(number)}\n")
+        lines.append(f"{metric.name}{{{labels}}} {go_float(number)}\n")
     if not lines:
         return ""
     header = f"# HELP {metric.name} {metric.help_text}\n# TYPE {metric.name} {metric.kind}\n"
     return header + "".join(lines)
-
-
-@functools.lru_cache(maxsize=4096)
-def _go_float(number: float) -> str:
-    """Return the shortest digits as Go's `%g` writes them: with an exponent from 1e+06 on."""
-    exact = Decimal(repr(number)).normalize()
-    if not number or -4 <= exact.adjusted() < 6:
-        return f"{exact:f}"
-    mantissa, _, exponent = f"{exact:e}".partition("e")
-    return f"{mantissa}e{int(exponent):+03d}"
