@@ -179,6 +179,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _run(
     config: KubeSchedulerConfiguration, options: Options, app: SchedulerApp, clock: Clock
 ) -> None:
+    _log.info("Starting Kubernetes Scheduler", {"version": options.reported_version})
     stopping = asyncio.Event()
     if options.serving.enabled:
         work = _serve_and_run(config, options, app, clock, stopping)

@@ -49,4 +49,4 @@ def test_the_error_of_a_refused_configuration_is_its_own() -> None:
     options = TargetOptions(command=f"{KUBESCHED} --secure-port 0 --plugin no.such:Plugin")
     (outcome,) = run_cases([case], Settings(target=options))
     assert outcome.verdict is Verdict.ERROR
-    assert outcome.reason.startswith("did not start: exit status 1: kubesched: ")
+    assert outcome.reason.startswith("did not start: exit status 1: E")

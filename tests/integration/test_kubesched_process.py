@@ -7,10 +7,12 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer
@@ -113,11 +115,11 @@ async def test_a_signal_has_cache_and_queue_written_to_the_log(api: Api, kubecon
 async def test_the_interval_of_comparisons_is_a_duration(kubeconfig: str) -> None:
     command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--check-cache-every")
     status, text = await _fails(*command, "often")
-    assert status == 2
+    assert status == 1
     assert "invalid duration" in text
     status, text = await _fails(*command, "0s")
-    assert status == 2
-    assert "0s: expected more than 0s" in text
+    assert status == 1
+    assert "expected more than 0s" in text
 
 
 async def test_a_configuration_file_names_the_profiles_for_pods(
@@ -127,6 +129,7 @@ async def test_a_configuration_file_names_the_profiles_for_pods(
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\n"
         "kind: KubeSchedulerConfiguration\n"
+        f"clientConnection: {{kubeconfig: {kubeconfig}}}\n"
         "profiles:\n"
         "- schedulerName: blind\n"
         "  plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}\n",
@@ -134,7 +137,8 @@ async def test_a_configuration_file_names_the_profiles_for_pods(
     )
     await api.node("a")
     await api.pod("mine", schedulerName="blind")
-    command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--config", str(config))
+    # A file's own connection counts, as in kube-scheduler.
+    command = (*SCHEDULER, "--kubeconfig", "/nowhere", "--config", str(config))
     async with _process(*command):
         assert await api.node_of("mine") == "a"
 
@@ -239,10 +243,11 @@ async def test_it_logs_its_start_and_an_unreachable_server_without_flags(tmp_pat
             while "Connect call failed" not in log:
                 log += (await process.stderr.readline()).decode()
     assert "Serving securely on 127.0.0.1:" in log
-    assert f"Started: API server {url}, Kubernetes v1.36" in log
-    assert "profiles default-scheduler\n" in log
-    assert re.search(r"Synced: nodes 1, pods [01]\n", log)
-    assert "Bound pod" not in log
+    assert re.search(r'"Starting Kubernetes Scheduler" version="v1\.36\.3"', log)
+    assert f'"Connected to the API server" server="{url}" version="v1.36' in log
+    assert '"Starting to schedule" profiles=["default-scheduler"]\n' in log
+    assert re.search(r'"Caches are synced" nodes=1 pods=[01]\n', log)
+    assert "Successfully bound" not in log
 
 
 @pytest.mark.parametrize(
@@ -267,13 +272,12 @@ async def test_each_command_prints_its_version(command: tuple[str, ...]) -> None
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--kubeconfig", "/nowhere"), "kubesched: /nowhere: not a readable kubeconfig"),
-        (("--master", "http://127.0.0.1:1"), 'kubesched: GET "http://127.0.0.1:1/version"'),
-        (("--master", "ftp://x"), "kubesched: --master"),
-        (("--config", "/nowhere"), "kubesched: open /nowhere: no such file or directory"),
-        (("--plugin", "nowhere:Nobody"), 'kubesched: plugin "nowhere:Nobody": cannot import'),
-        (("--plugin", "Nobody"), 'kubesched: plugin "Nobody" does not exist'),
-        (("--feature-gates", "X=true"), "kubesched: unrecognized feature gate: X"),
+        (("--kubeconfig", "/nowhere"), "/nowhere: not a readable kubeconfig"),
+        (("--master", "ftp://x"), "--master"),
+        (("--config", "/nowhere"), "open /nowhere: no such file or directory"),
+        (("--plugin", "nowhere:Nobody"), 'plugin \\"nowhere:Nobody\\": cannot import'),
+        (("--plugin", "Nobody"), 'plugin \\"Nobody\\" does not exist'),
+        (("--disabled-metrics", "/"), "metrics.disabledMetrics: Invalid value"),
     ],
 )
 async def test_a_bad_start_is_one_line_and_exit_1(
@@ -282,7 +286,60 @@ async def test_a_bad_start_is_one_line_and_exit_1(
     master = () if "--master" in arguments else ("--master", "http://127.0.0.1:1")
     code, stderr = await _fails(*SCHEDULER, *master, *arguments)
     assert (code, stderr.count("\n")) == (1, 1)
-    assert stderr.startswith(complaint)
+    assert f'] "command failed" err="{complaint}' in stderr
+
+
+async def test_an_invalid_command_line_is_one_line_and_exit_1() -> None:
+    assert await _fails(*SCHEDULER, "--feature-gates", "X=true") == (
+        1,
+        "Error: unrecognized feature gate: X\n",
+    )
+
+
+async def test_the_environment_names_no_api_server(kubeconfig: str) -> None:
+    os.environ["KUBECONFIG"] = kubeconfig
+    try:
+        code, stderr = await _fails(*SCHEDULER)
+    finally:
+        del os.environ["KUBECONFIG"]
+    assert code == 1
+    assert "no API server: expected a kubeconfig" in stderr
+
+
+async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        own_port = taken.getsockname()[1]
+    async with FakeApiServer() as server:
+        server.write_kubeconfig(kubeconfig)
+        port = int(server.url.rpartition(":")[2])
+    flags = ("--secure-port", str(own_port), "--bind-address", "127.0.0.1")
+    command = ("-m", "scheduler", *flags, "--kubeconfig", str(kubeconfig))
+    async with (
+        _process(*command) as process,
+        aiohttp.ClientSession(f"https://127.0.0.1:{own_port}") as session,
+    ):
+        assert process.stderr is not None
+        log = ""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while "cannot be reached" not in log:
+                log += (await process.stderr.readline()).decode()
+        await asyncio.sleep(3)
+        async with session.get("/livez", ssl=False) as reply:
+            assert (reply.status, await reply.text()) == (200, "ok")
+        async with session.get("/healthz", ssl=False) as reply:
+            assert (reply.status, await reply.text()) == (200, "ok")
+        async with session.get("/readyz", ssl=False) as reply:
+            assert reply.status == 500
+            assert "[-]sched-handler-sync failed: reason withheld\n" in await reply.text()
+        async with FakeApiServer(port=port) as server, Api.of(server) as api:
+            await api.node("a")
+            await api.pod("web")
+            assert await api.node_of("web") == "a"
+            process.terminate()
+            log += (await process.stderr.read()).decode()
+    assert log.count("cannot be reached") == 1
+    assert f'server="{server.url}"' in log
 
 
 @pytest.mark.parametrize(
@@ -307,4 +364,5 @@ async def test_a_bad_configuration_is_one_line_that_names_the_field(
     command = (*SCHEDULER, "--master", "http://127.0.0.1:1", "--config", str(config))
     code, stderr = await _fails(*command)
     assert (code, stderr.count("\n")) == (1, 1)
-    assert stderr.startswith(f"kubesched: {config}: {complaint}")
+    quoted = complaint.replace('"', r"\"")
+    assert f'] "command failed" err="{config}: {quoted}' in stderr
