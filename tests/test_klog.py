@@ -86,6 +86,7 @@ def _streams(options: str) -> tuple[list[str], list[str]]:
         [sys.executable, "-c", PROGRAM.format(options=options)],
         capture_output=True,
         text=True,
+        encoding="utf-8",
         check=True,
         env={**os.environ, "PYTHONPATH": os.getcwd()},
     )

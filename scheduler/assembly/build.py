@@ -8,6 +8,8 @@ Source: `New` in `pkg/scheduler/scheduler.go`.
 
 from __future__ import annotations
 
+import asyncio
+import platform
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
@@ -35,7 +37,7 @@ from scheduler.client.kinds import (
     kind_key,
     resource_named,
 )
-from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD
+from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD, KUBERNETES_VERSION
 from scheduler.config.feature_gates import feature_states
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
@@ -162,9 +164,9 @@ class BaseParts:
         self.rng: Final = random.Random(seed)
         self.metrics: Final = SchedulerMetrics(clock.monotonic)
         self.tasks: Final = BackgroundTasks()
-        self.client: Final = _client(config, connection, clock)
+        self.client: Final = _client(config, connection, clock, self.metrics)
         # Events have a rate limit of their own, so that they do not delay bindings.
-        self.event_client: Final = _client(config, connection, clock)
+        self.event_client: Final = _client(config, connection, clock, self.metrics)
         self.broadcaster: Final = EventBroadcaster(self.event_client, clock=clock, rng=self.rng)
         self.informers: Final = Informers(InformerFactory(self.client, clock=clock, rng=self.rng))
         self.nominator: Final = Nominator(self.informers.find_pod)
@@ -255,6 +257,7 @@ def build(
     _add_event_handlers(base, cycle_parts)
     _read_state_metrics(base.metrics, queue, base.cache)
     base.metrics.feature_enabled.read = lambda: feature_states(feature_gates)
+    _read_process_metrics(base.metrics)
     return BuiltScheduler(
         base=base,
         stories=stories,
@@ -295,10 +298,20 @@ def _cycle_parts(
     )
 
 
-def _client(config: KubeSchedulerConfiguration, connection: Connection, clock: Clock) -> RestClient:
+def _client(
+    config: KubeSchedulerConfiguration,
+    connection: Connection,
+    clock: Clock,
+    metrics: SchedulerMetrics,
+) -> RestClient:
     limits = config.client_connection
     return RestClient(
-        connection, clock=clock, user_agent=_USER_AGENT, qps=limits.qps, burst=limits.burst
+        connection,
+        clock=clock,
+        user_agent=_USER_AGENT,
+        qps=limits.qps,
+        burst=limits.burst,
+        metrics=metrics,
     )
 
 
@@ -363,3 +376,16 @@ def _read_state_metrics(metrics: SchedulerMetrics, queue: PriorityQueue, cache: 
     metrics.cache_size.read = lambda: [
         ((name,), getattr(cache.statistics(), name)) for name in ("nodes", "pods", "assumed_pods")
     ]
+
+
+def _read_process_metrics(metrics: SchedulerMetrics) -> None:
+    """Connect the metrics of the program and its event loop."""
+    python = f"python{platform.python_version()}"
+    where = f"{platform.system().lower()}/{platform.machine()}"
+    compiler = platform.python_implementation()
+    labels = ("", compiler, "", "", KUBERNETES_VERSION, python, "1", "36", where)
+    metrics.build_info.read = lambda: [(labels, 1.0)]
+    metrics.version_info.read = lambda: [
+        ((KUBERNETES_VERSION.removeprefix("v"), "kube", "1.36", "1.35"), 1.0)
+    ]
+    metrics.go_goroutines.read = lambda: [((), float(len(asyncio.all_tasks())))]

@@ -115,7 +115,14 @@ class ApiError(ClientError):
 
 
 class Unauthorized(ApiError):
-    """The credentials are missing, wrong or expired."""
+    """The credentials are missing, wrong or expired. `server` is the URL of the API server."""
+
+    server = ""
+
+    @property
+    def explanation(self) -> str:
+        """The server's message with its address, for the log."""
+        return f"{self} (by {self.server})" if self.server else str(self)
 
 
 class Forbidden(ApiError):

@@ -16,6 +16,7 @@ import contextlib
 import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -27,6 +28,7 @@ from scheduler.client.errors import (
     DecodeError,
     Expired,
     StreamInterrupted,
+    Unauthorized,
     error_of_response,
 )
 from scheduler.client.flow_control import TokenBucket
@@ -44,11 +46,13 @@ from scheduler.clock import wait_for
 from scheduler.klog import V1
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 
     from scheduler.api.core import Pod
     from scheduler.client.connection import Connection
+    from scheduler.client.errors import ClientError
     from scheduler.clock import Clock
+    from scheduler.metrics import SchedulerMetrics
 
 _log: Final = logging.getLogger(__name__)
 
@@ -63,6 +67,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 _THROTTLED_SECONDS: Final = 1.0
 
 _PAGE_SIZE: Final = 500
+#: The code of a request without an answer, in metrics.
+_NO_ANSWER: Final = "<error>"
 
 _BINDINGS: Final = Resource("", "v1", "bindings", "Binding", Binding)
 _DELETE_OPTIONS: Final = b'{"kind":"DeleteOptions","apiVersion":"v1"}'
@@ -76,6 +82,11 @@ class Subject(NamedTuple):
 
 
 _NO_SUBJECT: Final = Subject()
+
+
+@dataclass(slots=True)
+class _Try:
+    code: str = _NO_ANSWER
 
 
 @dataclass(frozen=True)
@@ -128,6 +139,7 @@ class RestClient:
     `qps` and `burst` limit requests as in client-go (0 means 5 and 10, a negative `qps` means no
     limit). `timeout_seconds` bounds every request but watches, including its retries, and is sent
     to the server; None means no bound, as in the scheduler except for its lease. Time is `clock`'s.
+    `metrics` count the requests of a scheduler, under client-go's names.
 
     Every method raises ApiError (the server refused), ConnectionFailed (no answer), DecodeError
     (the answer is no valid object) or KubeconfigError (there are no credentials).
@@ -142,8 +154,11 @@ class RestClient:
         qps: float = 50.0,
         burst: int = 100,
         timeout_seconds: float | None = None,
+        metrics: SchedulerMetrics | None = None,
     ) -> None:
         self._transport = Transport(connection, user_agent=user_agent)
+        self._metrics = metrics
+        self._host = urlsplit(connection.base_url).netloc
         self._clock = clock
         self._bucket = TokenBucket(qps=qps or 5.0, burst=burst or 10, clock=clock)
         self._timeout_seconds = timeout_seconds
@@ -274,21 +289,26 @@ class RestClient:
 
         For what has no method here: discovery, reviews, answers that are not decoded.
         """
-        await self._take_token()
         seconds = self._timeout_seconds
         if seconds is not None:
             timeout = f"timeout={seconds:g}s"
             query = f"{query}&{timeout}" if query else timeout
+        started = self._clock.monotonic()
+        await self._take_token(method)
         request = self._repeat(
-            lambda: self._send_once(method, path, query, body, content_type, subject),
-            is_read=method == "GET",
+            lambda: self._send_once(method, path, query, body, content_type, subject), method
         )
-        if seconds is None:
-            return await request
         try:
+            if seconds is None:
+                return await request
             return await wait_for(request, seconds, self._clock)
         except TimeoutError:
             raise ConnectionFailed(f"{method} {path}: no answer within {seconds:g} s") from None
+        finally:
+            if self._metrics is not None:
+                self._metrics.rest_client_request_duration.observe(
+                    self._clock.monotonic() - started, self._host, method
+                )
 
     async def _send_once(
         self,
@@ -299,44 +319,72 @@ class RestClient:
         content_type: str,
         subject: Subject,
     ) -> bytes:
-        answer = await self._transport.send(
-            method, path, query=query, body=body, content_type=content_type
-        )
+        with self._counted(method) as tried:
+            answer = await self._transport.send(
+                method, path, query=query, body=body, content_type=content_type
+            )
+            tried.code = str(answer.status)
+        if self._metrics is not None:
+            sizes = self._metrics.rest_client_request_size, self._metrics.rest_client_response_size
+            sizes[0].observe(len(body or b""), self._host, method)
+            sizes[1].observe(len(answer.body), self._host, method)
         if answer.ok:
             return answer.body
         raise self._refusal(answer, method, subject)
 
     async def _open_watch(self, path: str, query: str, subject: Subject) -> WatchStream | None:
         async def open_once() -> WatchStream:
-            answer = await self._transport.open_watch(path, query)
-            if isinstance(answer, WatchStream):
-                return answer
+            with self._counted("GET") as tried:
+                answer = await self._transport.open_watch(path, query)
+                if isinstance(answer, WatchStream):
+                    tried.code = "200"
+                    return answer
+                tried.code = str(answer.status)
             raise self._refusal(answer, "GET", subject)
 
         try:
-            return await self._repeat(open_once, is_read=True)
+            return await self._repeat(open_once, "GET")
         except ConnectionFailed as error:
             if not error.reset:
                 raise
             _log.warning("giving up on this watch: %s", error)
             return None
 
-    async def _repeat(self, call: Callable[[], Awaitable[R]], *, is_read: bool) -> R:
+    async def _repeat(self, call: Callable[[], Awaitable[R]], method: str) -> R:
+        async def wait_for_retry(seconds: float) -> None:
+            await self._clock.sleep(seconds)
+            await self._take_token(method)
+
+        def delay_seconds(error: ClientError, _: int) -> float | None:
+            seconds = request_retry_delay_seconds(error, is_read=method == "GET")
+            if seconds is not None and self._metrics is not None:
+                code = str(error.status) if isinstance(error, ApiError) else _NO_ANSWER
+                self._metrics.rest_client_request_retries[code, self._host, method] += 1
+            return seconds
+
         return await repeat(
             call,
             retries_max=REQUEST_RETRIES_MAX,
-            delay_seconds=lambda error, _: request_retry_delay_seconds(error, is_read=is_read),
-            sleep=self._wait_for_retry,
+            delay_seconds=delay_seconds,
+            sleep=wait_for_retry,
         )
 
-    async def _wait_for_retry(self, seconds: float) -> None:
-        await self._clock.sleep(seconds)
-        await self._take_token()
-
-    async def _take_token(self) -> None:
+    async def _take_token(self, method: str) -> None:
         seconds = await self._bucket.take()
+        if self._metrics is not None:
+            self._metrics.rest_client_rate_limiter_duration.observe(seconds, self._host, method)
         if seconds > _THROTTLED_SECONDS:
             _log.log(V1, "Waited before sending request", {"delay": f"{seconds:.1f}s"})
+
+    @contextlib.contextmanager
+    def _counted(self, method: str) -> Iterator[_Try]:
+        """Count one request by the code of its answer."""
+        tried = _Try()
+        try:
+            yield tried
+        finally:
+            if self._metrics is not None:
+                self._metrics.rest_client_requests[tried.code, self._host, method] += 1
 
     def _refusal(self, answer: Answer, method: str, subject: Subject) -> ApiError:
         header, now = answer.headers.get("Retry-After", ""), self._clock.now()
@@ -350,6 +398,8 @@ class RestClient:
             retry_after_seconds=retry_after_seconds(header, now=now),
         )
         error.retry_delay_seconds = retry_delay_seconds(answer.status, header, now=now)
+        if isinstance(error, Unauthorized):
+            error.server = self._transport.url("")
         return error
 
     def _object(self, resource: Resource[T], body: bytes, path: str) -> T:

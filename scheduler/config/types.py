@@ -27,6 +27,9 @@ GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"
 
+#: The version of Kubernetes whose scheduler this is.
+KUBERNETES_VERSION: Final = "v1.36.3"
+
 #: The name of a profile that stands alone without one, and of pods that name no scheduler.
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 

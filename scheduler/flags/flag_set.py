@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity
+from scheduler.config import KUBERNETES_VERSION
 from scheduler.config.duration import Duration
 from scheduler.klog import parse_verbosity
 from scheduler.serving.options import NamedCertKey
@@ -384,8 +385,6 @@ def _joined_pairs(value: object) -> str:
     return ",".join(f"{key}={item}" for key, item in value)
 
 
-#: The version of Kubernetes whose scheduler this is.
-KUBERNETES_VERSION: Final = "v1.36.3"
 #: The value of `--secure-port=auto`, which is ours: any free port.
 AUTOMATIC_PORT: Final = -1 << 63
 

@@ -18,11 +18,10 @@ import yaml
 from scheduler.api import field
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity, value
-from scheduler.config import ConfigError, Duration, enabled_gates
+from scheduler.config import KUBERNETES_VERSION, ConfigError, Duration, enabled_gates
 from scheduler.config.feature_gates import check_versions, parse_settings
 from scheduler.flags.flag_set import (
     AUTOMATIC_PORT,
-    KUBERNETES_VERSION,
     FlagSet,
     UsageError,
     Values,

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.client import ClientError, LeaseSpec, NotFound
+from scheduler.client import ClientError, LeaseSpec, NotFound, Unauthorized
 from scheduler.clock import rfc3339_micro
 from scheduler.klog import V2
 
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from scheduler.leader_election.lease_lock import LeaseLock
 
 _log: Final = logging.getLogger(__name__)
+
+#: The period of log lines about the same failure.
+_REPORT_SECONDS: Final = 60.0
 
 
 class Candidate:
@@ -72,6 +75,9 @@ class Candidate:
         self.observed_at_seconds = -math.inf
         #: The record of the last GET; upstream's `observedRawRecord`.
         self.observed_raw: LeaseSpec | None = None
+        #: The last failure in the log, and when it was written, in monotonic seconds.
+        self._reported: tuple[str, type[ClientError]] | None = None
+        self._reported_at_seconds = -math.inf
         #: How many renewals took a GET and an UPDATE.
         self.slow_paths = 0
 
@@ -175,7 +181,7 @@ class Candidate:
         except NotFound:
             raise
         except ClientError as error:
-            _log.error("Error retrieving lease lock", {"lock": str(self._lock), "err": error})
+            self._report(logging.ERROR, "Error retrieving lease lock", error)
             return None
 
     async def _update(self, record: LeaseSpec) -> bool:
@@ -193,10 +199,18 @@ class Candidate:
         try:
             await write
         except ClientError as error:
-            _log.log(level, failure, {"lock": str(self._lock), "err": error})
+            self._report(level, failure, error)
             return False
         self._observe(record)
         return True
+
+    def _report(self, level: int, failure: str, error: ClientError) -> None:
+        """Log a failure, but the same one at most once a minute."""
+        now, kind = self._clock.monotonic(), (failure, type(error))
+        if kind != self._reported or now - self._reported_at_seconds >= _REPORT_SECONDS:
+            self._reported, self._reported_at_seconds = kind, now
+            shown = error.explanation if isinstance(error, Unauthorized) else error
+            _log.log(level, failure, {"lock": str(self._lock), "err": shown})
 
     def _observe(self, record: LeaseSpec) -> None:
         self.observed, self.observed_at_seconds = record, self._clock.monotonic()

@@ -219,6 +219,7 @@ class LeaderElection:
             qps=limits.qps,
             burst=limits.burst,
             timeout_seconds=max(election.renew_deadline.seconds / 2, _REQUEST_SECONDS_MIN),
+            metrics=metrics,
         )
         self._lock: Final = LeaseLock(
             self._client, namespace=election.resource_namespace, name=election.resource_name

@@ -38,6 +38,11 @@ _PLUGINS: Final = exponential_buckets(0.00001, 1.5, 20)
 _NODE_HINTS: Final = exponential_buckets(0.00001, 2, 12)
 _LONG: Final = exponential_buckets(0.01, 2, 20)
 _ATTEMPTS: Final = exponential_buckets(1, 2, 5)
+_REQUESTS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_SIZES: Final = (
+    64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0,
+    16777216.0,
+)  # fmt: skip
 _VICTIMS: Final = exponential_buckets(1, 2, 7)
 
 _COUNTER, _GAUGE, _HISTOGRAM = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
@@ -273,6 +278,58 @@ class SchedulerMetrics:
         NumberVec, "leader_election_slowpath_total", _COUNTER, ("name",), "ALPHA",
         "Total number of slow path exercised in renewing leader leases. 'name' is the string used "
         "to identify the lease. Please make sure to group by name.",
+    )
+    #: The code is `<error>` for a request without an answer.
+    rest_client_requests: NumberVec = _row(
+        NumberVec, "rest_client_requests_total", _COUNTER, ("code", "host", "method"), "ALPHA",
+        "Number of HTTP requests, partitioned by status code, method, and host.",
+    )
+    rest_client_request_retries: NumberVec = _row(
+        NumberVec, "rest_client_request_retries_total", _COUNTER, ("code", "host", "verb"), "ALPHA",
+        "Number of request retries, partitioned by status code, verb, and host.",
+    )
+    #: With all retries and the waits for the rate limit.
+    rest_client_request_duration: HistogramVec = _row(
+        HistogramVec, "rest_client_request_duration_seconds", _HISTOGRAM, ("host", "verb"),
+        "ALPHA",
+        "Request latency in seconds. Broken down by verb, and host.",
+        _REQUESTS,
+    )
+    rest_client_rate_limiter_duration: HistogramVec = _row(
+        HistogramVec, "rest_client_rate_limiter_duration_seconds", _HISTOGRAM, ("host", "verb"),
+        "ALPHA",
+        "Client side rate limiter latency in seconds. Broken down by verb, and host.",
+        _REQUESTS,
+    )
+    rest_client_request_size: HistogramVec = _row(
+        HistogramVec, "rest_client_request_size_bytes", _HISTOGRAM, ("host", "verb"), "ALPHA",
+        "Request size in bytes. Broken down by verb and host.",
+        _SIZES,
+    )
+    rest_client_response_size: HistogramVec = _row(
+        HistogramVec, "rest_client_response_size_bytes", _HISTOGRAM, ("host", "verb"), "ALPHA",
+        "Response size in bytes. Broken down by verb and host.",
+        _SIZES,
+    )
+    #: Always 1.
+    build_info: StateVec = _row(
+        StateVec, "kubernetes_build_info", _GAUGE,
+        ("build_date", "compiler", "git_commit", "git_tree_state", "git_version", "go_version",
+         "major", "minor", "platform"), "BETA",
+        "A metric with a constant '1' value labeled by major, minor, git version, git commit, git "
+        "tree state, build date, Go version, and compiler from which Kubernetes was built, and "
+        "platform on which it is running.",
+    )
+    version_info: StateVec = _row(
+        StateVec, "version_info", _GAUGE, ("binary", "component", "emulation", "min_compat"),
+        "ALPHA",
+        "Provides the compatibility version info of the component. The component label is the name "
+        "of the component, usually kube, but is relevant for aggregated-apiservers.",
+    )
+    #: Tasks of the event loop, where upstream counts goroutines.
+    go_goroutines: StateVec = _row(
+        StateVec, "go_goroutines", _GAUGE, (), "",
+        "Number of goroutines that currently exist.",
     )
     #: Set by the last comparison.
     cache_divergence: NumberVec = _row(

@@ -11,6 +11,7 @@ import datetime
 import platform
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.config import KUBERNETES_VERSION
 from scheduler.config.encode import go_yaml
 from scheduler.serving.replies import bytes_reply, json_object_reply, status_reply, text_reply
 
@@ -28,7 +29,7 @@ _DEPRECATED: Final = "v1alpha1"
 _JSON: Final = "application/json"
 _YAML: Final = "application/yaml"
 _TEXT: Final = "text/plain"
-_BINARY_VERSION: Final = "1.36.3"
+_BINARY_VERSION: Final = KUBERNETES_VERSION.removeprefix("v")
 _EMULATION_VERSION: Final = "1.36"
 
 

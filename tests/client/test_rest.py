@@ -33,6 +33,7 @@ from scheduler.client import (
     Unauthorized,
     connection_to,
 )
+from scheduler.metrics import SchedulerMetrics
 from scheduler.testing.doubles import VirtualClock
 from tests.client.objects import InstantClock, pod, pod_json, pod_list_json
 from tests.client.scripted_server import (
@@ -410,3 +411,37 @@ async def test_a_client_that_is_not_open_is_an_error() -> None:
     )
     with pytest.raises(RuntimeError, match="async context manager"):
         await client.get(NODES, "n")
+
+
+async def test_requests_are_counted_and_measured() -> None:
+    clock, metrics = InstantClock(), SchedulerMetrics()
+    script = (Answer({}, 429, headers={"Retry-After": "2"}), Answer(pod_json("p")))
+    async with ScriptedServer(*script) as server:
+        host = server.url.removeprefix("http://")
+        async with RestClient(
+            connection_to(server.url), clock=clock, user_agent="x", qps=-1, metrics=metrics
+        ) as client:
+            await client.get(PODS, "p", namespace="default")
+    assert metrics.rest_client_requests == {("429", host, "GET"): 1, ("200", host, "GET"): 1}
+    assert metrics.rest_client_request_retries == {("429", host, "GET"): 1}
+    assert metrics.rest_client_request_duration.of(host, "GET").total == 1
+    assert metrics.rest_client_request_duration.of(host, "GET").sum == 2.0
+    assert metrics.rest_client_rate_limiter_duration.of(host, "GET").total == 2
+    assert metrics.rest_client_response_size.of(host, "GET").total == 2
+
+
+async def test_a_request_without_an_answer_is_counted_as_an_error() -> None:
+    metrics = SchedulerMetrics()
+    async with RestClient(
+        connection_to("http://127.0.0.1:1"), clock=InstantClock(), user_agent="x", metrics=metrics
+    ) as client:
+        with pytest.raises(ConnectionFailed):
+            await client.request("POST", "/x")
+    assert metrics.rest_client_requests == {("<error>", "127.0.0.1:1", "POST"): 1}
+
+
+async def test_a_refused_user_learns_the_server() -> None:
+    async with talking(Answer({}, 401)) as (client, server):
+        with pytest.raises(Unauthorized) as raised:
+            await client.get(PODS, "p", namespace="default")
+    assert raised.value.explanation.endswith(f"(by {server.url})")

@@ -31,7 +31,7 @@ def main(binary: str) -> None:
         target = source.with_name(source.name.replace(".in.", ".out."))
         target.unlink(missing_ok=True)
         run = subprocess.run(
-            [binary, *arguments(source, target)], capture_output=True, text=True, check=False
+            [binary, *arguments(source, target)], capture_output=True, encoding="utf-8", check=False
         )
         if not target.exists():
             sys.stdout.write(f"{source.name}: {run.stderr.splitlines()[-1]}\n")
