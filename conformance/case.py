@@ -15,6 +15,7 @@ import msgspec
 from .api import Json, Ref, ref_of
 from .clock import parse_duration
 from .errors import InputError
+from .extender import Extender, ExtenderAnswer
 from .faults import aimed
 from .objects import POD_GROUPS, Item, objects_of
 from .validation import problem_in, read_yaml
@@ -112,6 +113,7 @@ class Expectation(_Part, frozen=True, kw_only=True):
     node: str | None = None
     nodes: str | None = None
     fault: str | None = None
+    extender: str | None = None
     metric: str | None = None
     bound_to: str | None = None
     bound_to_one_of: list[str] | None = None
@@ -132,6 +134,8 @@ class Expectation(_Part, frozen=True, kw_only=True):
     bound_count: int | Bounds | None = None
     pod_count: int | Bounds | None = None
     injected: int | Bounds | None = None
+    calls: dict[str, int | Bounds] | None = None
+    received: dict[str, Json] | None = None
     labels: dict[str, str] | None = None
     value: int | Bounds | None = None
 
@@ -251,6 +255,13 @@ class ClearFaults(_Part, frozen=True, kw_only=True):
     names: list[str] = []
 
 
+class Answer(_Part, frozen=True, kw_only=True):
+    """Change the answers of an extender to some verbs."""
+
+    extender: str
+    answers: dict[str, ExtenderAnswer]
+
+
 class Restart(_Part, frozen=True, kw_only=True):
     """End the scheduler, and start it anew for the same API server."""
 
@@ -280,11 +291,12 @@ Action: TypeAlias = (
     | Advance
     | Inject
     | ClearFaults
+    | Answer
     | Repeat
     | Expectation
 )
 
-_SUBJECTS: Final = ("pod", "pods", "pod_group", "node", "nodes", "fault", "metric")
+_SUBJECTS: Final = ("pod", "pods", "pod_group", "node", "nodes", "fault", "extender", "metric")
 #: The fields that an expectation can have for a pod group.
 _OF_POD_GROUPS: Final = frozenset({"condition", "no_condition", "event", "no_event", "deleted"})
 
@@ -295,6 +307,7 @@ _ACTIONS: Final[dict[str, type[msgspec.Struct]]] = {
     "touch": Touch,
     "bind": Bind,
     "evict": Evict,
+    "answer": Answer,
     "repeat": Repeat,
     "expect": Expectation,
 }
@@ -341,6 +354,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[Json, ...] = ()
     config: Json | None = None
     gates: dict[str, bool] = {}
+    extenders: tuple[Extender, ...] = ()
     description: str = ""
     exact_time: bool = False
     raw: Json = {}
@@ -349,6 +363,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The identifier `area/name`."""
         return f"{self.area}/{self.name}"
+
+    @property
+    def needs_config(self) -> bool:
+        """True if the scheduler needs a configuration."""
+        return self.config is not None or bool(self.extenders)
 
     @property
     def seconds(self) -> float:
@@ -385,12 +404,14 @@ def case_of(raw: Json, *, area: str, origin: str) -> Case:
             exact_time=raw.get("exact_time") is True,
             config=msgspec.convert(raw.get("config"), Json | None),
             gates=msgspec.convert(raw.get("gates", {}), dict[str, bool]),
+            extenders=msgspec.convert(raw.get("extenders", []), tuple[Extender, ...]),
             cluster=msgspec.convert(raw.get("cluster", []), tuple[Item, ...]),
             faults=tuple(aimed(msgspec.convert(raw.get("faults", []), list[Json]))),
             steps=_steps(msgspec.convert(raw["steps"], list[Json]), "steps"),
             raw=raw,
         )
         _check_objects(case.cluster, "cluster")
+        _check_extenders(case)
         _check_windows(case.steps)
     except (InputError, msgspec.ValidationError) as error:
         raise InputError(f"{origin}: case {name}: {error}") from error
@@ -405,6 +426,17 @@ def _check_objects(items: Iterable[Item], where: str) -> None:
                 ref_of(obj)
         except InputError as error:
             raise InputError(f"{where}[{index}]: {error}") from error
+
+
+def _check_extenders(case: Case) -> None:
+    """Check that the extenders that the steps name exist. Raises InputError."""
+    names = [extender.name for extender in case.extenders]
+    if len({*names}) < len(names):
+        raise InputError("extenders: expected different names")
+    for step in _in_order(case.steps):
+        named = step.action.extender if isinstance(step.action, Answer | Expectation) else None
+        if named is not None and named not in names:
+            raise InputError(f"{step.where}: expected the name of an extender, got {named}")
 
 
 def _in_order(steps: Iterable[Step]) -> Iterator[Step]:
@@ -482,6 +514,8 @@ def _check_subject(action: msgspec.Struct) -> None:
             raise InputError("expected value, perhaps labels, and nothing else, for a metric")
         if action.pod_group is not None and not {*asked} <= _OF_POD_GROUPS:
             raise InputError(f"expected only {', '.join(sorted(_OF_POD_GROUPS))} of a pod group")
+        if (action.extender is not None) != (bool(asked) and {*asked} <= {"calls", "received"}):
+            raise InputError("expected calls, received, and nothing else, for an extender")
         if action.node is not None and asked != ["pod_count"]:
             raise InputError("expected pod_count, and nothing else, of a node")
         if action.node is None and action.pod_count is not None:

@@ -79,7 +79,7 @@ class CommandKind:
 
     def why_not(self, case: Case) -> str | None:
         """Return a reason to skip: a placeholder is missing, or the case waits too long."""
-        if case.config is not None and not self._takes_config:
+        if case.needs_config and not self._takes_config:
             return f"needs a configuration, and the command has no {_CONFIG}"
         if case.gates and not self._takes_gates:
             return f"needs feature gates, and the command has no {_GATES}"

@@ -19,6 +19,7 @@ from fakeapi import FakeApiServer, ServerOptions
 from .api import ApiClient, Ref, ref_of
 from .case import (
     Advance,
+    Answer,
     Bind,
     ClearFaults,
     Create,
@@ -37,7 +38,8 @@ from .case import (
 from .clock import RealClock
 from .errors import ConformanceError, ExpectationFailed, NotObservable, TargetError
 from .event_log import EventLog, event_log
-from .expect import is_about_rest, unmet, unmet_by_metric, unmet_by_moves
+from .expect import is_about_rest, unmet, unmet_by_extender, unmet_by_metric, unmet_by_moves
+from .extender import RunningExtender
 from .metrics import MetricsReader
 from .objects import objects_of
 from .outcome import Outcome, Verdict
@@ -47,7 +49,9 @@ from .target import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .api import Json
     from .case import Case, Step
+    from .clock import Clock
     from .expect import Unmet
     from .metrics import QueueCounters
     from .objects import Item
@@ -153,6 +157,7 @@ class _Execution:
         self._kind = kind
         self._event_log = event_log
         self._touches = 0
+        self._extenders: dict[str, RunningExtender] = {}
         self._metrics: MetricsReader | None = None
         self._before: QueueCounters | None = None
         self._counters: QueueCounters | None = None
@@ -181,7 +186,7 @@ class _Execution:
                 server=server,
                 clock=clock,
                 directory=Path(directory),
-                config=self._case.config,
+                config=await self._config(stack, clock),
                 gates=self._case.gates,
                 seed=self._rng.getrandbits(32),
                 reads_metrics=self._case.reads_metrics,
@@ -213,6 +218,17 @@ class _Execution:
         # The counters of the new scheduler begin at zero.
         self._before, self._counters = self._counters, None
 
+    async def _config(self, stack: contextlib.AsyncExitStack, clock: Clock) -> Json | None:
+        """Start the case's extenders; return the scheduler's configuration with them."""
+        config = self._case.config
+        for extender in self._case.extenders:
+            running = RunningExtender(extender, api=self._api, clock=clock)
+            self._extenders[extender.name] = await stack.enter_async_context(running)
+        if not self._extenders:
+            return config
+        entries = [running.config for running in self._extenders.values()]
+        return {**(config or {}), "extenders": entries}
+
     def _reader(self) -> MetricsReader:
         url = self._target.metrics_url
         if url is None:
@@ -241,6 +257,8 @@ class _Execution:
             await self._target.settle()
         elif isinstance(action, Restart):
             await self._restart()
+        elif isinstance(action, Answer):
+            self._extenders[action.extender].answers.update(action.answers)
         elif isinstance(action, Create):
             await self._create(action.objects, target=self._target)
         elif isinstance(action, Inject):
@@ -323,6 +341,8 @@ class _Execution:
             assert self._metrics is not None, "the case says that it reads them"
             total = await self._metrics.total(expected.metric, expected.labels or {})
             return unmet_by_metric(expected, total)
+        if expected.extender is not None:
+            return unmet_by_extender(self._extenders[expected.extender], expected)
         wrong = await unmet(self._api, expected, self._started_at)
         if wrong is not None or not expected.reads_moves:
             return wrong

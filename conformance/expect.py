@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from .capacity import overcommitments
 from .clock import parse_duration
+from .extender import matches
 from .observe import count_of, epoch_seconds, part, sight_of, text_in
 from .requeue import after_flush, requeue_problem
 
@@ -19,10 +22,18 @@ if TYPE_CHECKING:
 
     from .api import ApiClient, Json
     from .case import Bounds, ConditionMatch, EventMatch, Expectation, TextMatch
+    from .extender import RunningExtender
     from .observe import Sight
     from .requeue import Moves
 
-__all__ = ["Unmet", "is_about_rest", "unmet", "unmet_by_metric", "unmet_by_moves"]
+__all__ = [
+    "Unmet",
+    "is_about_rest",
+    "unmet",
+    "unmet_by_extender",
+    "unmet_by_metric",
+    "unmet_by_moves",
+]
 
 
 class Unmet(NamedTuple):
@@ -56,6 +67,7 @@ def is_about_rest(expected: Expectation) -> bool:
         or expected.nominated_node_name == ""
         or expected.nodes is not None
         or expected.fault is not None
+        or expected.extender is not None
         or (event is not None and (event.count, event.series_count) != (None, None))
     )
 
@@ -103,6 +115,21 @@ def unmet_by_metric(expected: Expectation, found: int) -> Unmet | None:
     problem = _count_problem("in all", expected.value, found)
     labels = ", ".join(f'{name}="{value}"' for name, value in (expected.labels or {}).items())
     return Unmet(f"metric {expected.metric}{{{labels}}}", problem, ()) if problem else None
+
+
+def unmet_by_extender(extender: RunningExtender, expected: Expectation) -> Unmet | None:
+    """Return the part of an expectation that an extender's requests contradict, or None."""
+    subject = f"extender {expected.extender}"
+    for verb, wanted in (expected.calls or {}).items():
+        problem = _count_problem(f"calls of {verb}", wanted, extender.calls[verb])
+        if problem is not None:
+            return Unmet(subject, problem, ())
+    for verb, wanted_request in (expected.received or {}).items():
+        received = extender.received.get(verb)
+        if not matches(wanted_request, received):
+            line = msgspec.json.encode(received).decode()
+            return Unmet(subject, f"expected another request of {verb}", (line,))
+    return None
 
 
 async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) -> Unmet | None:

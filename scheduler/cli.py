@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from scheduler.api import field
 from scheduler.assembly.app import SchedulerApp
-from scheduler.assembly.profiles import find_plugins_in_working_directory
+from scheduler.assembly.profiles import find_plugins_in_working_directory, with_extenders
 from scheduler.cache import CacheCorruptedError
 from scheduler.client import ClientError, connect_process
 from scheduler.clock import SystemClock
@@ -159,11 +159,9 @@ def _configuration(options: Options) -> KubeSchedulerConfiguration:
     scheme = SCHEME._replace(gates=options.gates)
     config = options.apply_to(load_config(path, scheme) if path else default_config(scheme))
     errors: list[Exception] = list(validate_config(config, scheme))
-    if config.extenders:
-        errors.append(field.forbidden("extenders", "HTTP extenders are not built yet"))
     if errors:
         raise ConfigError(f"{path}: {field.aggregate(errors)}" if path else field.aggregate(errors))
-    return config
+    return with_extenders(config)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -466,6 +466,8 @@ class Pod(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+    #: The whole object in JSON, if it is kept for extenders (`Resource.keeps_json`).
+    json: bytes = msgspec.field(name="$json", default=b"")
 
     @property
     def key(self) -> str:
@@ -514,6 +516,8 @@ class Node(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+    #: The whole object in JSON, if it is kept for extenders (`Resource.keeps_json`).
+    json: bytes = msgspec.field(name="$json", default=b"")
 
 
 class Namespace(Struct, frozen=True):

@@ -110,6 +110,7 @@ class SchedulerApp:
         async with contextlib.AsyncExitStack() as stack:
             await stack.enter_async_context(self._base.client)
             await stack.enter_async_context(self._base.event_client)
+            await stack.enter_async_context(self._base.extenders)
             await self._wait_for_server()
             if self._election is not None:
                 # The lease is released after all tasks have ended.

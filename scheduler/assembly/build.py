@@ -9,9 +9,10 @@ Source: `New` in `pkg/scheduler/scheduler.go`.
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from scheduler.api.pod_groups import PodGroup
@@ -19,7 +20,7 @@ from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.background import BackgroundTasks
 from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.assembly.part_sharing import PartSharing
-from scheduler.assembly.profiles import build_profiles
+from scheduler.assembly.profiles import build_profiles, with_extenders
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import (
@@ -43,6 +44,7 @@ from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.extenders import HTTPExtenders
 from scheduler.framework.handle import KindNotWatchedError
 from scheduler.leader_election.elector import LeaderElection
 from scheduler.metrics import SchedulerMetrics
@@ -54,13 +56,13 @@ from scheduler.snapshot import Snapshot
 from scheduler.stories import PodStories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.client import Connection, Resource
     from scheduler.clock import Clock
-    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import Extender, FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.handle import Lister
     from scheduler.framework.interface import Plugin
     from scheduler.runtime import Framework
@@ -77,12 +79,16 @@ _USER_AGENT: Final = "kubesched/scheduler"
 class Informers:
     """The informers of the scheduler, by the key of the kind they watch (`kind_key`)."""
 
-    def __init__(self, factory: InformerFactory) -> None:
+    def __init__(self, factory: InformerFactory, extenders: Sequence[Extender]) -> None:
         self.factory: Final = factory
+        without_cache = [extender for extender in extenders if not extender.node_cache_capable]
+        sends_victims = any(extender.preempt_verb for extender in without_cache)
         self.pods: Final = factory.informer(
-            PODS, field_selector=_UNFINISHED, transform=PartSharing()
+            replace(PODS, keeps_json=bool(extenders)),
+            field_selector=_UNFINISHED,
+            transform=PartSharing(keeps_json=sends_victims),
         )
-        self.nodes: Final = factory.informer(NODES)
+        self.nodes: Final = factory.informer(replace(NODES, keeps_json=bool(without_cache)))
         self.by_kind: Final[dict[str, Informer[Any]]] = {"pods": self.pods, "nodes": self.nodes}
         self._is_complete = False
 
@@ -168,7 +174,11 @@ class BaseParts:
         # Events have a rate limit of their own, so that they do not delay bindings.
         self.event_client: Final = _client(config, connection, clock, self.metrics)
         self.broadcaster: Final = EventBroadcaster(self.event_client, clock=clock, rng=self.rng)
-        self.informers: Final = Informers(InformerFactory(self.client, clock=clock, rng=self.rng))
+        config = with_extenders(config)
+        self.extenders: Final = HTTPExtenders(config.extenders, clock=clock, environ=os.environ)
+        self.informers: Final = Informers(
+            InformerFactory(self.client, clock=clock, rng=self.rng), config.extenders
+        )
         self.nominator: Final = Nominator(self.informers.find_pod)
         self.dispatcher: Final = ApiDispatcher(self.client, clock)
         self.waiting_pods: Final = WaitingPods(clock, self.metrics)
@@ -199,6 +209,7 @@ class BaseParts:
             spawn=self.tasks.spawn_for_plugin,
             run_in_parallel=run_in_parallel,
             shared_objects=self.shared_objects,
+            extenders=self.extenders.in_order,
         )
 
     def _activate(self, pods: Mapping[str, PodInfo]) -> None:
@@ -286,6 +297,7 @@ def _cycle_parts(
             base.snapshot,
             tie_break=RandomTie(base.rng) if tie_break == "random" else FirstInOrder(),
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            extenders=base.extenders.in_order,
         ),
         api=base.dispatcher,
         waiting_pods=base.waiting_pods,

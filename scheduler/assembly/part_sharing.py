@@ -53,14 +53,20 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class PartSharing:
-    """Shares the parts of pods; call it with each decoded pod, before any other reader has it."""
+    """Shares the parts of pods; call it with each decoded pod, before any other reader has it.
 
-    def __init__(self) -> None:
+    Without `keeps_json` the JSON that was kept for extenders is dropped once a pod has a node.
+    """
+
+    def __init__(self, *, keeps_json: bool = False) -> None:
+        self._keeps_json: Final = keeps_json
         # The key includes the field, because equal texts in different fields have different types.
         self._parts: Final[LRUCache[tuple[str, bytes], object]] = LRUCache(PARTS_MAX)
 
     def __call__(self, pod: Pod) -> Pod:
         """Replace the parts of `pod` by equal parts of earlier pods, in place; return it."""
+        if pod.json and pod.spec.node_name and not self._keeps_json:
+            msgspec.structs.force_setattr(pod, "json", b"")
         for struct_name, fields in _SHARED:
             struct = getattr(pod, struct_name)
             for field in fields:

@@ -14,8 +14,10 @@ import msgspec
 from scheduler.api import field
 from scheduler.assembly.watched_kinds import read_by
 from scheduler.client.kinds import GroupVersionResource
+from scheduler.config import ConfigError, Duration
 from scheduler.config import Plugin as PluginEntry
 from scheduler.plugins import IN_TREE
+from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
 from scheduler.runtime import (
     Framework,
     PluginSetupError,
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from scheduler.runtime.handle import MakeHandle
 
 _log: Final = logging.getLogger(__name__)
+
+#: `DefaultExtenderTimeout`.
+_EXTENDER_TIMEOUT: Final = Duration.parse("5s")
 
 
 def find_plugins_in_working_directory() -> None:
@@ -82,6 +87,48 @@ def untyped_kinds_of(plugins: Iterable[type[Plugin] | str]) -> frozenset[GroupVe
     return frozenset(kind for kind in kinds if isinstance(kind, GroupVersionResource))
 
 
+def with_extenders(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """Return the configuration with the effects of its extenders on other parts of it.
+
+    NodeResourcesFit ignores the resources that extenders want to check alone, and calls without a
+    timeout get the default. Raises `ConfigError` for a profile without arguments of
+    NodeResourcesFit. Source: `buildExtenders` in `pkg/scheduler/scheduler.go`.
+    """
+    replace = msgspec.structs.replace
+    ignored = tuple(
+        resource.name
+        for extender in config.extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    profiles = config.profiles
+    if ignored:
+        profiles = tuple(_ignoring(profile, ignored) for profile in profiles)
+    extenders = tuple(
+        extender
+        if extender.http_timeout.nanoseconds
+        else replace(extender, http_timeout=_EXTENDER_TIMEOUT)
+        for extender in config.extenders
+    )
+    return replace(config, profiles=profiles, extenders=extenders)
+
+
+def _ignoring(profile: KubeSchedulerProfile, resources: tuple[str, ...]) -> KubeSchedulerProfile:
+    replace = msgspec.structs.replace
+    entries = []
+    found = False
+    for entry in profile.plugin_config:
+        if isinstance(entry.args, NodeResourcesFitArgs) and not found:
+            found = True
+            entry = replace(entry, args=replace(entry.args, ignored_resources=resources))
+        entries.append(entry)
+    if not found:
+        raise ConfigError(
+            "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
+        )
+    return replace(profile, plugin_config=tuple(entries))
+
+
 def build_profiles(
     config: KubeSchedulerConfiguration,
     make_handle: MakeHandle,
@@ -92,6 +139,7 @@ def build_profiles(
 
     `plugins` are enabled, at every point they define, in each profile that does not mention them.
     """
+    config = with_extenders(config)
     registry, names = plugin_registry(plugins)
     profiles: dict[str, Framework] = {}
     for profile in config.profiles:

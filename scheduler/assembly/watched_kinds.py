@@ -1,7 +1,8 @@
 """Compute the kinds of objects to watch, and the changes of them that are cluster events.
 
 Pods and nodes are always watched, by handlers of their own. Another kind is watched if a plugin
-lists it (`Plugin.reads`, `Plugin.required`) or has registered for events of it.
+lists it (`Plugin.reads`, `Plugin.required`) or has registered for events of it. After an extender's
+rejection any event may help, so that with extenders all kinds with events are watched.
 Source: `unionedGVKs` in `pkg/scheduler/scheduler.go`, `addAllEventHandlers`.
 """
 

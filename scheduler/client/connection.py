@@ -67,12 +67,15 @@ def checked_url(url: str, *, source: str) -> str:
     return text.rstrip("/")
 
 
-def tls_context(*, ca_file: str | None = None, verify: bool = True) -> ssl.SSLContext:
-    """Return a client context that trusts `ca_file` alone, or the machine's authorities.
+def tls_context(
+    *, ca_file: str | None = None, ca_data: str | None = None, verify: bool = True
+) -> ssl.SSLContext:
+    """Return a client context that trusts `ca_file` or `ca_data` alone (PEM).
 
-    Raises OSError (`ssl.SSLError` is one) for a file that is missing or holds no certificate.
+    Without either it trusts the machine's authorities. Raises OSError (`ssl.SSLError` is one) for a
+    file that is missing or holds no certificate.
     """
-    context = ssl.create_default_context(cafile=ca_file)
+    context = ssl.create_default_context(cafile=ca_file, cadata=ca_data)
     # Go does not require the extensions that strict mode requires of a CA, and many clusters' CAs
     # (old ones of kubeadm, those of test servers) do not have them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT

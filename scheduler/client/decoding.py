@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import enum
 import logging
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from scheduler.api.core import Pod
 from scheduler.api.unstructured import Unstructured
 from scheduler.client.errors import ApiError, DecodeError, error_of_status
 from scheduler.client.kinds import ApiObject, Resource
@@ -68,6 +69,14 @@ class _RawEvent(msgspec.Struct, gc=False):
     object: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _RawPage(msgspec.Struct, gc=False):
+    """A list whose items are not decoded."""
+
+    kind: str = ""
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
 class _Head(msgspec.Struct, gc=False, rename="camel"):
     """The kind of any object."""
 
@@ -76,6 +85,7 @@ class _Head(msgspec.Struct, gc=False, rename="camel"):
 
 
 _RAW_EVENTS: Final = msgspec.json.Decoder(_RawEvent)
+_RAW_PAGES: Final = msgspec.json.Decoder(_RawPage)
 _HEADS: Final = msgspec.json.Decoder(_Head)
 
 
@@ -102,16 +112,19 @@ class ObjectDecoder(Generic[T]):
 
     def page(self, body: bytes, *, url: str) -> Page[T]:
         """Decode a list. Raises DecodeError for a `Table` or a list of another kind."""
-        expected = f"{self._resource.kind}List"
-        page = _decode(self._pages, body, url=url, kind=expected)
-        if self._resource.type is Unstructured and page.kind != "Table":
-            # A CustomResourceDefinition may name the kind of its lists; discovery does not have it.
-            return page
-        if page.kind not in {expected, ""}:
-            raise DecodeError(
-                url=url, kind=expected, detail=f"expected kind {expected}, got {page.kind!r}"
-            )
+        page = _decode(self._pages, body, url=url, kind=f"{self._resource.kind}List")
+        self._check_kind(page.kind, url=url)
         return page
+
+    def _check_kind(self, kind: str, *, url: str) -> None:
+        expected = f"{self._resource.kind}List"
+        if self._resource.type is Unstructured and kind != "Table":
+            # A CustomResourceDefinition may name the kind of its lists; discovery does not have it.
+            return
+        if kind not in {expected, ""}:
+            raise DecodeError(
+                url=url, kind=expected, detail=f"expected kind {expected}, got {kind!r}"
+            )
 
     def event(self, line: bytes, *, url: str) -> WatchEvent[T] | None:
         """Decode a watch line; log an object of another kind, and return None.
@@ -152,6 +165,38 @@ class ObjectDecoder(Generic[T]):
             )
             return None
         return WatchEvent(kind_of_event, self.object(body, url=url))
+
+
+class JsonKeepingDecoder(ObjectDecoder[T]):
+    """Decodes objects that keep their JSON, in the form in which extenders receive it.
+
+    That is the form of upstream's typed objects: without `kind` and `apiVersion`, and a pod without
+    managed fields.
+    """
+
+    def object(self, body: bytes, *, url: str) -> T:
+        obj = super().object(body, url=url)
+        whole = msgspec.json.decode(body, type=dict[str, Any])
+        whole.pop("kind", None)
+        whole.pop("apiVersion", None)
+        if isinstance(obj, Pod):
+            whole.get("metadata", {}).pop("managedFields", None)
+        msgspec.structs.force_setattr(obj, "json", msgspec.json.encode(whole))  # type: ignore[arg-type]
+        return obj
+
+    def page(self, body: bytes, *, url: str) -> Page[T]:
+        page = _decode(_RAW_PAGES, body, url=url, kind=f"{self._resource.kind}List")
+        self._check_kind(page.kind, url=url)
+        items = [self.object(bytes(item), url=url) for item in page.items or ()]
+        return Page(page.kind, page.metadata, items)
+
+    def event(self, line: bytes, *, url: str) -> WatchEvent[T] | None:
+        return self._event_slowly(line, url=url)
+
+
+def decoder_of(resource: Resource[T]) -> ObjectDecoder[T]:
+    """Return a decoder of the objects of a kind."""
+    return JsonKeepingDecoder(resource) if resource.keeps_json else ObjectDecoder(resource)
 
 
 def _unstructured(kind: type, value: object) -> object:

@@ -70,7 +70,10 @@ def object_key(obj: ApiObject) -> str:
 
 @dataclass(frozen=True)
 class Resource(Generic[T]):
-    """One kind of object: its group, version and names, and the type it is decoded into."""
+    """One kind of object: its group, version and names, and the type it is decoded into.
+
+    With `keeps_json` an object also keeps its JSON, in the field `json` of its type.
+    """
 
     group: str
     version: str
@@ -78,6 +81,7 @@ class Resource(Generic[T]):
     kind: str
     type: type[T]
     namespaced: bool = True
+    keeps_json: bool = False
 
     @functools.cached_property
     def api_version(self) -> str:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scheduler.api.core import ObjectMeta, ObjectReference
-from scheduler.client.decoding import ObjectDecoder, Page, WatchEvent
+from scheduler.client.decoding import ObjectDecoder, Page, WatchEvent, decoder_of
 from scheduler.client.errors import (
     ApiError,
     ConnectionFailed,
@@ -408,7 +408,7 @@ class RestClient:
     def _decoder(self, resource: Resource[T]) -> ObjectDecoder[T]:
         decoder = self._decoders.get(resource)
         if decoder is None:
-            decoder = self._decoders[resource] = ObjectDecoder(resource)
+            decoder = self._decoders[resource] = decoder_of(resource)
         # The decoder of a resource has the resource's type.
         return cast("ObjectDecoder[T]", decoder)
 

@@ -1,7 +1,7 @@
 """Bytes over HTTP: connection pools, the headers of every request, the lines of a watch.
 
-The only module that uses aiohttp. It turns aiohttp's errors into `ConnectionFailed` and its
-subclasses. `rest` interprets the answers and retries.
+The only module of the client that uses aiohttp. It turns aiohttp's errors into `ConnectionFailed`
+and its subclasses. `rest` interprets the answers and retries.
 
 Watches have a connection pool of their own, without a limit: each holds its connection for minutes,
 and must neither starve the writes nor wait for them.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.client import ClientError
 from scheduler.cycle.failure_handler import fail, unreserve_and_forget
 from scheduler.framework.events import EVENT_ASSIGNED_POD_DELETE
+from scheduler.framework.extender import ExtenderError
 from scheduler.framework.status import error
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.klog import V2
@@ -61,7 +62,7 @@ async def _bind(parts: CycleParts, attempt: Attempt) -> Status | None:
 
     status = await _run_pre_bind_plugins(parts, attempt, pre_flight)
     if status is None:
-        status = await plugins.bind(state, pod, host)
+        status = await _run_bind(parts, attempt)
     if status is not None:
         return status
     attempt.bound()
@@ -80,6 +81,26 @@ async def _bind(parts: CycleParts, attempt: Attempt) -> Status | None:
     await plugins.post_bind(state, pod, host)
     parts.activate(attempt)
     return None
+
+
+async def _run_bind(parts: CycleParts, attempt: Attempt) -> Status | None:
+    """Bind the pod by the extender that does so, if one is interested, or by the Bind plugins.
+
+    Source: `Scheduler.bind`, `extendersBinding`.
+    """
+    pod, host = attempt.pod, attempt.host
+    for extender in parts.algorithm.extenders:
+        if not extender.is_binder or not extender.is_interested(pod):
+            continue
+        try:
+            await extender.bind(pod, host)
+        except ExtenderError as failure:
+            if not extender.is_ignorable:
+                return error(failure)
+            _log.info("Skipped extender %s, which failed to bind: %s", extender.name, failure)
+        else:
+            return None
+    return await attempt.framework.binding.bind(attempt.state, pod, host)
 
 
 async def _run_pre_bind_plugins(

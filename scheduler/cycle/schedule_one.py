@@ -4,7 +4,7 @@
                    |              |           |          |
                    `- PostFilter -+-----------+----------+--> failed: requeued and reported
 
-The cycle reads the snapshot and nothing else. It waits in PostFilter only.
+The cycle reads the snapshot and nothing else. It waits for extenders and in PostFilter only.
 Source: `pkg/scheduler/schedule_one.go` (`scheduleOnePod`, `schedulingCycle`).
 """
 
@@ -17,6 +17,7 @@ from scheduler.cache import CacheError
 from scheduler.cycle.binding_cycle import bind
 from scheduler.cycle.failure_handler import CLEAR_NOMINATED_NODE, fail, unreserve_and_forget
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, schedule_pod
+from scheduler.framework.extender import ExtenderError
 from scheduler.framework.failures import FrameworkError
 from scheduler.framework.status import Code, Status, error
 from scheduler.framework.types import FitError
@@ -107,7 +108,7 @@ async def find_node(
         return Found(None, status, nominating_info)
     except NoNodesAvailableError as failure:
         return Found(None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(failure), cause=failure))
-    except FrameworkError as failure:
+    except (FrameworkError, ExtenderError) as failure:
         return Found(None, error(failure))
     except Exception as bug:
         _log.exception("The scheduling cycle of pod %s failed", attempt.pod.key)

@@ -1,10 +1,13 @@
 """The scheduling algorithm: from a pod and a snapshot to a node, or to the reasons why none fits.
 
     find_nodes_that_fit_pod --> feasible nodes --> prioritize_nodes --> scores --> select_host
+       Filter, extenders                              Score, extenders
 
-Each step is pure: no waiting, no clock, randomness only from the generator passed in. The
-scheduling cycle runs them through `schedule_pod`, `kubesched-explain` runs them one by one.
-Source: `pkg/scheduler/schedule_one.go` (`schedulePod`, `findNodesThatFitPod`, `prioritizeNodes`).
+Each step is pure: no I/O, no clock, randomness only from the generator passed in. The steps wait
+for nothing but extenders. The scheduling cycle runs them through `schedule_pod`,
+`kubesched-explain` runs them one by one.
+Source: `pkg/scheduler/schedule_one.go` (`schedulePod`, `findNodesThatFitPod`,
+`findNodesThatPassExtenders`, `prioritizeNodes`).
 """
 
 from __future__ import annotations
@@ -14,13 +17,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
+from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.framework.extender import MAX_EXTENDER_PRIORITY, ExtenderError
 from scheduler.framework.failures import PluginFailedError
-from scheduler.framework.status import NodeToStatus, Rejections, unresolvable
-from scheduler.framework.types import NO_NODES_AVAILABLE, Diagnosis, FitError
+from scheduler.framework.status import NodeToStatus, Rejections, unresolvable, unschedulable
+from scheduler.framework.types import EXTENDER_NAME, NO_NODES_AVAILABLE, Diagnosis, FitError
 from scheduler.runtime.scoring import NodeScores
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.extender import Extender
     from scheduler.framework.types import Rng
     from scheduler.runtime.framework import Framework
     from scheduler.snapshot.columns import IntArray
@@ -117,19 +125,21 @@ class SchedulingAlgorithm:
         tie_break: TieBreak,
         percentage_of_nodes_to_score: int = 0,
         exhaustive: bool = False,
+        extenders: Sequence[Extender] = (),
     ) -> None:
         self.snapshot: Final = snapshot
+        self.extenders: Final = extenders
         self._tie_break: Final = tie_break
         self._percentage: Final = percentage_of_nodes_to_score
         self._exhaustive: Final = exhaustive
         self.next_start_node_index = 0
 
-    def find_nodes_that_fit_pod(
+    async def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: PodInfo
     ) -> tuple[Nodes, Diagnosis]:
         """Return the nodes that fit the pod, and the diagnosis of the others.
 
-        Raises `NoNodesAvailableError` or `PluginFailedError`.
+        Raises `NoNodesAvailableError`, `PluginFailedError` or `ExtenderError`.
         """
         all_nodes = self.snapshot.nodes_in_placement
         if not len(all_nodes):
@@ -147,7 +157,9 @@ class SchedulingAlgorithm:
 
         framework.handle.metrics.batch_attempts[framework.profile_name, "no_hint"] += 1
         if nominated := pod.pod.status.nominated_node_name:
-            feasible = self._evaluate_nominated_node(framework, state, pod, nominated, diagnosis)
+            feasible = await self._evaluate_nominated_node(
+                framework, state, pod, nominated, diagnosis
+            )
             if len(feasible):
                 return feasible, diagnosis
 
@@ -167,7 +179,10 @@ class SchedulingAlgorithm:
             # Even after an error, so that the next search does not begin where this one failed.
             processed = search.found + len(diagnosis.node_to_status)
             self.next_start_node_index = (self.next_start_node_index + processed) % len(all_nodes)
-        return search.feasible, diagnosis
+        passed = await self._find_nodes_that_pass_extenders(pod, search.feasible, diagnosis)
+        if len(passed) != len(search.feasible):
+            diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
+        return passed, diagnosis
 
     def select_host(
         self, feasible: Nodes, diagnosis: Diagnosis, scores: NodeScores | None
@@ -186,7 +201,7 @@ class SchedulingAlgorithm:
             position=position,
         )
 
-    def _evaluate_nominated_node(
+    async def _evaluate_nominated_node(
         self,
         framework: Framework,
         state: CycleState,
@@ -196,18 +211,48 @@ class SchedulingAlgorithm:
     ) -> Nodes:
         """Filter the pod's nominated node, before all others.
 
-        If the node is deleted, is not in the placement, or a plugin fails here, nothing is feasible
-        and the search goes on.
+        If the node is deleted, is not in the placement, or a plugin or an extender fails here,
+        nothing is feasible and the search goes on.
         """
         nodes = self.snapshot.nodes
         for row in self.snapshot.rows_in_placement((name,)):
             search = self._search(framework, nodes.slice(row, row + 1), diagnosis)
             try:
                 search.run(framework, state, pod)
-            except PluginFailedError as failure:
+                return await self._find_nodes_that_pass_extenders(pod, search.feasible, diagnosis)
+            except (PluginFailedError, ExtenderError) as failure:
                 _log.error("Evaluation failed on nominated node %s: %s", name, failure)
-            return search.feasible
         return nodes.slice(0, 0)
+
+    async def _find_nodes_that_pass_extenders(
+        self, pod: PodInfo, nodes: Nodes, diagnosis: Diagnosis
+    ) -> Nodes:
+        """Return the nodes that the extenders accept; each is called with those that are left.
+
+        Raises `ExtenderError` for an extender that fails and is not ignorable.
+        Source: `findNodesThatPassExtenders`.
+        """
+        for extender in self.extenders:
+            if not len(nodes):
+                break
+            if not extender.is_filter or not extender.is_interested(pod):
+                continue
+            try:
+                result = await extender.filter(pod, nodes)
+            except ExtenderError as failure:
+                if not extender.is_ignorable:
+                    raise
+                _log.info("Skipped extender %s, which failed: %s", extender.name, failure)
+                continue
+            unresolvable_nodes = result.failed_and_unresolvable_nodes
+            statuses = {
+                **{node: unschedulable(text) for node, text in result.failed_nodes.items()},
+                **{node: unresolvable(text) for node, text in unresolvable_nodes.items()},
+            }
+            for node, status in statuses.items():
+                diagnosis.node_to_status.set(node, status.with_plugin(extender.name))
+            nodes = result.nodes
+        return nodes
 
     def _search(self, framework: Framework, nodes: Nodes, diagnosis: Diagnosis) -> _Search:
         wanted = self._num_wanted(framework, len(nodes))
@@ -217,7 +262,8 @@ class SchedulingAlgorithm:
     def _num_wanted(self, framework: Framework, total: int) -> int:
         if self._exhaustive:
             return total
-        if not framework.scores:
+        extends_search = any(e.is_filter or e.is_prioritizer for e in self.extenders)
+        if not framework.scores and not extends_search:
             return min(1, total)
         percentage = framework.percentage_of_nodes_to_score
         return num_feasible_nodes_to_find(
@@ -225,16 +271,57 @@ class SchedulingAlgorithm:
         )
 
 
-def prioritize_nodes(
-    framework: Framework, state: CycleState, pod: PodInfo, nodes: Nodes
+async def prioritize_nodes(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: Nodes,
+    *,
+    extenders: Sequence[Extender] = (),
 ) -> NodeScores:
-    """Score the feasible nodes. If the profile has no score plugin, each node's total is 1.
+    """Score the feasible nodes.
 
+    If the profile has no score plugin and there is no extender, each node's total is 1.
     Raises `PluginFailedError`.
     """
-    if not framework.scores:
+    if not extenders and not framework.scores:
         return NodeScores({}, np.ones(len(nodes), dtype=np.int64))
-    return framework.scores.run(state, pod, nodes)
+    scores = framework.scores.run(state, pod, nodes)
+    interested = [e for e in extenders if e.is_prioritizer and e.is_interested(pod)]
+    if not interested:
+        return scores
+    by_extender = await _scores_of_extenders(framework, interested, pod, nodes)
+    total = sum(by_extender.values(), start=scores.total)
+    return NodeScores({**scores.by_plugin, **by_extender}, total)
+
+
+async def _scores_of_extenders(
+    framework: Framework, extenders: Sequence[Extender], pod: PodInfo, nodes: Nodes
+) -> dict[str, IntArray]:
+    """Return the weighted scores of extenders, called all at once, by the extender's name.
+
+    They are scaled to the range of the plugins' scores. An extender that fails gives no scores,
+    whether it is ignorable or not.
+    """
+    goroutines = framework.handle.metrics.goroutines
+    by_extender: dict[str, IntArray] = {}
+
+    async def add_scores(extender: Extender) -> None:
+        goroutines[("prioritizing_extender",)] += 1
+        try:
+            scores = await extender.prioritize(pod, nodes)
+        except ExtenderError as failure:
+            _log.info("No scores for pod %s by extender %s: %s", pod.key, extender.name, failure)
+            return
+        finally:
+            goroutines[("prioritizing_extender",)] -= 1
+        of_nodes = np.array([scores.get(node, 0) for node in nodes.names], dtype=np.int64)
+        # Arrays overflow as Go's integers do.
+        weighted = of_nodes * np.int64(extender.weight) * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
+        by_extender[extender.name] = by_extender.get(extender.name, 0) + weighted
+
+    await framework.handle.run_in_parallel([add_scores(extender) for extender in extenders])
+    return by_extender
 
 
 async def schedule_pod(
@@ -242,14 +329,16 @@ async def schedule_pod(
 ) -> ScheduleResult:
     """Find the best node for the pod. A node that alone is feasible is taken without scoring.
 
-    Raises `NoNodesAvailableError`, `FitError` if no node fits, or `PluginFailedError`.
-    It is a coroutine because upstream calls HTTP extenders after filtering and after scoring; its
-    steps themselves do not wait.
+    Raises `NoNodesAvailableError`, `FitError` if no node fits, `PluginFailedError`, or
+    `ExtenderError`.
     """
-    feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, pod)
+    feasible, diagnosis = await algorithm.find_nodes_that_fit_pod(framework, state, pod)
     if not len(feasible):
         raise FitError(pod, len(algorithm.snapshot.nodes_in_placement), diagnosis)
-    scores = prioritize_nodes(framework, state, pod, feasible) if len(feasible) > 1 else None
+    scores = None
+    if len(feasible) > 1:
+        extenders = algorithm.extenders
+        scores = await prioritize_nodes(framework, state, pod, feasible, extenders=extenders)
     return algorithm.select_host(feasible, diagnosis, scores)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import itertools
+import os
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,7 +15,11 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from scheduler.assembly.profiles import find_plugins_in_working_directory, untyped_kinds_of
+from scheduler.assembly.profiles import (
+    find_plugins_in_working_directory,
+    untyped_kinds_of,
+    with_extenders,
+)
 from scheduler.client import ClientError
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config
@@ -30,19 +35,22 @@ from scheduler.explain.scenarios import (
 from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
+from scheduler.extenders import HTTPExtenders
 from scheduler.pages.data import report_data
 from scheduler.pages.html import static_page
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import cluster_report, pod_report
+from scheduler.reports.decision import result_of
 from scheduler.reports.model import PlacedPod, Report
 from scheduler.runtime import FrameworkError, PluginSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scheduler.api.core import Pod
-    from scheduler.client.kinds import GroupVersionResource
     from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.explain.world import RunToEnd
+    from scheduler.framework.extender import Extender
     from scheduler.reports.model import PodReport
 
 _FAILURES: Final = (
@@ -92,6 +100,11 @@ _DECISION_OPTIONS: Final = (
         "--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration."
     ),
     click.option("--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own."),
+    click.option(
+        "--call-extenders",
+        is_flag=True,
+        help="Call the extenders of --config: filter, prioritize and preempt, never bind.",
+    ),
     click.option(
         "-o",
         "--output",
@@ -156,6 +169,7 @@ def main(
     pod: tuple[str, ...],
     config: Path | None,
     plugin: tuple[str, ...],
+    call_extenders: bool,
     output: str,
     nodes_max: int | None,
     story: str | None,
@@ -184,7 +198,7 @@ def main(
         certificate_authority=certificate_authority,
         verify=not insecure_skip_tls_verify,
     )
-    with _one_line_errors(config):
+    with _one_line_errors(config), ExitStack() as stack:
         if story is not None:
             _show_story(port, story, output=output)
             return
@@ -197,12 +211,39 @@ def main(
             answers = _Answers(_scenario_reports(scenarios, plugin, only))
         else:
             settings = load_config(config, SCHEME) if config else default_config(SCHEME)
-            kinds = untyped_kinds_of(plugin)
-            cluster = _cluster(manifests, kinds, kubeconfig=kubeconfig or "", master=master)
-            answers = _cluster_answers(settings, cluster, plugin, only)
+            caller = _Caller(settings, call=call_extenders, stack=stack)
+            cluster = _cluster(
+                manifests, plugin, kubeconfig or "", master, keeps_json=bool(caller.extenders)
+            )
+            answers = _cluster_answers(settings, cluster, plugin, only, caller)
         if server:
             answers = answers._replace(pods=_with_stories(answers.pods, port))
         _show(answers, output=output, nodes_max=nodes_max)
+
+
+class _Caller:
+    """Calls the extenders of a configuration, if the user wants that; else names those left out.
+
+    A call may change the state of an extender, so that it needs the user's consent.
+    """
+
+    def __init__(self, config: KubeSchedulerConfiguration, *, call: bool, stack: ExitStack) -> None:
+        self.extenders: Sequence[Extender] = ()
+        self.run: RunToEnd = result_of
+        configs = with_extenders(config).extenders
+        if not call:
+            for extender in configs:
+                click.echo(
+                    f"kubesched-explain: the decisions are without extender {extender.url_prefix}; "
+                    "--call-extenders calls it",
+                    err=True,
+                )
+        elif configs:
+            runner = stack.enter_context(asyncio.Runner())
+            extenders = HTTPExtenders(configs, clock=SystemClock(), environ=os.environ)
+            runner.run(extenders.__aenter__())
+            stack.callback(lambda: runner.run(extenders.aclose()))
+            self.extenders, self.run = extenders.in_order, runner.run
 
 
 class _Answers(NamedTuple):
@@ -257,18 +298,21 @@ def _with_stories(pods: Iterable[PodReport], port: SchedulerPort) -> Iterator[Po
 
 def _cluster(
     manifests: Iterable[Path],
-    kinds: Collection[GroupVersionResource],
-    *,
+    plugins: Iterable[str],
     kubeconfig: str,
     master: str,
+    *,
+    keeps_json: bool,
 ) -> Cluster:
+    kinds = untyped_kinds_of(plugins)
     if manifests:
-        cluster, ignored = read_manifests(manifests, kinds)
+        cluster, ignored = read_manifests(manifests, kinds, keeps_json=keeps_json)
         for path, numbers in ignored.items():
             counts = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))
             click.echo(f"kubesched-explain: {path}: no decision depends on {counts}", err=True)
         return cluster
-    return asyncio.run(read_api_server(kubeconfig, master, SystemClock(), kinds))
+    work = read_api_server(kubeconfig, master, SystemClock(), kinds, keeps_json=keeps_json)
+    return asyncio.run(work)
 
 
 def _cluster_answers(
@@ -276,6 +320,7 @@ def _cluster_answers(
     cluster: Cluster,
     plugins: Iterable[str],
     only: frozenset[str],
+    caller: _Caller,
 ) -> _Answers:
     """Explain the named pods with a node, in the cluster as it is; then the pods without one."""
     _require_known(only, {pod.key for pod in cluster.pods})
@@ -285,6 +330,8 @@ def _cluster_answers(
         pods=cluster.pods,
         others=cluster.others,
         plugins=plugins,
+        extenders=caller.extenders,
+        run=caller.run,
     )
     waiting = world.in_queue_order(pod for pod in cluster.pods if not pod.spec.node_name)
     assigned = [pod for pod in cluster.pods if pod.spec.node_name and pod.key in only]

@@ -7,6 +7,7 @@ Source of the defaults: `pkg/apis/core/v1/defaults.go` (`SetDefaults_Pod`, `SetD
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -42,16 +43,21 @@ class Cluster(NamedTuple):
 
 
 async def read_api_server(
-    kubeconfig: str, master: str, clock: Clock, kinds: Iterable[GroupVersionResource]
+    kubeconfig: str,
+    master: str,
+    clock: Clock,
+    kinds: Iterable[GroupVersionResource],
+    *,
+    keeps_json: bool,
 ) -> Cluster:
     """Read all objects from an API server once, those of further `kinds` too.
 
-    Raises the client's errors.
+    With `keeps_json` nodes and pods keep their JSON, for extenders. Raises the client's errors.
     """
     connection = connect(kubeconfig=kubeconfig, master=master, clock=clock)
     async with RestClient(connection, clock=clock, user_agent="kubesched-explain") as client:
-        nodes = await client.list_all(NODES)
-        pods = await client.list_all(PODS)
+        nodes = await client.list_all(dataclasses.replace(NODES, keeps_json=keeps_json))
+        pods = await client.list_all(dataclasses.replace(PODS, keeps_json=keeps_json))
         others: dict[str, list[ApiObject]] = {}
         for plural, resource in KINDS.items():
             if resource not in (NODES, PODS):

@@ -79,14 +79,18 @@ class Manifests(NamedTuple):
 
 
 def read_manifests(
-    paths: Iterable[Path], kinds: Collection[GroupVersionResource] = ()
+    paths: Iterable[Path],
+    kinds: Collection[GroupVersionResource] = (),
+    *,
+    keeps_json: bool = False,
 ) -> Manifests:
     """Read manifests, with the objects of further `kinds` that plugins read.
 
-    Pods that have ended are left out: they occupy nothing. Raises `ClusterError`, which names
-    file, document and field, or `OSError`.
+    With `keeps_json` nodes and pods keep their JSON, for extenders. Pods that have ended are left
+    out: they occupy nothing. Raises `ClusterError`, which names file, document and field, or
+    `OSError`.
     """
-    reading = _Reading(kinds)
+    reading = _Reading(kinds, keeps_json=keeps_json)
     with _no_garbage_collection():
         for path in paths:
             for document in _documents(path):
@@ -97,8 +101,9 @@ def read_manifests(
 class _Reading:
     """Collects objects, and checks them against each other."""
 
-    def __init__(self, kinds: Collection[GroupVersionResource]) -> None:
+    def __init__(self, kinds: Collection[GroupVersionResource], *, keeps_json: bool) -> None:
         self._kinds: Final = kinds
+        self._keeps_json: Final = keeps_json
         self._objects: Final[dict[str, list[Any]]] = {NODES.plural: [], PODS.plural: []}
         self._ignored: Final[dict[Path, Counter[str]]] = {}
         self._documents: Final[dict[tuple[str, str], _Document]] = {}
@@ -117,6 +122,9 @@ class _Reading:
             decoded: ApiObject = msgspec.convert(document.value, resource.type)
         except msgspec.ValidationError as error:
             raise document.error(_readable(error)) from error
+        if self._keeps_json and resource in (NODES, PODS):
+            whole = {k: v for k, v in document.value.items() if k not in ("kind", "apiVersion")}
+            decoded = replace(decoded, json=msgspec.json.encode(whole))  # type: ignore[type-var]
         _check_name(document, decoded.metadata.name)
         decoded = _completed(decoded, resource)
         key = (resource.kind, object_key(decoded))

@@ -11,7 +11,7 @@ import contextlib
 import random
 from functools import cmp_to_key
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from scheduler.assembly.profiles import build_profiles
 from scheduler.assembly.watched_kinds import kinds_to_watch
@@ -37,8 +37,9 @@ from scheduler.reports.decision import (
     DeviceWrites,
     FirstByName,
     PostFilterOutcome,
-    decide,
+    decide_with_extenders,
     failed,
+    result_of,
     unschedulable,
 )
 from scheduler.runtime import (
@@ -52,7 +53,7 @@ from scheduler.runtime import (
 from scheduler.snapshot import PodInfo, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node, ObjectReference, Pod, PodExtendedResourceClaimStatus
     from scheduler.api.dynamic_resources import ResourceClaim
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from scheduler.api.unstructured import Kind
     from scheduler.client import ApiObject
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.framework.extender import Extender
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
     from scheduler.framework.types import Condition, NominatingInfo
     from scheduler.reports.model import PodReport
@@ -73,6 +75,13 @@ R = TypeVar("R")
 #: The plugin whose PreBind runs. That of others waits for controllers, which do not exist here.
 _DYNAMIC_RESOURCES: Final = "DynamicResources"
 
+
+class RunToEnd(Protocol):
+    """A function that runs a coroutine and returns its result."""
+
+    def __call__(self, work: Coroutine[Any, Any, R], /) -> R: ...
+
+
 _NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
 
 
@@ -81,7 +90,8 @@ class World:
 
     `others` maps the key of a kind (`kind_key`) to its objects. With `nominates`, a pod that
     preempts others is nominated to its node, as in the scheduler; recorded runs have no
-    nominations.
+    nominations. `extenders` are called; `run` is then a function that runs a coroutine which waits
+    for them.
     """
 
     def __init__(
@@ -94,7 +104,11 @@ class World:
         plugins: Iterable[type[Plugin] | str] = (),
         nominates: bool = True,
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        extenders: Sequence[Extender] = (),
+        run: RunToEnd = result_of,
     ) -> None:
+        self._extenders: Final = extenders
+        self._run: Final = run
         self._gates: Final = feature_gates - {ASYNC_PREEMPTION}
         self._nominates: Final = nominates
         self._cache: Final = Cache(generic_workload=GENERIC_WORKLOAD in feature_gates)
@@ -165,6 +179,7 @@ class World:
                 spawn=_run_at_once,
                 run_in_parallel=_run_in_sequence,
                 shared_objects=shared_objects,
+                extenders=self._extenders,
             )
 
         return make_handle
@@ -191,7 +206,7 @@ class World:
         status = None
         if plugins:
             run = binding.pre_bind(PreFlight(None, [plugins]), state, assumed, host)
-            status = _result_of(run)
+            status = result_of(run)
         if status is not None:
             binding.unreserve(state, assumed, host)
             self._cache.forget_pod(assumed)
@@ -219,8 +234,10 @@ class World:
         self._pods.put(pod)
         state = CycleState()
         try:
-            sampled = self._sampling.find_nodes_that_fit_pod(framework, CycleState(), info)
-            decision = decide(self.snapshot, framework, state, info)
+            sampled = result_of(
+                self._sampling.find_nodes_that_fit_pod(framework, CycleState(), info)
+            )
+            decision = self._decide_over(self.snapshot, framework, state, info)
         except FitError as error:
             return unschedulable(error, self._post_filter(framework, state, info, error))
         except NoNodesAvailableError as error:
@@ -240,7 +257,9 @@ class World:
         """
         self._cache.update_snapshot(self.snapshot)
         framework = self.profiles.get(pod.spec.scheduler_name)
-        return report_over(self.snapshot, framework, PodInfo(pod), pods=self._pods)
+        return report_over(
+            self.snapshot, framework, PodInfo(pod), pods=self._pods, decide=self._decide_over
+        )
 
     def in_queue_order(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return waiting pods in the order of the queue (QueueSort), as if none was tried before.
@@ -251,6 +270,13 @@ class World:
         queued = [QueuedPodInfo(PodInfo(pod), timestamp=_created_at(pod)) for pod in pods]
         queued.sort(key=cmp_to_key(lambda a, b: less(b, a) - less(a, b)))
         return [each.pod_info.pod for each in queued]
+
+    def _decide_over(
+        self, snapshot: Snapshot, framework: Framework, state: CycleState, pod: PodInfo
+    ) -> Decision:
+        return self._run(
+            decide_with_extenders(snapshot, framework, state, pod, extenders=self._extenders)
+        )
 
     @property
     def table(self) -> NodeTable:
@@ -263,7 +289,8 @@ class World:
         self._api.deleted.clear()
         statuses = fit_error.diagnosis.node_to_status
         try:
-            result, status = _result_of(framework.run_post_filter_plugins(state, pod, statuses))
+            work = framework.run_post_filter_plugins(state, pod, statuses)
+            result, status = self._run(work)
         except PluginFailedError as failure:
             return PostFilterOutcome(Status(Code.ERROR, str(failure)), "", (), None)
         info = result.nominating_info if result is not None else None
@@ -378,20 +405,9 @@ def _ignore(pods: Mapping[str, PodInfo]) -> None:
 def _run_at_once(work: Coroutine[None, None, None], name: str) -> None:
     """Run the work of the background to its end; errors would only be logged."""
     with contextlib.suppress(Exception):
-        _result_of(work)
+        result_of(work)
 
 
 async def _run_in_sequence(works: Iterable[Coroutine[None, None, None]]) -> None:
     for work in works:
         await work
-
-
-def _result_of(work: Coroutine[Any, None, R]) -> R:
-    """Run a coroutine that never waits, and return its result."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        result: R = end.value
-        return result
-    work.close()
-    raise PluginFailedError("a plugin waits for something that never happens here")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.extender import Extender
     from scheduler.framework.status import Rejections
     from scheduler.framework.types import Condition, NominatingInfo, Rng
     from scheduler.metrics import SchedulerMetrics
@@ -300,35 +301,6 @@ class Victims(NamedTuple):
     num_pdb_violations: int
 
 
-class PreemptionExtender(Protocol):
-    """An extender that takes part in preemption."""
-
-    @property
-    def name(self) -> str:
-        """The name in logs."""
-        ...
-
-    @property
-    def is_ignorable(self) -> bool:
-        """True if an error of the extender is ignored."""
-        ...
-
-    @property
-    def supports_preemption(self) -> bool:
-        """True if the extender processes preemptions."""
-        ...
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        """True if the extender manages this pod."""
-        ...
-
-    async def process_preemption(
-        self, pod: PodInfo, victims: Mapping[str, Victims], snapshot: Snapshot
-    ) -> dict[str, Victims]:
-        """Return the remaining nodes and their victims, by node name; may raise any exception."""
-        ...
-
-
 class Handle(Protocol):
     """The parts of the scheduler that the plugins of one profile can use."""
 
@@ -358,7 +330,7 @@ class Handle(Protocol):
         ...
 
     @property
-    def extenders(self) -> Sequence[PreemptionExtender]:
+    def extenders(self) -> Sequence[Extender]:
         """The extenders, in the order of their calls."""
         ...
 

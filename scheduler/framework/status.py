@@ -239,6 +239,7 @@ class NodeToStatus:
 
     A node without a status of its own passed or was not searched. `get` returns
     `absent_nodes_status` for it, the reason why nodes were left out of the search.
+    Extenders may also name nodes that the snapshot does not have; these are counted like others.
     Source: `NodeToStatus`, `NewDefaultNodeToStatus`.
     """
 
@@ -246,6 +247,7 @@ class NodeToStatus:
         self._names: Final = names
         self._row_of: Final = row_of
         self._statuses: Final[list[Status]] = []
+        self._unknown_nodes: Final[dict[str, Status]] = {}
         self.absent_nodes_status = _ABSENT_NODES
 
     @functools.cached_property
@@ -261,7 +263,8 @@ class NodeToStatus:
         return statuses
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._codes >= 0)) if self._statuses else 0
+        known = int(np.count_nonzero(self._codes >= 0)) if self._statuses else 0
+        return known + len(self._unknown_nodes)
 
     def get(self, name: str) -> Status:
         """Return the status of a node; nodes that were not searched share one."""
@@ -270,9 +273,13 @@ class NodeToStatus:
         return self.absent_nodes_status if code == ABSENT else self._statuses[code]
 
     def set(self, name: str, status: Status) -> None:
-        """Set the status of a node; raises `KeyError` for an unknown node."""
+        """Set the status of a node."""
+        row = self._row_of.get(name)
+        if row is None:
+            self._unknown_nodes[name] = status
+            return
         self._statuses.append(status)
-        self._codes[self._row_of[name]] = len(self._statuses) - 1
+        self._codes[row] = len(self._statuses) - 1
 
     def set_rows(self, rows: IntArray, rejections: Rejections) -> None:
         """Set the statuses of the rejected nodes at these rows; nodes that pass keep theirs."""
@@ -289,11 +296,9 @@ class NodeToStatus:
     def statuses(self) -> list[tuple[Status, int]]:
         """Return the distinct statuses with the number of nodes that have each."""
         counts = np.bincount(self._codes[self._codes >= 0], minlength=len(self._statuses))
-        return [
-            (status, count)
-            for status, count in zip(self._statuses, counts.tolist(), strict=True)
-            if count
-        ]
+        of_rows = zip(self._statuses, counts.tolist(), strict=True)
+        unknown = [(status, 1) for status in self._unknown_nodes.values()]
+        return [(status, count) for status, count in of_rows if count] + unknown
 
     def rows_with(self, code: Code) -> IntArray:
         """Return the rows of the nodes with this code, nodes that were not searched included."""

@@ -15,6 +15,7 @@ import numpy as np
 from scheduler.api.core import Pod
 from scheduler.api.workloads import PodDisruptionBudget
 from scheduler.framework.cycle_state import StateKey
+from scheduler.framework.extender import ExtenderError
 from scheduler.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
 from scheduler.framework.types import (
     Diagnosis,
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.handle import Handle, PreemptionExtender, Victims
+    from scheduler.framework.extender import Extender
+    from scheduler.framework.handle import Handle, Victims
     from scheduler.preemption.executor import Executor
 
 _log: Final = logging.getLogger(__name__)
@@ -63,10 +65,6 @@ class Preemption(NamedTuple):
 
 #: The key in the cycle state; written once a node has been chosen.
 PREEMPTION: Final = StateKey[Preemption]("Preemption")
-
-
-class ExtenderError(Exception):
-    """An extender that is not ignorable failed or returned a node without victims."""
 
 
 class Evaluator:
@@ -194,9 +192,9 @@ class Evaluator:
         for extender in extenders:
             try:
                 victims = await self._call_extender(extender, pod, victims)
-            except Exception as failure:
+            except ExtenderError as failure:
                 if not extender.is_ignorable:
-                    raise ExtenderError(str(failure)) from failure
+                    raise
                 _log.info("Skipped extender %s, which failed: %s", extender.name, failure)
             if not victims:
                 break
@@ -205,7 +203,7 @@ class Evaluator:
         return [Candidate(name, of_node) for name, of_node in victims.items()]
 
     async def _call_extender(
-        self, extender: PreemptionExtender, pod: PodInfo, victims: dict[str, Victims]
+        self, extender: Extender, pod: PodInfo, victims: dict[str, Victims]
     ) -> dict[str, Victims]:
         """Return the nodes that an extender accepts; nodes without victims are an error."""
         answer = await extender.process_preemption(pod, victims, self._handle.snapshot)

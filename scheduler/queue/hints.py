@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.api.core import Pod
 from scheduler.framework.events import (
-    ALL_EVENTS,
     ActionType,
     ClusterEvent,
     EventResource,
@@ -39,7 +38,6 @@ from scheduler.framework.events import (
     match_cluster_events,
 )
 from scheduler.framework.failures import SeenFailures
-from scheduler.framework.types import EXTENDER_NAME
 from scheduler.queue.queued_pod_info import HintAnswer
 
 if TYPE_CHECKING:
@@ -164,16 +162,13 @@ def _nothing(pod: PodInfo) -> Hashable:
 
 
 def build_queueing_hint_map(
-    registered: Iterable[PluginEvents], *, has_extenders: bool = False
+    registered: Iterable[PluginEvents],
 ) -> dict[ClusterEvent, list[QueueingHintFunction]]:
     """Return one profile's hints by the event that they are registered for.
 
     `registered` are the events of the plugins that can reject pods (`Framework.registered_events`).
-    The pseudo-plugin that stands for the extenders, if there are any, is registered for all events.
     """
     hint_map: dict[ClusterEvent, list[QueueingHintFunction]] = {}
-    if has_extenders:
-        _register(hint_map, EXTENDER_NAME, ALL_EVENTS, None)
     for plugin, events in registered:
         _register(hint_map, plugin.name, events, getattr(plugin, "hints_depend_on", None))
     return hint_map

@@ -12,7 +12,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
 from scheduler.preemption import CRITERIA
-from scheduler.reports.decision import Decision, decide, unschedulable
+from scheduler.reports.decision import Decide, Decision, decide, unschedulable
 from scheduler.reports.model import (
     Change,
     Choice,
@@ -101,11 +101,17 @@ def pod_report(
 
 
 def report_over(
-    snapshot: Snapshot, framework: Framework | None, pod: PodInfo, *, pods: Store[Pod]
+    snapshot: Snapshot,
+    framework: Framework | None,
+    pod: PodInfo,
+    *,
+    pods: Store[Pod],
+    decide: Decide = decide,
 ) -> PodReport:
     """Decide a pod over the snapshot, without preemption, and return the report.
 
-    A pod that has a node is decided over the cluster without this pod. `pods` are those that
+    A pod that has a node is decided over the cluster without this pod. `decide` may call extenders,
+    as `decide_with_extenders` does. `pods` are those that
     plugins list; they and the snapshot are afterwards as before.
     """
     node = pod.spec.node_name

@@ -6,7 +6,7 @@ without scoring it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from scheduler.cycle.schedule_pod import (
     NoNodesAvailableError,
@@ -14,20 +14,25 @@ from scheduler.cycle.schedule_pod import (
     SchedulingAlgorithm,
     prioritize_nodes,
 )
+from scheduler.framework.extender import ExtenderError
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError
 from scheduler.runtime import FrameworkError, PluginFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from scheduler.api.core import PodExtendedResourceClaimStatus
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.extender import Extender
     from scheduler.framework.types import Diagnosis
     from scheduler.preemption import Preemption
     from scheduler.runtime import Framework
     from scheduler.snapshot import IntArray, Nodes, PodInfo, Snapshot
+
+
+R = TypeVar("R")
 
 
 class FirstByName:
@@ -84,28 +89,57 @@ class Decision(NamedTuple):
     device_writes: DeviceWrites | None = None
 
 
+#: Decides a pod, as `decide` does.
+Decide: TypeAlias = "Callable[[Snapshot, Framework, CycleState, PodInfo], Decision]"
+
+
 def decide(snapshot: Snapshot, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
+    """Decide without extenders; see `decide_with_extenders`."""
+    return result_of(decide_with_extenders(snapshot, framework, state, pod, extenders=()))
+
+
+async def decide_with_extenders(
+    snapshot: Snapshot,
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    extenders: Sequence[Extender],
+) -> Decision:
     """Filter all nodes and score those that fit, even if it is a single one.
 
     PreEnqueue, PostFilter, Reserve and Permit are not called. Raises `FitError` if no node fits, so
     that the caller can go on with preemption; other failures are part of the decision.
     """
-    algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstByName(), exhaustive=True)
+    algorithm = SchedulingAlgorithm(
+        snapshot, tie_break=FirstByName(), exhaustive=True, extenders=extenders
+    )
     try:
-        feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, pod)
+        feasible, diagnosis = await algorithm.find_nodes_that_fit_pod(framework, state, pod)
         if not len(feasible):
             raise FitError(pod, len(snapshot), diagnosis)
-        scores = prioritize_nodes(framework, state, pod, feasible)
+        scores = await prioritize_nodes(framework, state, pod, feasible, extenders=extenders)
     except NoNodesAvailableError as error:
         return Decision(pod, "unschedulable", message=str(error))
-    except FrameworkError as error:
+    except (FrameworkError, ExtenderError) as error:
         return failed(pod, error)
     result = algorithm.select_host(feasible, diagnosis, scores)
     return Decision(pod, "scheduled", result, diagnosis)
 
 
-def failed(pod: PodInfo, error: FrameworkError) -> Decision:
-    """Return the decision for a pod at which a plugin failed, with the line of the plugin."""
+def result_of(work: Coroutine[Any, None, R]) -> R:
+    """Run a coroutine that never waits, and return its result."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: R = end.value
+        return result
+    work.close()
+    raise PluginFailedError("a plugin waits for something that never happens here")
+
+
+def failed(pod: PodInfo, error: FrameworkError | ExtenderError) -> Decision:
+    """Return the decision after a failure; that of a plugin with the plugin's line."""
     message = str(error)
     if isinstance(error, PluginFailedError) and error.place:
         message = f"{message} ({error.place})"

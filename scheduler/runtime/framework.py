@@ -12,8 +12,9 @@ from scheduler.config.types import GENERIC_WORKLOAD
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.events import events_of
 from scheduler.framework.failures import PluginFailedError, PluginSetupError
+from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Code, Status, unschedulable
-from scheduler.framework.types import NominatingMode
+from scheduler.framework.types import EXTENDER_NAME, NominatingMode
 from scheduler.runtime.binding import BindingPlugins
 from scheduler.runtime.extension_points import EXTENSION_POINTS, expand, implements
 from scheduler.runtime.filtering import Filters, PreFilters
@@ -28,10 +29,7 @@ if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.events import PluginEvents
     from scheduler.framework.handle import Handle
-    from scheduler.framework.interface import (
-        Plugin,
-        PodGroupPreemption,
-    )
+    from scheduler.framework.interface import PodGroupPreemption
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult, QueuedPod
     from scheduler.runtime.handle import MakeHandle
@@ -69,11 +67,14 @@ class Framework:
         )
         #: Every plugin, in order of creation.
         self.instances: Final[Sequence[Plugin]] = tuple(instances.values())
-        #: The events of every plugin that can reject a pod, in order of creation.
+        rejecting = [plugin for plugin in instances.values() if _can_reject(plugin)]
+        if self.handle.extenders:
+            rejecting.insert(0, _Extenders())
+        #: The events of the extenders together, if there are any, then of every plugin that can
+        #: reject a pod, in order of creation.
         self.registered_events: Final[Sequence[PluginEvents]] = [
             events_of(plugin, generic_workload=GENERIC_WORKLOAD in self.handle.feature_gates)
-            for plugin in instances.values()
-            if _can_reject(plugin)
+            for plugin in rejecting
         ]
         self.meter: Final = Meter(self.handle.metrics, self.profile_name)
         self.pre_filters: Final = PreFilters(self.plugins["pre_filter"], self.meter)
@@ -196,6 +197,12 @@ class Framework:
 
     def __repr__(self) -> str:
         return f"<framework of {self.profile_name}>"
+
+
+class _Extenders(Plugin):
+    """Stands for the extenders among the plugins that reject pods. All events may help them."""
+
+    name = EXTENDER_NAME
 
 
 def _create(profile: KubeSchedulerProfile, registry: Registry, handle: Handle) -> dict[str, Plugin]:

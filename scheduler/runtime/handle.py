@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.config import FeatureGates
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.extender import Extender
     from scheduler.framework.handle import (
         ApiWriter,
         EventSink,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         Listers,
         PodInPreBind,
         PodNominator,
-        PreemptionExtender,
         WaitingPod,
         Worlds,
     )
@@ -73,7 +73,7 @@ class PluginHandle:
     run_in_parallel: Callable[[Iterable[Coroutine[None, None, None]]], Awaitable[None]]
     #: The objects of `shared`, by the function that makes them.
     shared_objects: dict[object, object]
-    extenders: Sequence[PreemptionExtender] = ()
+    extenders: Sequence[Extender] = ()
 
     def shared(self, kind: Callable[[Handle], T], /) -> T:
         if kind not in self.shared_objects:

@@ -65,6 +65,19 @@ class WhatIf:
         self._table.remove_pods(worlds, pods)
 
 
+def nodes_without_pods(nodes: Nodes, objects: Sequence[Node]) -> Nodes:
+    """Return nodes of other objects, without pods and images, in place of those in view.
+
+    Raises KeyError for an object whose name is not in view.
+    """
+    table = NodeTable(len(objects))
+    positions = nodes.positions(node.metadata.name for node in objects)
+    for node in objects:
+        table.set_node(table.add_row(node.metadata.name), node)
+    base_rows = nodes.base_rows[[positions[name] for name in table.names]]
+    return Nodes(table, slice(0, len(table)), total=nodes.total, base_rows=base_rows)
+
+
 class _HypotheticalTable(NodeTable):
     """Some rows of another table, renumbered from 0: the row of a node is its world."""
 

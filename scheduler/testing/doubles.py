@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from scheduler.api.unstructured import Kind
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.handle import Lister, PreemptionExtender, Worlds
+    from scheduler.framework.extender import Extender
+    from scheduler.framework.handle import Lister, Worlds
     from scheduler.framework.types import Condition, NominatingInfo, QueuedPod
     from scheduler.runtime.handle import DryRun, MakeHandle
     from scheduler.snapshot.nodes import Nodes
@@ -328,7 +329,7 @@ class FakeHandle(PluginHandle):
         clock: VirtualClock | None = None,
         listers: Mapping[Kind, Lister[Any]] | None = None,
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
-        extenders: Sequence[PreemptionExtender] = (),
+        extenders: Sequence[Extender] = (),
     ) -> None:
         clock, metrics = VirtualClock() if clock is None else clock, SchedulerMetrics()
         self.dry_run: DryRun | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from scheduler.assembly import part_sharing
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.testing import make_pod
@@ -66,3 +68,13 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     share = PartSharing()
     pods = [make_pod(f"p{number}", labels={"n": str(number % 3)}) for number in range(9)]
     assert [share(pod) for pod in pods] == pods
+
+
+def test_the_json_of_a_pod_with_a_node_is_kept_on_request_only() -> None:
+    def shared(node_name: str, *, keeps_json: bool) -> bytes:
+        pod = msgspec.structs.replace(make_pod("web", node_name=node_name), json=b"{}")
+        return PartSharing(keeps_json=keeps_json)(pod).json
+
+    assert shared("", keeps_json=False) == b"{}"
+    assert shared("a", keeps_json=False) == b""
+    assert shared("a", keeps_json=True) == b"{}"

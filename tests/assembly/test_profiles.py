@@ -12,11 +12,16 @@ from scheduler.assembly.profiles import (
     build_profiles,
     find_plugins_in_working_directory,
     plugin_registry,
+    with_extenders,
 )
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     GANG_SCHEDULING,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    ConfigError,
+    Duration,
+    Extender,
+    ExtenderManagedResource,
     KubeSchedulerProfile,
     PluginConfig,
     default_config,
@@ -24,6 +29,7 @@ from scheduler.config import (
 )
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import IN_TREE, SCHEME
+from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
 from scheduler.runtime import PluginSetupError
 from scheduler.testing import FakeHandle
 
@@ -178,3 +184,35 @@ def test_every_plugin_of_upstreams_default_profile_is_there() -> None:
     assert isinstance(profile, KubeSchedulerProfile)
     names = {entry.name for entry in profile.plugins.multi_point.enabled}
     assert names == IN_TREE.keys()
+
+
+def _with(*extenders: Extender) -> KubeSchedulerConfiguration:
+    return replace(default_config(SCHEME), extenders=extenders)
+
+
+def test_extenders_change_the_arguments_of_node_resources_fit_and_get_a_timeout() -> None:
+    managed = (
+        ExtenderManagedResource(name="example.com/a", ignored_by_scheduler=True),
+        ExtenderManagedResource(name="example.com/b"),
+    )
+    given = _with(
+        Extender(url_prefix="http://x", managed_resources=managed),
+        Extender(url_prefix="http://y", http_timeout=Duration.parse("1m")),
+    )
+    config = with_extenders(given)
+    (args,) = [
+        entry.args
+        for entry in config.profiles[0].plugin_config
+        if isinstance(entry.args, NodeResourcesFitArgs)
+    ]
+    assert args.ignored_resources == ("example.com/a",)
+    assert [str(extender.http_timeout) for extender in config.extenders] == ["5s", "1m0s"]
+    assert with_extenders(config) == config
+
+
+def test_a_resource_cannot_be_ignored_without_node_resources_fit() -> None:
+    managed = (ExtenderManagedResource(name="example.com/a", ignored_by_scheduler=True),)
+    config = _with(Extender(managed_resources=managed))
+    profiles = (replace(config.profiles[0], plugin_config=()),)
+    with pytest.raises(ConfigError, match="can't find NodeResourcesFitArgs in plugin config"):
+        with_extenders(replace(config, profiles=profiles))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.client.decoding import EventType, ObjectDecoder
+from scheduler.client.decoding import EventType, ObjectDecoder, decoder_of
 from scheduler.client.errors import DecodeError, Forbidden
 from scheduler.client.kinds import KINDS, NAMESPACES, PODS, GroupVersionResource
 from tests.client.objects import event_json, pod, pod_json, pod_list_json
@@ -141,3 +142,23 @@ def test_fields_of_any_type_are_decoded_as_they_are() -> None:
     for each in (body, {**body, "metadata": {"name": "c", "annotations": None}}):
         claim = ObjectDecoder(KINDS["resourceclaims"]).object(json.dumps(each).encode(), url=URL)
         assert claim.spec.devices.config[0].opaque == opaque
+
+
+def test_objects_keep_their_json_without_kind_and_a_pod_without_managed_fields() -> None:
+    decoder = decoder_of(replace(PODS, keeps_json=True))
+    whole = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "a", "managedFields": [{"manager": "x"}], "creationTimestamp": None},
+        "unread": {"field": 1},
+    }
+    kept = {"metadata": {"name": "a", "creationTimestamp": None}, "unread": {"field": 1}}
+    listed = {"kind": "PodList", "items": [whole]}
+    (item,) = decoder.page(json.dumps(listed).encode(), url="").items
+    event = decoder.event(line("ADDED", whole), url="")
+    assert event is not None
+    for pod_of in (item, event.object, decoder.object(json.dumps(whole).encode(), url="")):
+        assert json.loads(pod_of.json) == kept
+    assert decoder.page(b'{"kind": "PodList", "items": null}', url="").items == []
+    with pytest.raises(DecodeError, match="expected kind PodList"):
+        decoder.page(b'{"kind": "NodeList", "items": []}', url="")

@@ -64,10 +64,10 @@ BAD = [
     (_file(steps=[]), "case c: steps: expected at least one"),
     (_step(advance="soon"), "steps[0].advance: expected a duration such as 90s, 5m or 1h30m"),
     (_step(advance=5), "steps[0].advance: expected a duration such as 90s, 5m or 1h30m, got 5"),
-    (_step(zzz="5m"), "steps[0]: unknown field zzz; expected advance, bind, clear_faults"),
+    (_step(zzz="5m"), "steps[0]: unknown field zzz; expected advance, answer, bind, clear"),
     (
         _step(advance="1s", bind={"pod": "p", "node": "a"}),
-        "steps[0]: expected exactly one of advance, bind",
+        "steps[0]: expected exactly one of advance, answer",
     ),
     (_step(bind={"pod": "p"}), "steps[0].bind: node is missing"),
     (
@@ -95,7 +95,7 @@ BAD = [
     (_step(wait_until_settled={"x": 1}), "steps[0].wait_until_settled: expected nothing"),
     (
         _step(expect={"bound_to": "a"}),
-        "expected exactly one of pod, pods, pod_group, node, nodes, fault, metric, got 0",
+        "expected exactly one of pod, pods, pod_group, node, nodes, fault, extender, metric, got 0",
     ),
     (_step(expect={"pod": "p"}), "steps[0].expect: nothing is expected"),
     (

@@ -38,7 +38,7 @@ from scheduler.framework import (
 from scheduler.framework.types import FitError
 from scheduler.runtime import Framework, PluginFailedError
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
-from tests.cycle.running import schedule_pod
+from tests.cycle.running import result_of, schedule_pod
 from tests.runtime.profiles import answering, framework_of, plugin
 
 if TYPE_CHECKING:
@@ -167,9 +167,11 @@ def test_a_search_finds_the_nodes_that_a_single_worker_finds(
     framework = framework_of(_filter(fates), SCORE, handle=FakeHandle(snapshot))
     if model.failure:
         with pytest.raises(PluginFailedError, match=f"^{re.escape(model.failure)}$"):
-            algorithm.find_nodes_that_fit_pod(framework, CycleState(), _pod())
+            result_of(algorithm.find_nodes_that_fit_pod(framework, CycleState(), _pod()))
     else:
-        feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, CycleState(), _pod())
+        feasible, diagnosis = result_of(
+            algorithm.find_nodes_that_fit_pod(framework, CycleState(), _pod())
+        )
         assert feasible.names == model.feasible
         statuses = {name: status.message for name, status in diagnosis.node_to_status.items()}
         assert statuses == model.statuses
@@ -268,8 +270,8 @@ def test_prioritize_nodes_scores_a_single_node_too() -> None:
     snapshot = _snapshot(2)
     framework = framework_of(_filter([REJECTED, PASSES]), SCORE, handle=FakeHandle(snapshot))
     state, algorithm = CycleState(), _algorithm(snapshot)
-    feasible, diagnosis = algorithm.find_nodes_that_fit_pod(framework, state, _pod())
-    scores = prioritize_nodes(framework, state, _pod(), feasible)
+    feasible, diagnosis = result_of(algorithm.find_nodes_that_fit_pod(framework, state, _pod()))
+    scores = result_of(prioritize_nodes(framework, state, _pod(), feasible))
     assert scores.total.tolist() == [1]
     assert algorithm.select_host(feasible, diagnosis, scores).suggested_host == "n1"
 

@@ -183,9 +183,12 @@ def test_the_last_status_of_a_node_stands() -> None:
     assert statuses.statuses() == [(TAINTED, 1)]
 
 
-def test_a_status_of_an_unknown_node_is_refused() -> None:
-    with pytest.raises(KeyError):
-        _statuses("a").set("b", FULL)
+def test_a_status_of_an_unknown_node_is_counted() -> None:
+    statuses = _statuses("a", "b")
+    statuses.set("elsewhere", FULL)
+    assert len(statuses) == 1
+    assert statuses.statuses() == [(FULL, 1)]
+    assert statuses.reasons(2) == dict.fromkeys(FULL.reasons, 1)
 
 
 def test_rejections_are_recorded_row_by_row_and_passes_left_alone() -> None:

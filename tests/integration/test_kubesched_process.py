@@ -352,7 +352,10 @@ async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> Non
             'FilterPlugin "Foo" does not exist',
         ),
         ("parallelism: 0", "parallelism: Invalid value: 0: should be an integer value greater"),
-        ("extenders: [{urlPrefix: 'http://x'}]", "extenders: Forbidden: HTTP extenders are not"),
+        (
+            "extenders: [{prioritizeVerb: score}]",
+            "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
+        ),
     ],
 )
 async def test_a_bad_configuration_is_one_line_that_names_the_field(

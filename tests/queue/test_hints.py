@@ -262,9 +262,9 @@ class BrokenPlugin(NodePlugin):
         raise RuntimeError(f"mock error of {self.name}")
 
 
-def listed(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> dict[str, str]:
+def listed(plugins: Iterable[Plugin]) -> dict[str, str]:
     """Return the hint map as text: the answers of the plugins' hints, by event label."""
-    hints = build_queueing_hint_map(map(events_of, plugins), has_extenders=has_extenders)
+    hints = build_queueing_hint_map(map(events_of, plugins))
     pod = PodInfo(POD)
     return {
         event.label: " ".join(f"{name}:{hint(pod, None, None)}" for name, hint, _ in functions)
@@ -316,11 +316,6 @@ def test_the_hint_map_is_built_from_what_plugins_register(
 ) -> None:
     """Test_buildQueueingHintMap."""
     assert listed(plugins) == expected
-
-
-def test_extenders_are_registered_for_all_events_before_the_plugins() -> None:
-    hints = listed([SilentPlugin()], has_extenders=True)
-    assert hints == {e.event.label: "Extender:Queue SilentPlugin:Queue" for e in ALL_EVENTS}
 
 
 def test_a_plugin_that_cannot_name_its_events_stops_the_start() -> None:

@@ -21,11 +21,13 @@ from scheduler.framework import (
     unresolvable,
     unschedulable,
 )
+from scheduler.framework.events import ALL_EVENTS
 from scheduler.framework.status import Code
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from tests.runtime.profiles import BINDER, SORT, answering, framework_of, plugin, plugin_set
+from tests.upstream.extenders import FakeExtender
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -232,3 +234,17 @@ def test_post_filter_plugins_run_until_one_decides(
         CycleState(), PodInfo(make_pod()), NodeToStatus((), {})
     )  # fmt: skip
     assert asyncio.run(run) == (result, status)
+
+
+def test_the_extenders_are_registered_for_all_events_before_the_plugins() -> None:
+    class SilentPlugin(Plugin):
+        def filter(self, state: CycleState, pod: PodInfo, node: object) -> None:
+            """Accept every node."""
+
+    handle = FakeHandle(extenders=[FakeExtender({})])
+    framework = framework_of(SilentPlugin, handle=handle)
+    found = [(plugin.name, events) for plugin, events in framework.registered_events]
+    assert found == [("Extender", ALL_EVENTS), ("SilentPlugin", ALL_EVENTS)]
+    assert [plugin.name for plugin, _ in framework_of(SilentPlugin).registered_events] == [
+        "SilentPlugin"
+    ]

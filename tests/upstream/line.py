@@ -35,11 +35,12 @@ from scheduler.testing import FakeHandle, VirtualClock, make_node
 from scheduler.testing.doubles import FakeLister
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
     from scheduler.config import FeatureGates
     from scheduler.framework import Plugin
+    from scheduler.framework.extender import Extender
     from tests.upstream.loading import Fields
 
 
@@ -124,7 +125,9 @@ class Line:
         nodes: Iterable[Node] | None = None,
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
         groups: Iterable[PodGroup] = (),
+        extenders: Sequence[Extender] = (),
     ) -> None:
+        self._extenders = extenders
         self.clock, self.client = VirtualClock(), Client(groups)
         self.cache = Cache(generic_workload=GENERIC_WORKLOAD in feature_gates)
         self._feature_gates = feature_gates
@@ -174,7 +177,9 @@ class Line:
             profiles=self.profiles,
             cache=self.cache,
             queue=queue,
-            algorithm=SchedulingAlgorithm(snapshot, tie_break=FirstInOrder()),
+            algorithm=SchedulingAlgorithm(
+                snapshot, tie_break=FirstInOrder(), extenders=self._extenders
+            ),
             api=dispatcher,
             waiting_pods=self.waiting_pods,
             pods_in_pre_bind=self.pods_in_pre_bind,

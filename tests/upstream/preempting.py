@@ -21,7 +21,6 @@ from scheduler.api.workloads import (
 )
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, NodeToStatus, Plugin, Status, unschedulable
-from scheduler.framework.handle import Victims
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
@@ -31,6 +30,7 @@ from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of
+from tests.upstream.extenders import FakeExtender
 from tests.upstream.loading import api_object
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
     from scheduler.framework import NodeInfo
-    from scheduler.snapshot import PodInfo, Snapshot
+    from scheduler.snapshot import PodInfo
     from tests.upstream.loading import Case
 
 SIZES = {
@@ -103,29 +103,6 @@ def budget_of(fields: Mapping[str, Any], namespace: str = "default") -> PodDisru
             disrupted_pods=dict.fromkeys(fields.get("disrupted", ()), LONG_AGO),
         ),
     )
-
-
-class FakeExtender:
-    """An extender that acts by the fields of its short form."""
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.name = "FakeExtender"
-        self.is_ignorable = bool(fields.get("ignorable"))
-        self.supports_preemption = not fields.get("unsupported")
-        self._fields = fields
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return not self._fields.get("uninterested")
-
-    async def process_preemption(
-        self, pod: PodInfo, victims: Mapping[str, Victims], snapshot: Snapshot
-    ) -> dict[str, Victims]:
-        if self._fields.get("fails"):
-            raise ValueError("extender preempt error")
-        if self._fields.get("nobody"):
-            return {"mock": Victims([], 0)}
-        keeps = self._fields.get("keeps")
-        return {name: v for name, v in victims.items() if keeps is None or name in keeps}
 
 
 class Always(Plugin):

@@ -19,7 +19,7 @@ TOTALS = Path(__file__).parent / "totals.yaml"
 #: Scenarios of upstream's integration tests are conformance cases: they need a server.
 SCENARIOS = Path(conformance.__file__).parent / "cases"
 
-_SCENARIO = re.compile(r"(test/integration/\S+) (\w+\[\d+\]) ")
+_SCENARIO = re.compile(r"(test/integration/\S+) (\w+\[\d+\] |TestSchedulerExtender$)")
 _SOURCE = re.compile(r"(?P<function>\w+)(?:\[(?P<first>\d+)(?:-(?P<last>\d+))?\])?")
 
 
@@ -112,10 +112,10 @@ def shares() -> list[Share]:
 
 def _scenarios() -> list[tuple[str, str]]:
     """Upstream's file and case that each of our conformance cases cites."""
-    globs = ("requeue/upstream_*.yaml", "pod-groups/*.yaml")
+    globs = ("requeue/upstream_*.yaml", "pod-groups/*.yaml", "extenders/filter.yaml")
     files = sorted(file for glob in globs for file in SCENARIOS.glob(glob))
     sources = [case["source"] for file in files for case in read_yaml(file)["cases"]]
-    return [found for source in sources for found in _SCENARIO.findall(source)]
+    return [(path, name.strip()) for source in sources for path, name in _SCENARIO.findall(source)]
 
 
 def table(found: Iterable[Share]) -> str:

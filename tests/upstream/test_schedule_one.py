@@ -19,6 +19,7 @@ from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.runtime.profiles import plugin
+from tests.upstream.extenders import FakeExtender
 from tests.upstream.line import Line, profile_of, status_of
 from tests.upstream.loading import Case, Fields, cases
 
@@ -272,3 +273,15 @@ async def test_pods_held_at_permit_are_known_to_all_profiles(case: Case) -> None
     for name in case["waiting"]:
         line.waiting_pods.reject(f"uid-default-{name}")
     await line.rest()
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "binding"))
+async def test_binding(case: Case) -> None:
+    extenders = [FakeExtender(fields) for fields in case["extenders"]]
+    line = Line([profile_of()], extenders=extenders)
+    await line.schedule(make_pod(case["pod"]))
+    wanted = case["bound_by"]
+    assert line.client.bound == ({case["pod"]: "node1"} if wanted is None else {})
+    assert [e.bound for e in extenders] == [
+        [case["pod"]] if number == wanted else [] for number in range(len(extenders))
+    ]

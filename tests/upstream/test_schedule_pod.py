@@ -11,6 +11,7 @@ import pytest
 
 from scheduler.client.kinds import KINDS
 from scheduler.config import types as config
+from scheduler.cycle import schedule_pod as cycle
 from scheduler.cycle.schedule_pod import (
     FirstInOrder,
     SchedulingAlgorithm,
@@ -26,6 +27,7 @@ from scheduler.framework import (
     Status,
     unschedulable,
 )
+from scheduler.framework.extender import ExtenderError
 from scheduler.framework.status import NodeToStatus
 from scheduler.framework.types import Diagnosis, FitError
 from scheduler.plugins import IN_TREE
@@ -34,8 +36,9 @@ from scheduler.runtime.scoring import NodeScores
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
-from tests.cycle.running import schedule_pod
+from tests.cycle.running import result_of, schedule_pod
 from tests.runtime.profiles import BINDER, SORT, plugin
+from tests.upstream.extenders import FakeExtender
 from tests.upstream.loading import Case, Fields, api_object, cases, pod, snapshot
 
 if TYPE_CHECKING:
@@ -140,7 +143,10 @@ class _Stage:
         profile = config.KubeSchedulerProfile(plugins=_plugins(described))
         registry = Registry([SORT, BINDER, *classes.values(), *IN_TREE.values()])
         self.framework = Framework(profile, registry=registry, make_handle=self.handle.make)
-        self.algorithm = SchedulingAlgorithm(self.snapshot, tie_break=FirstInOrder())
+        self.extenders = [FakeExtender(fields) for fields in case.get("extenders", ())]
+        self.algorithm = SchedulingAlgorithm(
+            self.snapshot, tie_break=FirstInOrder(), extenders=self.extenders
+        )
 
 
 def _plugins(described: dict[str, Fields]) -> config.Plugins:
@@ -212,8 +218,10 @@ def test_find_nodes_that_fit_pod(case: Case) -> None:
     names = case.get("placement", snapshot.names)
     placement = snapshot.nodes.take(np.array([snapshot.row(name) for name in names]))
     with snapshot.placement(placement):
-        feasible, diagnosis = stage.algorithm.find_nodes_that_fit_pod(
-            stage.framework, CycleState(), PodInfo(pod(case["pod"]))
+        feasible, diagnosis = result_of(
+            stage.algorithm.find_nodes_that_fit_pod(
+                stage.framework, CycleState(), PodInfo(pod(case["pod"]))
+            )
         )
     assert feasible.names == case["feasible"]
     if "calls" in case.fields:
@@ -223,16 +231,61 @@ def test_find_nodes_that_fit_pod(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "prioritize_nodes"))
-def test_prioritize_nodes(case: Case) -> None:
+async def test_prioritize_nodes(case: Case) -> None:
     stage = _Stage(case)
     nodes = stage.snapshot.nodes
-    found = prioritize_nodes(stage.framework, CycleState(), PodInfo(pod(case["pod"])), nodes)
+    info = PodInfo(pod(case["pod"]))
+    found = await prioritize_nodes(
+        stage.framework, CycleState(), info, nodes, extenders=stage.extenders
+    )
     totals = dict(zip(nodes.names, found.total.tolist(), strict=True))
     by_node = {
         name: {plugin: int(scores[row]) for plugin, scores in found.by_plugin.items()}
         for row, name in enumerate(nodes.names)
     }
     assert (by_node, totals) == (case["scores"], case["totals"])
+
+
+@pytest.mark.parametrize("case", cases("extenders", "schedule_pod"))
+async def test_scheduler_with_extenders(case: Case) -> None:
+    stage, info = _Stage(case), PodInfo(make_pod())
+    if "error" in case.fields:
+        with pytest.raises(ExtenderError, match=case["error"]):
+            await cycle.schedule_pod(stage.algorithm, stage.framework, CycleState(), info)
+        return
+    if "rejected_by" in case.fields:
+        with pytest.raises(FitError) as no_fit:
+            await cycle.schedule_pod(stage.algorithm, stage.framework, CycleState(), info)
+        assert sorted(no_fit.value.diagnosis.unschedulable_plugins) == case["rejected_by"]
+        return
+    result = await cycle.schedule_pod(stage.algorithm, stage.framework, CycleState(), info)
+    found = (result.suggested_host, result.evaluated_nodes, len(result.feasible_nodes))
+    assert found == (case["node"], case["evaluated"], case["feasible"])
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "pass_extenders"))
+def test_find_nodes_that_pass_extenders(case: Case) -> None:
+    before = case.get("before", {})
+
+    def reject(self: Plugin, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable(before[node.name]) if node.name in before else None
+
+    names = [*case["nodes"], *before]
+    cluster = snapshot_of([make_node(name) for name in names])
+    registry = Registry([SORT, BINDER, plugin("FakeFilter", filter=reject)])
+    profile = config.KubeSchedulerProfile(plugins=_plugins({"FakeFilter": {}}))
+    framework = Framework(profile, registry=registry, make_handle=FakeHandle(cluster).make)
+    extenders = [FakeExtender(fields) for fields in case["extenders"]]
+    algorithm = SchedulingAlgorithm(cluster, tie_break=FirstInOrder(), extenders=extenders)
+    work = algorithm.find_nodes_that_fit_pod(framework, CycleState(), PodInfo(make_pod("1")))
+    if "error" in case.fields:
+        with pytest.raises(ExtenderError, match=case["error"]):
+            result_of(work)
+        return
+    passed, diagnosis = result_of(work)
+    assert passed.names == case["passed"]
+    statuses = {name: _status(status) for name, status in diagnosis.node_to_status.items()}
+    assert statuses == case["statuses"]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "num_feasible_nodes"))
@@ -270,8 +323,8 @@ def test_fair_evaluation(case: Case) -> None:
     )
     wanted = num_feasible_nodes_to_find(total, percentage)
     for turn in range(1, 2 * (total // wanted + 1) + 1):
-        feasible, _ = algorithm.find_nodes_that_fit_pod(
-            stage.framework, CycleState(), PodInfo(make_pod())
+        feasible, _ = result_of(
+            algorithm.find_nodes_that_fit_pod(stage.framework, CycleState(), PodInfo(make_pod()))
         )
         assert len(feasible) == wanted
         assert algorithm.next_start_node_index == turn * wanted % total

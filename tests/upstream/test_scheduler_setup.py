@@ -13,17 +13,19 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
+    Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     default_config,
     load_config,
     validate_config,
 )
+from scheduler.extenders import HTTPExtenders
 from scheduler.framework import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
 from scheduler.runtime import PluginSetupError
-from scheduler.testing import FakeHandle
+from scheduler.testing import FakeHandle, VirtualClock
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of, plugin
 from tests.upstream.loading import Case, Fields, cases
@@ -128,6 +130,13 @@ def test_profiles(case: Case) -> None:
         assert case["error"] in str(refusal.value)
         return
     assert sorted(build_profiles(config, FakeHandle().make, plugins=others)) == case["names"]
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "extenders"))
+def test_extenders(case: Case) -> None:
+    configs = msgspec.convert(case["extenders"], tuple[Extender, ...])
+    extenders = HTTPExtenders(configs, clock=VirtualClock(), environ={})
+    assert [extender.name for extender in extenders.in_order] == case["names"]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "percentage"))
