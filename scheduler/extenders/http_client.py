@@ -36,6 +36,9 @@ _NO_TLS: Final = ExtenderTLSConfig()
 #: Go keeps idle connections for 90 s; a client that closes first never sees a reset.
 _IDLE_SECONDS: Final = 60.0
 
+#: A negative timeout is none in Go; here it is a day.
+_NO_TIMEOUT_SECONDS: Final = 86_400.0
+
 _TIMEOUT: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _TIMEOUT_IN_BODY: Final = (
     "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
@@ -55,7 +58,8 @@ class HTTPClient:
 
     def __init__(self, config: Extender, *, clock: Clock, environ: Mapping[str, str]) -> None:
         self._prefix: Final = config.url_prefix.rstrip("/")
-        self._timeout_seconds: Final = config.http_timeout.seconds
+        seconds = config.http_timeout.seconds
+        self._timeout_seconds: Final = seconds if seconds > 0 else _NO_TIMEOUT_SECONDS
         self._clock: Final = clock
         self._environ: Final = environ
         self._tls: Final = _Tls(config)

@@ -218,6 +218,11 @@ async def test_a_call_ends_after_the_timeout_on_the_clock_of_the_scheduler() -> 
             await call
 
 
+async def test_a_negative_timeout_is_none() -> None:
+    async with running({**FILTER, "httpTimeout": "-1s"}) as (extender, _):
+        assert len((await extender.filter(POD, cluster().nodes)).nodes) == 2
+
+
 async def test_a_certificate_of_an_unknown_authority_is_refused() -> None:
     text = await error_of({}, tls="untrusted")
     assert text.startswith('Post "https://127.0.0.1:')
