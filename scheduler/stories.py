@@ -3,6 +3,7 @@
     moved      from one place of the queue to another, by which event, and the hints' answers
     asked      an event after which the pod stays: no queueing hint requeued it
     attempt    a scheduling cycle: the node chosen and its scores, or the rejections by plugin
+    reserved   resources that plugins have taken for the pod, such as devices
     nominated  the pod is nominated to a node, or no longer
     waiting    held at Permit, by which plugins and for how long at most
     bound      bound to its node
@@ -105,6 +106,18 @@ class Nominated(NamedTuple):
         return {"kind": "nominated", "text": text, "node": self.node}
 
 
+class Reserved(NamedTuple):
+    """Plugins have taken resources for the pod on its node; one line for each."""
+
+    time: float
+    node: str
+    notes: tuple[str, ...]
+
+    def as_json(self) -> _Json:
+        text = f"reserved on {self.node}: {'; '.join(self.notes)}"
+        return {"kind": "reserved", "text": text, "node": self.node, "notes": list(self.notes)}
+
+
 class WaitingOnPermit(NamedTuple):
     """Plugins hold the pod at Permit, each for at most the seconds given."""
 
@@ -197,7 +210,9 @@ class _Moved(NamedTuple):
         } | entry
 
 
-_Entry: TypeAlias = "Attempted | Nominated | WaitingOnPermit | Bound | GroupAttempted | _Moved"
+#: The entries that a scheduling or binding cycle adds.
+CycleEntry: TypeAlias = "Attempted | Reserved | Nominated | WaitingOnPermit | Bound"
+_Entry: TypeAlias = "CycleEntry | GroupAttempted | _Moved"
 
 
 #: Entries that show what has become of a pod.
@@ -260,7 +275,7 @@ class PodStories:
         entry = _Moved(at, source, target, event, hints, failure)
         self._add(pod.pod_info, entry, is_new=source == Place.OUTSIDE)
 
-    def add(self, pod: PodInfo, entry: Attempted | Nominated | WaitingOnPermit | Bound) -> None:
+    def add(self, pod: PodInfo, entry: CycleEntry) -> None:
         """Add an entry to a pod's story."""
         self._add(pod, entry, is_new=False)
 

@@ -29,6 +29,7 @@ from scheduler.stories import (
     Bound,
     Nominated,
     RejectedNodes,
+    Reserved,
     WaitingOnPermit,
 )
 
@@ -155,6 +156,13 @@ class Attempt:
         self.host = result.suggested_host
         self.queued = queued.clone()
         self.queued.pod_info = queued.pod_info.assigned_to(self.host)
+
+    def reserved(self) -> None:
+        """Record the notes of the plugins that have reserved something, if there are any."""
+        if self.state.notes:
+            records = self._records
+            entry = Reserved(records.clock.now(), self.host, tuple(self.state.notes))
+            records.stories.add(self.pod, entry)
 
     def waits_on_permit(self, wait_seconds: Mapping[str, float]) -> None:
         """Record that plugins hold the pod at Permit, each for at most so many seconds."""

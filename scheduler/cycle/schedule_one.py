@@ -155,6 +155,7 @@ def _reserve_and_permit(parts: CycleParts, attempt: Attempt) -> Status | None:
     status = plugins.reserve(attempt.state, pod, attempt.host)
     if status is not None:
         return status
+    attempt.reserved()
     outcome = plugins.permit(attempt.state, pod, attempt.host)
     if outcome.wait_seconds:
         parts.waiting_pods.add(pod, outcome.wait_seconds)

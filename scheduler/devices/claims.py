@@ -60,10 +60,11 @@ class ClaimTracker:
             return stored
         return assumed
 
-    def list(self, namespace: str) -> Iterator[ResourceClaim]:
-        """Return all claims of a namespace."""
+    def list(self, namespace: str = "") -> Iterator[ResourceClaim]:
+        """Return all claims, or those of a namespace."""
         for stored in self._lister.list(namespace):
-            yield self.get(stored.metadata.name, namespace) or stored
+            metadata = stored.metadata
+            yield self.get(metadata.name, metadata.namespace) or stored
 
     def assume(self, claim: ResourceClaim) -> bool:
         """Use a claim as it was written; False if the informer does not have the claim yet.

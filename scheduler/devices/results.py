@@ -37,7 +37,7 @@ def allocation_result(
     )
     return AllocationResult(
         DeviceAllocationResult(results, tuple(_configuration(allocation))),
-        _node_selector(allocation, devices, inventory.node.metadata.name),
+        node_selector(allocation, inventory),
     )
 
 
@@ -86,13 +86,16 @@ def _configuration(allocation: ClaimAllocation) -> list[DeviceAllocationConfigur
     return configs
 
 
-def _node_selector(
-    allocation: ClaimAllocation, devices: Sequence[PoolDevice], node_name: str
-) -> NodeSelector | None:
-    """Return the nodes that can reach all the devices; None for all nodes."""
+def node_selector(allocation: ClaimAllocation, inventory: Inventory) -> NodeSelector | None:
+    """Return the nodes that can reach all the devices; None for all nodes.
+
+    Raises `AllocationError` if a slice has several terms, which API servers refuse.
+    """
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
-    for device in devices:
+    node_name = inventory.node.metadata.name
+    for chosen in allocation.devices:
+        device = inventory.devices[chosen.position][1]
         spec = device.slice.spec
         source = device.device if spec.per_device_node_selection else spec
         if source.node_name is not None or device.device.binds_to_node:

@@ -76,23 +76,23 @@ class ClaimsInMemory:
         self.created.add(created.key)
         # Recordings do not have the generated part of the name.
         self._record("create", _CLAIMS, created)
-        return self._put(created)
+        return self.put(created)
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
         self._record("update", _CLAIMS, claim)
         current = self._unchanged(claim)
         metadata = replace(current.metadata, finalizers=claim.metadata.finalizers)
-        return self._put(replace(current, metadata=metadata))
+        return self.put(replace(current, metadata=metadata))
 
     async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
         self._record("update", _STATUS, claim)
-        return self._put(replace(self._unchanged(claim), status=claim.status))
+        return self.put(replace(self._unchanged(claim), status=claim.status))
 
     async def release(self, claim: ResourceClaim, uid: str) -> None:
         self._record("patch", _STATUS, claim)
         current = await self.get(claim)
         users = tuple(user for user in current.status.reserved_for if user.uid != uid)
-        self._put(replace(current, status=replace(current.status, reserved_for=users)))
+        self.put(replace(current, status=replace(current.status, reserved_for=users)))
 
     async def delete(self, claim: ResourceClaim) -> None:
         self._record("delete", _CLAIMS, claim)
@@ -124,7 +124,8 @@ class ClaimsInMemory:
             )
         return current
 
-    def _put(self, claim: ResourceClaim) -> ResourceClaim:
+    def put(self, claim: ResourceClaim) -> ResourceClaim:
+        """Store the next version of a claim, and return it."""
         self._put_in_store(self._next_version(claim))
         self.changed[claim.key] = None
         stored = self.stored(claim.key)

@@ -313,7 +313,7 @@ class World:
         status = framework.binding.reserve(state, assumed, host)
         if status is None:
             self._reserved[pod.key] = (framework, state, host)
-            return decision
+            return decision._replace(reserved=tuple(state.notes))
         framework.binding.unreserve(state, assumed, host)
         self._cache.forget_pod(assumed)
         outcome = "unschedulable" if status.is_rejected else "error"

@@ -56,6 +56,7 @@ class CycleState:
     __slots__ = (
         "_data",
         "is_pod_group_cycle",
+        "notes",
         "records_plugin_metrics",
         "skip_filter_plugins",
         "skip_score_plugins",
@@ -64,6 +65,8 @@ class CycleState:
     def __init__(self, *, records_plugin_metrics: bool = False) -> None:
         self.records_plugin_metrics: Final = records_plugin_metrics
         self.is_pod_group_cycle = False
+        #: The texts of `note`, in order.
+        self.notes: list[str] = []
         self._data: dict[StateKey[object], object] = {}
         self.skip_filter_plugins: set[str] = set()
         self.skip_score_plugins: set[str] = set()
@@ -86,6 +89,10 @@ class CycleState:
     def delete(self, key: StateKey[T]) -> None:
         """Delete the value under the key, if there is one."""
         self._data.pop(cast("StateKey[object]", key), None)
+
+    def note(self, text: str) -> None:
+        """Add a line to the story of the pod. For Reserve: what a plugin has taken for the pod."""
+        self.notes.append(text)
 
     def clone(self) -> CycleState:
         """Return a copy for a dry run: values with `clone` are copied, others are shared."""

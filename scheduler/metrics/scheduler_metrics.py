@@ -248,6 +248,24 @@ class SchedulerMetrics:
         "Latency for getting a no.",
         _NODE_HINTS,
     )
+    #: The status is `success` or `failure`.
+    resource_claim_creates: NumberVec = _row(
+        NumberVec, "scheduler_resourceclaim_creates_total", _COUNTER, ("status",), "ALPHA",
+        "Number of ResourceClaims creation requests within scheduler",
+    )
+    #: The status is `success`, `timeout`, `failed` or `error`.
+    binding_conditions_allocations: NumberVec = _row(
+        NumberVec, "scheduler_dra_bindingconditions_allocations_total", _COUNTER,
+        ("profile", "driver", "status"), "ALPHA",
+        "Number of allocations using devices with BindingConditions, counted per driver per "
+        "scheduling attempt",
+    )
+    binding_conditions_wait_duration: HistogramVec = _row(
+        HistogramVec, "scheduler_dra_bindingconditions_wait_duration_seconds", _HISTOGRAM,
+        ("profile", "driver", "status"), "ALPHA",
+        "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
+        exponential_buckets(0.1, 2, 14),
+    )
     #: The result is `scheduled`, `unschedulable`, `waiting_on_preemption` or `error`.
     pod_group_schedule_attempts: NumberVec = _row(
         NumberVec, "scheduler_podgroup_schedule_attempts_total", _COUNTER, ("result", "profile"),

@@ -68,7 +68,8 @@ function drawPod(pod, ofNames, story) {
   byId("pod-name").textContent = podKey(pod);
   byId("pod-result").textContent = pod.current ? "has a node" : pod.result;
   byId("pod-result").className = `badge ${pod.current ? "bound" : pod.result}`;
-  byId("pod-answer").textContent = pod.answer + placedBefore(pod.placedBefore || []);
+  byId("pod-answer").textContent = pod.answer + placedBefore(pod.placedBefore || [])
+    + (pod.reserved || []).map((line) => `; reserved ${line}`).join("");
   drawHelp(pod.nearest || [], pod.podRejection);
   drawPreemption(pod.preemption);
   drawTable();

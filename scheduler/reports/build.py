@@ -97,6 +97,7 @@ def pod_report(
         nearest=_nearest(decision, extra, snapshot),
         score_plugins=tuple(scores.by_plugin) if scores is not None else (),
         nodes=tuple(nodes),
+        reserved=tuple(decision.reserved),
     )
 
 

@@ -84,6 +84,8 @@ class Decision(NamedTuple):
     counts: tuple[int, int] = (0, 0)
     #: The result of PostFilter for a pod that fits on no node.
     post_filter: PostFilterOutcome | None = None
+    #: The notes of plugins in Reserve.
+    reserved: Sequence[str] = ()
     #: The failure of PreBind; the pod is then not on its node.
     pre_bind: Status | None = None
     device_writes: DeviceWrites | None = None

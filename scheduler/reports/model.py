@@ -128,7 +128,8 @@ class PodReport(_Struct, frozen=True):
     search would filter; 0 if that is not known. `nodes` are the feasible ones, the best first, then
     the others. `scenario` is the name of the recorded scenario, if the pod is from one. `story` is
     what a running scheduler has done with the pod, if that was requested. `placed_before` are the
-    waiting pods without a report of their own that were placed before this one.
+    waiting pods without a report of their own that were placed before this one. `reserved` has a
+    line for each thing that plugins have taken for the pod on its node, such as devices.
     """
 
     scenario: str
@@ -151,6 +152,7 @@ class PodReport(_Struct, frozen=True):
     nodes: tuple[NodeVerdict, ...]
     story: Story | None = None
     placed_before: tuple[PlacedPod, ...] = ()
+    reserved: tuple[str, ...] = ()
 
 
 class PodBox(_Struct, frozen=True):

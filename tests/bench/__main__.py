@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tests.bench.affinity import AFFINITIES, affinity_workload
 from tests.bench.api_server import api_server_numbers
 from tests.bench.cycles import Workload, basic_workload, cycles_per_second
+from tests.bench.devices import devices_workload
 from tests.bench.gangs import GANG_SIZES, gang_rates
 from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
@@ -39,6 +40,8 @@ BUSY: dict[str, Callable[[int, int], Workload]] = {
 }
 #: The members of all gangs together; a tenth of them with topology.
 GANG_MEMBERS = 2000
+#: Nodes, devices that each pod claims, and True if selectors choose them.
+DEVICES = ((100, 1, True), (1000, 1, False), (1000, 1, True), (1000, 8, True))
 #: Nodes and running pods whose memory is measured.
 LARGE_CLUSTER = (5000, 150_000)
 
@@ -64,6 +67,13 @@ def main() -> None:
         _print_row("basic", nodes, best)
     for name in BUSY:
         numbers |= _busy(name, arguments.repeat)
+    for nodes, devices, with_cel in DEVICES:
+        pods = min(PODS, nodes * 9 // devices)
+        workload = devices_workload(nodes, pods, devices=devices, with_cel=with_cel)
+        best = max(cycles_per_second(workload) for _ in range(arguments.repeat))
+        name = f"devices {devices}{' cel' if with_cel else ''}"
+        numbers[f"{name}-{nodes}"] = round(best, 1)
+        _print_row(name, nodes, best)
     mixed = mixed_workload(BUSY_NODES, PODS)
     best = max(cycles_per_second(mixed) for _ in range(arguments.repeat))
     numbers[f"mixed-{BUSY_NODES}"] = round(best, 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.api.pod_groups import PodGroup
@@ -78,6 +79,8 @@ class Workload(NamedTuple):
     running: list[Pod]
     pods: list[Pod]
     pod_groups: Sequence[PodGroup] = ()
+    #: By kind, for other kinds that are not empty.
+    listers: Mapping[str, Lister[Any]] = MappingProxyType({})
 
 
 def basic_workload(nodes_total: int, pods_total: int) -> Workload:
@@ -123,7 +126,7 @@ class _Bench:
         nominator, pods_in_pre_bind = Nominator(lambda namespace, name: None), PodsInPreBind()
         pod_groups = FakeLister(workload.pod_groups)
         listers: dict[Kind, Lister[Any]] = {plural: FakeLister() for plural in KINDS}
-        listers[PodGroup] = pod_groups
+        listers |= {PodGroup: pod_groups, **workload.listers}
         fakes = FakeHandle(snapshot, listers=listers, feature_gates=gates)
         make_handle = fakes.with_parts(
             clock=clock,

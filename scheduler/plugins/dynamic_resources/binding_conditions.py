@@ -6,7 +6,7 @@ Source: `isClaimReadyForBinding`, `isClaimTimeout` in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scheduler.api.field import quoted
 
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 
 class DeviceBindingError(Exception):
-    """A device of a claim cannot be used, or is not ready in time. Upstream's text."""
+    """A device of a claim cannot be used, or is not ready in time. Upstream's text.
+
+    `status` is `failed` or `timeout`, as in metrics.
+    """
+
+    def __init__(self, text: str, *, status: str) -> None:
+        super().__init__(text)
+        self.status: Final = status
 
 
 def has_binding_conditions(claim: ResourceClaim) -> bool:
@@ -47,7 +54,8 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
             if failed is not None and failed.status == "True":
                 raise DeviceBindingError(
                     f"device binding failed: claim={claim.metadata.name}, "
-                    f"reason={failed.reason}, message={quoted(failed.message)}"
+                    f"reason={failed.reason}, message={quoted(failed.message)}",
+                    status="failed",
                 )
         for name in result.binding_conditions:
             found = conditions.get(name)

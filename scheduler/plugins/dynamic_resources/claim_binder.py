@@ -79,7 +79,26 @@ class ClaimBinder:
                 action="Scheduling",
                 note=f"waiting for binding conditions for device on node {node_name}",
             )
-            await self._wait_until_ready(data)
+            start, status = self._handle.now(), "error"
+            try:
+                await self._wait_until_ready(data)
+                status = "success"
+            except DeviceBindingError as error:
+                status = error.status
+                raise
+            finally:
+                self._count_wait(data, status, self._handle.now() - start)
+
+    def _count_wait(self, data: StateData, status: str, seconds: float) -> None:
+        """Count the wait for each device, and the devices that had to become ready."""
+        metrics, profile = self._handle.metrics, self._handle.profile_name
+        for claim in data.claims:
+            allocation = claim.status.allocation
+            for result in allocation.devices.results if allocation is not None else ():
+                labels = (profile, result.driver, status)
+                metrics.binding_conditions_wait_duration.observe(seconds, *labels)
+                if result.binding_conditions:
+                    metrics.binding_conditions_allocations[labels] += 1
 
     async def _bind_claim(
         self, data: StateData, index: int, pod: Pod, node_name: str
@@ -130,9 +149,13 @@ class ClaimBinder:
             raise ClaimBindingError(f"extended resource claim not found for node {node_name}")
         claim = found.extended_claim
         metadata = replace(claim.metadata, name="", uid="")
+        creates = self._handle.metrics.resource_claim_creates
         try:
-            return await self._api.create(replace(claim, metadata=metadata))
+            created = await self._api.create(replace(claim, metadata=metadata))
+            creates[("success",)] += 1
+            return created
         except Exception as error:
+            creates[("failure",)] += 1
             key = f"{metadata.namespace}/"
             text = f"create claim for extended resources {key}: {error}"
             raise ClaimBindingError(text) from error
@@ -215,7 +238,8 @@ class ClaimBinder:
             left = deadline - self._handle.now()
             await self._handle.sleep(min(_POLL_SECONDS, max(left, 0.0)))
             if self._handle.now() >= deadline:
-                raise DeviceBindingError("device binding timeout: context deadline exceeded")
+                text = "device binding timeout: context deadline exceeded"
+                raise DeviceBindingError(text, status="timeout")
 
     def _are_ready(self, data: StateData) -> bool:
         """Return True if the devices of all claims are ready.
@@ -231,7 +255,8 @@ class ClaimBinder:
             if is_ready_for_binding(current):
                 continue
             if is_binding_timed_out(current, self._handle.now(), self._timeout_seconds):
-                raise DeviceBindingError(f"device binding timeout: claim={metadata.name}")
+                text = f"device binding timeout: claim={metadata.name}"
+                raise DeviceBindingError(text, status="timeout")
             return False
         return True
 

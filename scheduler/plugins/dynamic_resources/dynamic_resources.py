@@ -46,7 +46,7 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
 )
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Status, error, skip, unresolvable, unschedulable
 from scheduler.framework.types import PreBindPreFlightResult
 from scheduler.plugins._queueing_hints import updated_self
@@ -57,6 +57,7 @@ from scheduler.plugins.dynamic_resources.binding_conditions import (
     is_ready_for_binding,
 )
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder
+from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
 from scheduler.plugins.dynamic_resources.scoring import score_of
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from scheduler.framework.status import NodeToStatus, Rejections
     from scheduler.framework.types import PostFilterResult
     from scheduler.snapshot.columns import IntArray
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 _NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
@@ -224,6 +225,22 @@ class DynamicResources(Plugin):
             timeout_seconds=self._filter_timeout_seconds,
         ).run(nodes)
 
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """Name the requests, constraints and counters that are in the way."""
+        data = state.read(STATE)
+        found: list[Remedy] = []
+        for index, claim in enumerate(data.claims):
+            matcher = data.available_on[index]
+            if matcher is not None and not matcher.matches(node.node):
+                found.append(Remedy(f"claim {claim.key} has devices that this node cannot reach"))
+            elif self._is_late(claim):
+                found.append(Remedy(f"claim {claim.key} has devices that are not ready"))
+        claims = [data.claims[i] for i in data.to_allocate if data.claims[i].spec.devices.requests]
+        if found or not claims:
+            return found
+        missing = MissingDevices(self._devices, self._devices.groups.inventory(node.node))
+        return [Remedy(reason) for reason in missing.reasons(claims)]
+
     def _is_late(self, claim: ResourceClaim) -> bool:
         """Return True if devices of an allocated claim have failed or are not ready in time."""
         if claim.status.allocation is None:
@@ -301,6 +318,8 @@ class DynamicResources(Plugin):
             status = replace(claim.status, allocation=result)
             taken = replace(claim, metadata=metadata, status=status)
             self._devices.claims.signal_pending_allocation(metadata.uid, taken)
+            given = ", ".join(f"{r.driver}/{r.pool}/{r.device}" for r in result.devices.results)
+            state.note(f"devices for claim {claim.key}: {given or 'none'}")
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give the devices back, and remove the pod from the users of its claims."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from scheduler.devices.allocator import AllocationTimeoutError
 from scheduler.devices.pools import PoolsError
 from scheduler.devices.requests import AllocationError
+from scheduler.devices.results import node_selector
 from scheduler.framework.status import Rejections, error, reject_by, unresolvable
 from scheduler.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
@@ -198,6 +199,8 @@ class NodeFilter:
         if found is None:
             is_invalid = any(pool.invalid_reason for pool in inventory.pools)
             return (_INVALID_POOLS if is_invalid else _NOT_ALLOCATED).message
+        for allocation in found:
+            node_selector(allocation, inventory)
         return NodeAllocation(inventory, found, extended_claim, extended.mappings)
 
     def _found(
