@@ -1,9 +1,9 @@
 """Decode JSON values into the types of the configuration as strictly as upstream's decoder.
 
-All unknown fields are reported, not only the first. A wrong type is an error that names the field
-and the type expected. `null` and a missing field both leave the default. Nothing is converted:
-`"3"` is not a number, `1` is not true.
-Source: `sigs.k8s.io/json`, apimachinery `pkg/apis/meta/v1/duration.go`.
+All unknown fields are reported, not only the first. A wrong type is an error with the text of Go's
+JSON decoder, whose path has no indexes of lists. `null` and a missing field both leave the default.
+Nothing is converted: `"3"` is not a number, `1` is not true.
+Source: `sigs.k8s.io/json` (`UnmarshalTypeError`), apimachinery `pkg/apis/meta/v1/duration.go`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import re
 from typing import Final, TypeVar
 
 import msgspec
@@ -21,6 +22,17 @@ from scheduler.config.duration import Duration
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+#: Types that upstream takes from another package than the configuration's own.
+_PACKAGES: Final = {
+    "ClientConnectionConfiguration": "v1alpha1",
+    "LeaderElectionConfiguration": "v1alpha1",
+}
+#: Fields of a struct that upstream embeds; its name is part of their path in errors.
+_EMBEDDED: Final = {
+    "enableProfiling": "DebuggingConfiguration",
+    "enableContentionProfiling": "DebuggingConfiguration",
+}
+_INDEX: Final = re.compile(r"\[[0-9]+\]")
 _FLOAT32_MAX: Final = 3.4028235677973366e38
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
@@ -29,7 +41,7 @@ _INT32_MAX: Final = 2**31 - 1
 def decode(cls: type[S], value: object) -> tuple[S, list[str]]:
     """Decode a JSON value into a struct; also return the paths of unknown fields.
 
-    Raises `FieldError` for the first value of a wrong type.
+    Raises `ValueError` for the first value of a wrong type.
     """
     decoder = _Decoder()
     decoded = decoder.value(_type_info(cls), value, "")
@@ -48,34 +60,37 @@ class _Decoder:
     def __init__(self) -> None:
         self.unknown_fields: list[str] = []
 
-    def value(self, kind: inspect.Type, value: object, path: str) -> object:
-        """Return a value of this type; `null` becomes its zero value."""
+    def value(self, kind: inspect.Type, value: object, path: str, owner: str = "") -> object:
+        """Return a value of this type; `null` becomes its zero value.
+
+        `owner` is the name of the struct that has the field.
+        """
         match kind:
             case inspect.UnionType():
-                return self._optional(kind, value, path)
+                return self._optional(kind, value, path, owner)
             case inspect.StructType() if kind.cls is Duration:
-                return _duration(value, path)
+                return _duration(value, path, owner)
             case inspect.StructType():
-                return self._struct(kind, value, path)
+                return self._struct(kind, value, path, owner)
             case inspect.VarTupleType():
-                return self._tuple(kind, value, path)
+                return self._tuple(kind, value, path, owner)
             case inspect.DictType():
-                return self._mapping(kind, value, path)
+                return self._mapping(kind, value, path, owner)
             case inspect.CustomType():
                 return value
-        return _scalar(kind, value, path)
+        return _scalar(kind, value, path, owner)
 
-    def _optional(self, kind: inspect.UnionType, value: object, path: str) -> object:
+    def _optional(self, kind: inspect.UnionType, value: object, path: str, owner: str) -> object:
         if value is None:
             return None
         (inner,) = (item for item in kind.types if not isinstance(item, inspect.NoneType))
-        return self.value(inner, value, path)
+        return self.value(inner, value, path, owner)
 
-    def _struct(self, kind: inspect.StructType, value: object, path: str) -> object:
+    def _struct(self, kind: inspect.StructType, value: object, path: str, owner: str) -> object:
         if value is None:
             return kind.cls()
         if not isinstance(value, dict):
-            raise _mismatch(path, "a mapping", value)
+            raise _mismatch(kind, value, path, owner)
         fields = {field.encode_name: field for field in kind.fields}
         arguments = {}
         for key, item in value.items():
@@ -83,25 +98,27 @@ class _Decoder:
             if key not in fields:
                 self.unknown_fields.append(below)
             elif item is not None or _is_duration(fields[key].type):
-                arguments[fields[key].name] = self.value(fields[key].type, item, below)
+                decoded = self.value(fields[key].type, item, below, kind.cls.__name__)
+                arguments[fields[key].name] = decoded
         return kind.cls(**arguments)
 
-    def _tuple(self, kind: inspect.VarTupleType, value: object, path: str) -> object:
+    def _tuple(self, kind: inspect.VarTupleType, value: object, path: str, owner: str) -> object:
         if value is None:
             return ()
         if not isinstance(value, list):
-            raise _mismatch(path, "a list", value)
+            raise _mismatch(kind, value, path, owner)
         return tuple(
-            self.value(kind.item_type, item, f"{path}[{index}]") for index, item in enumerate(value)
+            self.value(kind.item_type, item, f"{path}[{index}]", owner)
+            for index, item in enumerate(value)
         )
 
-    def _mapping(self, kind: inspect.DictType, value: object, path: str) -> object:
+    def _mapping(self, kind: inspect.DictType, value: object, path: str, owner: str) -> object:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise _mismatch(path, "a mapping", value)
+            raise _mismatch(kind, value, path, owner)
         return {
-            key: self.value(kind.value_type, item, child_path(path, key))
+            key: self.value(kind.value_type, item, child_path(path, key), owner)
             for key, item in value.items()
         }
 
@@ -111,67 +128,41 @@ def _is_duration(kind: inspect.Type) -> bool:
     return isinstance(kind, inspect.StructType) and kind.cls is Duration
 
 
-def _duration(value: object, path: str) -> Duration:
+def _duration(value: object, path: str, owner: str) -> Duration:
     if value is not None and not isinstance(value, str):
-        raise _mismatch(path, 'a duration such as "1h30m"', value)
+        raise _mismatch(inspect.StrType(), value, path, owner)
     try:
         return Duration.parse(value or "")
     except ValueError as error:
         raise FieldError(path, str(error)) from error
 
 
-def _scalar(kind: inspect.Type, value: object, path: str) -> object:
+def _scalar(kind: inspect.Type, value: object, path: str, owner: str) -> object:
     match kind:
-        case inspect.StrType():
-            return _text(value, path)
-        case inspect.BoolType():
-            return _truth(value, path)
-        case inspect.IntType():
-            return _integer(kind, value, path)
-        case inspect.FloatType():
-            return _float(value, path)
+        case inspect.StrType() if value is None or isinstance(value, str):
+            return value or ""
+        case inspect.BoolType() if value is None or isinstance(value, bool):
+            return value or False
+        case inspect.IntType() if value is None or _is_integer(kind, value):
+            return value or 0
+        case inspect.FloatType() if value is None or _is_float32(value):
+            return value or 0.0
         case inspect.BytesType():
             return _bytes(value, path)
-    raise TypeError(f"{path}: no way to read a {kind!r}")
+    raise _mismatch(kind, value, path, owner)
 
 
-def _text(value: object, path: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _mismatch(path, "a string", value)
-    return value
-
-
-def _truth(value: object, path: str) -> bool:
-    if value is None:
-        return False
-    if not isinstance(value, bool):
-        raise _mismatch(path, "true or false", value)
-    return value
-
-
-def _integer(kind: inspect.IntType, value: object, path: str) -> int:
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _mismatch(path, "an integer", value)
+def _is_integer(kind: inspect.IntType, value: object) -> bool:
     # Integers of `scheduler.api` declare no range; those used here have 32 bits.
     lowest = _INT32_MIN if kind.ge is None else kind.ge
     highest = _INT32_MAX if kind.le is None else kind.le
-    if not lowest <= value <= highest:
-        raise _mismatch(path, f"an integer from {lowest} to {highest}", value)
-    return value
+    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
 
 
-def _float(value: object, path: str) -> float:
-    if value is None:
-        return 0.0
+def _is_float32(value: object) -> bool:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _mismatch(path, "a number", value)
-    if abs(value) >= _FLOAT32_MAX:
-        raise _mismatch(path, "a number that fits 32 bits", value)
-    return float(value)
+        return False
+    return abs(value) < _FLOAT32_MAX
 
 
 def _bytes(value: object, path: str) -> bytes:
@@ -186,12 +177,50 @@ def _bytes(value: object, path: str) -> bytes:
     raise FieldError(path, "must be base64-encoded data")
 
 
-def _mismatch(path: str, wanted: str, value: object) -> FieldError:
+def _mismatch(kind: inspect.Type, value: object, path: str, owner: str) -> ValueError:
+    go_type, found = _go_type(kind), json_kind(value)
+    if found == "number" and go_type.startswith(("int", "float")):
+        # A number of a numeric type is out of range, or has a fraction.
+        assert isinstance(value, int | float)
+        found = f"number {json.dumps(value)}"
+    *above, name = _INDEX.sub("", path).split(".")
+    if name in _EMBEDDED:
+        above.append(_EMBEDDED[name])
+    field = ".".join([owner, *above, name])
+    return ValueError(
+        f"json: cannot unmarshal {found} into Go struct field {field} of type {go_type}"
+    )
+
+
+def json_kind(value: object) -> str:
+    """Return the kind of a JSON value, as Go names it in errors."""
     match value:
         case dict():
-            found = "a mapping"
+            return "object"
         case list():
-            found = "a list"
-        case _:
-            found = json.dumps(value, ensure_ascii=False)
-    return FieldError(path, f"must be {wanted}, not {found}")
+            return "array"
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+    return "number"
+
+
+def _go_type(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.StructType():
+            name = kind.cls.__name__
+            return f"{_PACKAGES.get(name, 'v1')}.{name}"
+        case inspect.VarTupleType():
+            return f"[]{_go_type(kind.item_type)}"
+        case inspect.DictType():
+            return f"map[string]{_go_type(kind.value_type)}"
+        case inspect.StrType():
+            return "string"
+        case inspect.BoolType():
+            return "bool"
+        case inspect.FloatType():
+            return "float32"
+        case inspect.IntType():
+            return "int64" if kind.le is not None and kind.le > _INT32_MAX else "int32"
+    raise TypeError(f"there is no way to read a {kind!r}")

@@ -8,13 +8,11 @@ Source: `cmd/kube-scheduler/app/options/configfile.go`, apimachinery
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from scheduler.api.field import FieldError
-from scheduler.config.decode import decode
+from scheduler.config.decode import decode, json_kind
 from scheduler.config.default_plugins import default_plugins, merge_plugins
 from scheduler.config.document import parse_document
 from scheduler.config.types import (
@@ -39,6 +37,14 @@ if TYPE_CHECKING:
     from scheduler.config.types import FeatureGates, Scheme
 
 S = TypeVar("S", LeaderElectionConfiguration, ClientConnectionConfiguration)
+
+#: Parts of upstream's error texts.
+_SCHEME: Final = 'in scheme "pkg/runtime/scheme.go:111"'
+_NO_TYPE_META: Final = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+_TYPE_META: Final = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
 
 #: Characters of a text that an error message shows.
 _SHOWN_LENGTH_MAX: Final = 120
@@ -97,7 +103,7 @@ def decode_config(
     """
     try:
         config, unknown_fields = decode(KubeSchedulerConfiguration, value)
-    except FieldError as error:
+    except ValueError as error:
         raise ConfigError(str(error)) from error
     problems = [f'duplicate field "{path}"' for path in duplicates]
     problems += _unknown_field_texts(unknown_fields)
@@ -137,7 +143,7 @@ def decode_args(plugin_name: str, value: object, scheme: Scheme) -> tuple[object
         if kind == expected:
             args, unknown_fields = decode(args_type, _without_type_meta(value))
             return args, _unknown_field_texts(unknown_fields)
-    except (_TypeMetaError, FieldError) as error:
+    except (_TypeMetaError, ValueError) as error:
         raise ConfigError(f"decoding args for plugin {plugin_name}: {error}") from error
     raise ConfigError(
         f"args for plugin {plugin_name} were not of type {expected}.{GROUP}, got {kind}.{GROUP}"
@@ -153,13 +159,17 @@ def _type_meta(value: object) -> tuple[str, str]:
     if value is None:
         return "", ""
     if not isinstance(value, dict):
-        found = "a list" if isinstance(value, list) else json.dumps(value, ensure_ascii=False)
-        raise _TypeMetaError(f"couldn't get version/kind; must be a mapping, not {found}")
+        raise _TypeMetaError(
+            f"{_NO_TYPE_META} {json_kind(value)} into Go value of type {_TYPE_META}"
+        )
     found_texts = []
     for key in ("apiVersion", "kind"):
         text = value.get(key)
         if text is not None and not isinstance(text, str):
-            raise _TypeMetaError(f"couldn't get version/kind; {key} must be a string")
+            found = json_kind(text)
+            raise _TypeMetaError(
+                f"{_NO_TYPE_META} {found} into Go struct field .{key} of type string"
+            )
         found_texts.append(text or "")
     api_version, kind = found_texts
     if api_version.count("/") > 1:
@@ -174,7 +184,9 @@ def _without_type_meta(value: object) -> Json:
 
 def _check_registered(api_version: str, kind: str, scheme: Scheme) -> None:
     if api_version != API_VERSION or kind not in scheme.kinds:
-        raise _TypeMetaError(f'no kind "{kind}" is registered for version "{api_version}"')
+        raise _TypeMetaError(
+            f'no kind "{kind}" is registered for version "{api_version}" {_SCHEME}'
+        )
 
 
 def _unknown_field_texts(paths: Iterable[str]) -> list[str]:
