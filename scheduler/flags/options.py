@@ -33,7 +33,6 @@ from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
     NamedCertKey,
-    RequestHeaderOptions,
     ServingOptions,
 )
 
@@ -47,6 +46,13 @@ _LABEL_NAME: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _PREVIOUS_VERSION: Final = "1.35"
 _LOGGING_ALPHA: Final = "LoggingAlphaOptions"
 _LOGGING_BETA: Final = "LoggingBetaOptions"
+_REQUEST_HEADERS: Final = (
+    "requestheader-username-headers",
+    "requestheader-group-headers",
+    "requestheader-extra-headers-prefix",
+    "requestheader-allowed-names",
+    "requestheader-uid-headers",
+)
 _TIE_BREAKS: Final = ("random", "first")
 #: Flags of leader election are named after fields: `leader-elect-lease-duration`.
 _LEADER_ELECT: Final = "leader-elect"
@@ -196,7 +202,11 @@ class Options:
 
     @property
     def serving(self) -> ServingOptions:
+        """The options of the port. Raises ConfigError."""
         values = self.values
+        for name in _REQUEST_HEADERS:
+            if not all(item.strip() for item in values.strings(name)):
+                raise ConfigError(f"empty value in {quoted(name)}")
         port = values.integer("secure-port")
         return ServingOptions(
             bind_address=values.string("bind-address"),
@@ -215,14 +225,7 @@ class Options:
                 skip_lookup=values.boolean("authentication-skip-lookup"),
                 tolerate_lookup_failure=values.boolean("authentication-tolerate-lookup-failure"),
                 cache_seconds=self._seconds("authentication-token-webhook-cache-ttl"),
-                request_header=RequestHeaderOptions(
-                    client_ca_file=values.string("requestheader-client-ca-file"),
-                    allowed_names=values.strings("requestheader-allowed-names"),
-                    username_headers=values.strings("requestheader-username-headers"),
-                    uid_headers=values.strings("requestheader-uid-headers"),
-                    group_headers=values.strings("requestheader-group-headers"),
-                    extra_headers_prefixes=values.strings("requestheader-extra-headers-prefix"),
-                ),
+                request_header_client_ca_file=values.string("requestheader-client-ca-file"),
             ),
             authorization=AuthorizationOptions(
                 kubeconfig=values.string("authorization-kubeconfig"),

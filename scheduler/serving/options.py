@@ -32,22 +32,6 @@ class NamedCertKey(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestHeaderOptions:
-    """Options for proxies that authenticate users and name them in headers.
-
-    A proxy has a client certificate of `client_ca_file`, with a common name of `allowed_names` (any
-    name, if there are none).
-    """
-
-    client_ca_file: str = ""
-    allowed_names: tuple[str, ...] = ()
-    username_headers: tuple[str, ...] = ("x-remote-user",)
-    uid_headers: tuple[str, ...] = ()
-    group_headers: tuple[str, ...] = ("x-remote-group",)
-    extra_headers_prefixes: tuple[str, ...] = ("x-remote-extra-",)
-
-
-@dataclass(frozen=True, kw_only=True)
 class AuthenticationOptions:
     """Options for finding out the user of a request.
 
@@ -55,6 +39,7 @@ class AuthenticationOptions:
     are ignored, and every client without a certificate is `system:anonymous`.
     `skip_lookup` does not read the cluster's own settings (a config map with the CA of its
     clients); `tolerate_lookup_failure` starts without them if they cannot be read.
+    `request_header_client_ca_file` is checked only: headers never name a user here.
     """
 
     kubeconfig: str = ""
@@ -62,7 +47,7 @@ class AuthenticationOptions:
     skip_lookup: bool = False
     tolerate_lookup_failure: bool = True
     cache_seconds: float = 10.0
-    request_header: RequestHeaderOptions = field(default_factory=RequestHeaderOptions)
+    request_header_client_ca_file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

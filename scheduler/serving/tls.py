@@ -33,7 +33,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from scheduler.serving.options import ServingError
 
 if TYPE_CHECKING:
-    from scheduler.serving.options import ServingOptions
+    from scheduler.serving.options import NamedCertKey, ServingOptions
 
 _log: Final = logging.getLogger(__name__)
 
@@ -71,6 +71,10 @@ CIPHER_SUITES: Final = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
 
+#: The numbers of the curves of Go 1.26: P-256, P-384, P-521, X25519, and those with ML-KEM.
+_CURVES: Final = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
+_CURVE_MAX: Final = 65535
+
 #: Allowed with a warning.
 INSECURE_CIPHER_SUITES: Final = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
@@ -101,8 +105,39 @@ class ServerTls:
         self._client_authorities: set[bytes] = set()
         self.context: Final = _new_context(options)
         _load_pair(self.context, self._pair)
+        self._by_name: Final[dict[str, ssl.SSLContext]] = {}
+        for files in options.tls_sni_cert_keys:
+            self._add_sni_certificate(files)
+        if self._by_name:
+            self.context.sni_callback = self._choose_certificate
+        if path := options.authentication.request_header_client_ca_file:
+            try:
+                _read_file(Path(path))
+            except ServingError as error:
+                text = "unable to create request header authentication config"
+                raise ServingError(f"{text}: {error}") from error
         if path := options.authentication.client_ca_file:
             self._trust_client_ca_file(path)
+
+    def _add_sni_certificate(self, files: NamedCertKey) -> None:
+        """Serve a certificate to clients that name one of its hosts. The first for a name wins."""
+        try:
+            pair = _read_pair(Path(files.cert_file), Path(files.key_file))
+        except ServingError as error:
+            raise ServingError(f"failed to load SNI cert and key: {error}") from error
+        context = _new_context(self._options)
+        _load_pair(context, pair)
+        for name in files.names or _names_of(pair):
+            self._by_name.setdefault(name.lower(), context)
+
+    def _choose_certificate(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext
+    ) -> None:
+        """Choose the certificate by the host's exact name, else by a pattern for its domain."""
+        host = (name or "").lower()
+        context = self._by_name.get(host) or self._by_name.get(f"*.{host.partition('.')[2]}")
+        if context is not None:
+            connection.context = context
 
     def trust_clients_of(self, bundle: bytes, *, source: str) -> None:
         """Accept client certificates signed by these authorities (PEM).
@@ -113,13 +148,14 @@ class ServerTls:
         if bundle in self._client_authorities:
             return
         try:
-            self.context.load_verify_locations(cadata=bundle.decode("ascii"))
+            for context in (self.context, *self._by_name.values()):
+                context.load_verify_locations(cadata=bundle.decode("ascii"))
+                context.verify_mode = ssl.CERT_OPTIONAL
         except (ssl.SSLError, ValueError) as error:
             raise ServingError(
                 f'error loading CA bundle for "{source}": data does not contain any valid RSA or '
                 "ECDSA certificates"
             ) from error
-        self.context.verify_mode = ssl.CERT_OPTIONAL
         self._client_authorities.add(bundle)
 
     def reload(self, *, now: float) -> None:
@@ -158,9 +194,35 @@ def _new_context(options: ServingOptions) -> ssl.SSLContext:
         # Python warns of old versions; the flag asks for one explicitly.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = version
+    _check_curves(options.tls_curve_preferences)
     if options.tls_cipher_suites:
         _choose_ciphers(context, options.tls_cipher_suites)
     return context
+
+
+def _check_curves(curves: tuple[int, ...]) -> None:
+    """Check numbers of Go's curves. OpenSSL chooses among its own, whatever they are."""
+    for index, curve in enumerate(curves):
+        if not 1 <= curve <= _CURVE_MAX:
+            raise ServingError(f"curve preference {curve} is out of range (must be 1-{_CURVE_MAX})")
+        if curve in curves[:index]:
+            raise ServingError(f"duplicate curve preference {curve}")
+        if curve not in _CURVES:
+            raise ServingError(
+                f"curve preference {curve} is not supported by the current Go version"
+            )
+
+
+def _names_of(pair: CertKey) -> list[str]:
+    """Return the hosts of a certificate: its alternative names, else its common name."""
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return [str(common[0].value)] if common else []
+    addresses = names.get_values_for_type(x509.IPAddress)
+    return [*names.get_values_for_type(x509.DNSName), *map(str, addresses)]
 
 
 def _choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:

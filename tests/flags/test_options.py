@@ -17,7 +17,6 @@ from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
     NamedCertKey,
-    RequestHeaderOptions,
     ServingError,
     ServingOptions,
 )
@@ -210,14 +209,7 @@ def test_all_flags_of_the_port_are_options() -> None:
             skip_lookup=True,
             tolerate_lookup_failure=False,
             cache_seconds=60.0,
-            request_header=RequestHeaderOptions(
-                client_ca_file="p",
-                allowed_names=("a", "b"),
-                username_headers=("u",),
-                uid_headers=("i",),
-                group_headers=("g", "h"),
-                extra_headers_prefixes=("e",),
-            ),
+            request_header_client_ca_file="p",
         ),
         authorization=AuthorizationOptions(
             kubeconfig="z",
@@ -230,6 +222,11 @@ def test_all_flags_of_the_port_are_options() -> None:
 
 def test_the_defaults_of_the_port_are_those_of_its_options() -> None:
     assert parse().serving == ServingOptions()
+
+
+def test_names_of_headers_are_not_empty() -> None:
+    with pytest.raises(ConfigError, match=r'^empty value in "requestheader-allowed-names"$'):
+        _ = parse("--requestheader-allowed-names= ").serving
 
 
 def test_a_free_port_may_be_taken() -> None:

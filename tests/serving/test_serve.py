@@ -7,7 +7,7 @@ import contextlib
 import logging
 import ssl
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -21,6 +21,7 @@ from scheduler.serving.http_server import create_listener
 from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
+    NamedCertKey,
     ServingError,
     ServingOptions,
 )
@@ -369,3 +370,60 @@ async def _spoken(url: str, version: ssl.TLSVersion) -> tuple[str, str]:
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         await writer.wait_closed()
     return spoken
+
+
+async def _certificate_for(url: str, name: str) -> str:
+    """Return the subject of the certificate for a client that names a host."""
+    host, _, port = url.removeprefix("https://").rpartition(":")
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    _, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=name)
+    connection = writer.get_extra_info("ssl_object")
+    certificate = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True))
+    writer.close()
+    return certificate.subject.rfc4514_string()
+
+
+async def test_a_certificate_is_chosen_by_the_host_that_the_client_names() -> None:
+    server_pem, named_pem = str(TLS / "server.pem"), str(TLS / "named.pem")
+    options = _options(
+        tls_cert_file=server_pem,
+        tls_private_key_file=server_pem,
+        tls_sni_cert_keys=(NamedCertKey(named_pem, named_pem, ("*.example.com", "exact.org")),),
+    )
+    async with _served(options) as server:
+        default = await _certificate_for(server.url, "localhost")
+        assert "named" not in default
+        for name in ("a.example.com", "exact.org", "EXACT.org"):
+            assert "named" in await _certificate_for(server.url, name)
+        for name in ("example.com", "a.b.example.com", "other.org"):
+            assert await _certificate_for(server.url, name) == default
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (
+            {"tls_sni_cert_keys": (NamedCertKey("/nope", "/nope"),)},
+            "failed to load SNI cert and key: open /nope: no such file or directory",
+        ),
+        (
+            {"tls_curve_preferences": (30,)},
+            "curve preference 30 is not supported by the current Go version",
+        ),
+        ({"tls_curve_preferences": (29, 29)}, "duplicate curve preference 29"),
+        (
+            {"authentication": AuthenticationOptions(request_header_client_ca_file="/nope")},
+            "unable to create request header authentication config: open /nope: no such file or "
+            "directory",
+        ),
+    ],
+)
+async def test_files_and_curves_are_checked_before_serving(
+    options: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(ServingError) as raised:
+        async with _served(_options(**options)):
+            pass
+    assert str(raised.value) == error
