@@ -531,3 +531,11 @@ async def test_a_missing_kind_is_logged_once_until_it_was_there(
         await rig.after(300)
     lines = [r.getMessage() for r in caplog.records if "trying again until" in r.getMessage()]
     assert len(lines) == 2
+
+
+async def test_equal_errors_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(*[Watched(then=REFUSED)] * 30, HOLD)
+    with caplog.at_level(logging.WARNING):
+        requests = await rig.after(150)
+    assert len(requests) > 6
+    assert len(caplog.records) == 3

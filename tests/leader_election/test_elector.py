@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.client import Conflict, ConnectionFailed, LeaseSpec, NotFound
+from scheduler.client import Conflict, ConnectionFailed, LeaseSpec, NotFound, Unauthorized
 from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
 from scheduler.config.duration import MILLISECOND, SECOND
 from scheduler.leader_election.elector import LeaderElectionLost, LeaderElector, new_identity
@@ -412,3 +412,20 @@ async def test_there_is_never_more_than_one_leader(seed: int) -> None:
     for candidate in candidates:
         candidate.task.cancel()
     await asyncio.gather(*(candidate.task for candidate in candidates), return_exceptions=True)
+
+
+async def test_an_equal_failure_is_logged_once_a_minute(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(verb: str) -> None:
+        raise Unauthorized(401, "Unauthorized", "Unauthorized")
+
+    server.trouble = refused
+    candidate = Candidate(server)
+    with caplog.at_level(logging.ERROR):
+        await server.clock.advance(90)
+    assert len(server.requests) > 20
+    assert [record.args for record in caplog.records] == [
+        {"lock": "kube-system/kube-scheduler", "err": "Unauthorized"}
+    ] * 2
+    await candidate.stop()
