@@ -7,10 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from fakeapi import FakeApiServer
 from scheduler import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
-from scheduler.client import ClientError
+from scheduler.client import ClientError, KubeconfigError
 from scheduler.config import ConfigError
 from scheduler.runtime import FrameworkError
 from scheduler.testing import VirtualClock
@@ -105,7 +106,11 @@ async def test_its_failure_is_raised_by_is_idle(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     async with FakeApiServer() as server:
         server.write_kubeconfig(kubeconfig)
-    with pytest.raises(ClientError, match=r"GET .*/version.*: Cannot connect"):
+    # Credentials that cannot be read do not heal; a server that is not up is waited for.
+    document = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    document["users"][0]["user"] = {"tokenFile": "/nowhere/token"}
+    kubeconfig.write_text(yaml.safe_dump(document), encoding="utf-8")
+    with pytest.raises(KubeconfigError, match="/nowhere/token"):
         async with run_in_process(kubeconfig=kubeconfig, clock=VirtualClock()) as scheduler:
             await _at_rest(scheduler)
 

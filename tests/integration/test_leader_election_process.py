@@ -126,7 +126,7 @@ async def test_a_killed_leader_is_followed_and_no_pod_is_lost_or_bound_twice(
         first, _ = await stack.enter_async_context(cluster.scheduler(*OURS))
         leader = await cluster.led()
         second, log = await stack.enter_async_context(cluster.scheduler(*OURS))
-        await said(log, f"Waiting for lease kube-system/kube-scheduler, held by {leader}")
+        await said(log, f'"Waiting for lease" lock="kube-system/kube-scheduler" holder="{leader}"')
         creating = asyncio.gather(*(api.pod(name) for name in names))
         while len(nodes_of) < 5:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.001)
@@ -150,8 +150,8 @@ async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_pat
         cluster.server.faults.add(trouble)
         assert await ended(process) == 1
         lines = (await asyncio.to_thread(log.read_text, encoding="utf-8")).splitlines()
-        assert any(line.endswith(": Leaderelection lost") for line in lines)
-        assert lines[-1] == "kubesched: lost lease kube-system/kube-scheduler"
+        assert any(line.endswith("] Leaderelection lost") for line in lines)
+        assert lines[-1].endswith('"command failed" err="lost lease kube-system/kube-scheduler"')
         assert not any(line.startswith("Traceback") for line in lines)
 
 
@@ -207,7 +207,7 @@ def test_the_lead_passes_between_the_official_clients_elector_and_ours(fake_api:
     try:
         assert process.stderr is not None
         for line in process.stderr:
-            if f"Waiting for lease {namespace}/lock, held by official" in line:
+            if f'"Waiting for lease" lock="{namespace}/lock" holder="official"' in line:
                 official.lose()
             if "Successfully acquired lease" in line:
                 break
