@@ -247,6 +247,10 @@ class QueueingHints:
             known = self._registered[event] = RegisteredHints(event, by_profile)
         return known
 
+    def is_member(self, pod: PodInfo) -> bool:
+        """True for a member of a pod group: it backs off after each attempt, whatever happened."""
+        return self.generic_workload and pod.spec.scheduling_group is not None
+
     def rejectors_of(self, pod: QueuedPodInfo) -> frozenset[tuple[str, str]]:
         """Return the pod's rejector plugins, each with its profile.
 
@@ -362,7 +366,7 @@ class QueueingHints:
         """
         if not pod.unschedulable_plugins and not pod.pending_plugins:
             return QueueingStrategy.QUEUE_AFTER_BACKOFF
-        if self.generic_workload and pod.pod_info.spec.scheduling_group is not None:
+        if self.is_member(pod.pod_info):
             return QueueingStrategy.QUEUE_AFTER_BACKOFF
         if missed is None:
             _log.error(

@@ -318,15 +318,17 @@ class PriorityQueue:
     def activate(self, pods: Mapping[str, PodInfo], now: float) -> Moves:
         """Make waiting pods active, whatever their backoff; PreEnqueue plugins may reject them.
 
-        A pod in flight is retried after its backoff, if it is given back; one event is kept for all
-        of them. Pods that are active or unknown are skipped.
+        A pod in flight is retried after its backoff, if it is given back. Pods that are active or
+        unknown are skipped.
         """
         moved, in_flight = [], self.in_flight.uids
         # A gang activates itself once per member, mostly in flight: few steps for each.
         others = [pod for pod in pods.values() if pod.uid not in in_flight]
         if len(others) < len(pods):
-            missed = next(pod for pod in pods.values() if pod.uid in in_flight)
-            self.in_flight.add_event(EVENT_FORCE_ACTIVATE, None, missed.pod)
+            for pod in pods.values():
+                # A member of a pod group is retried in any case (see `QueueingHints`).
+                if pod.uid in in_flight and not self.hints.is_member(pod):
+                    self.in_flight.add_event(EVENT_FORCE_ACTIVATE, None, pod.pod)
         for pod in others:
             info = self.find(pod.key)
             if info is not None and info.place != Place.ACTIVE:

@@ -425,6 +425,16 @@ def test_activating_a_pod_in_flight_brings_it_back_after_its_attempt() -> None:
     world.queue.check()
 
 
+def test_each_of_several_activated_pods_in_flight_comes_back() -> None:
+    world = World()
+    world.add(MID_POD, LOW_POD)
+    infos = [world.pop(), world.pop()]
+    world.take(world.queue.activate({i.key: i.pod_info for i in infos}, world.now))
+    for info in infos:
+        world.give_back(info, "plugin")
+    assert world.places == {"backoff": ["mpp", "up"]}
+
+
 def test_activating_an_unknown_pod_does_nothing() -> None:
     world = World()
     world.add(MID_POD)
