@@ -23,6 +23,7 @@ from fakeapi.actors.namespaces import DefaultServiceAccounts, NamespaceCollector
 from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from fakeapi.actors.owners import owner_controllers
 from fakeapi.actors.pod_group_protection import PodGroupProtection
+from fakeapi.actors.resource_claims import ResourceClaims
 from fakeapi.actors.resources import POD_GROUPS
 from fakeapi.actors.volume_protection import VolumeProtection
 from fakeapi.actors.volumes import VolumeOptions, Volumes
@@ -78,6 +79,7 @@ class Actors:
         endpoints: bool = False,
         disruption_budgets: bool = False,
         volumes: bool | VolumeOptions = False,
+        devices: bool = False,
         stages: Iterable[Path] = (),
         events: bool = True,
         pod_groups: bool | None = None,
@@ -105,6 +107,7 @@ class Actors:
         self._owners = owners
         self._endpoints = endpoints
         self._disruption_budgets = disruption_budgets
+        self._devices = devices
         self._stages = _stages_of(stages)
         self._events = events
         self._pod_groups = _has_pod_groups(server) if pod_groups is None else pod_groups
@@ -178,6 +181,8 @@ class Actors:
             self._controllers.append(EndpointsController(context))
         if self._disruption_budgets:
             self._controllers.append(DisruptionBudgets(context))
+        if self._devices:
+            self._controllers.append(ResourceClaims(context))
         if self._stages:
             from fakeapi.actors.stages import Stages
 

@@ -28,6 +28,7 @@ _PARAMETERS: Final = {
     "endpoints": "endpoints",
     "pdb": "disruption_budgets",
     "volumes": "volumes",
+    "devices": "devices",
 }
 
 
