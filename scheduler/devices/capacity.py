@@ -93,7 +93,21 @@ def _rounded_to_range(amount: Amount, least: Amount, valid: CapacityRequestPolic
         return amount
     start = value(least.nanos)
     steps = -(-(value(amount.nanos) - start) // step)
-    return _amount(start + step * steps)
+    return _amount(_binary_text(start + step * steps))
+
+
+def _binary_text(amount: int) -> str:
+    """Return an amount in the canonical form of `resource.BinarySI`."""
+    if amount == 1000:
+        # Amounts below 1Ki are decimal.
+        return "1k"
+    suffixes = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+    suffix = ""
+    for larger in suffixes:
+        if not amount or amount % 1024:
+            break
+        amount, suffix = amount // 1024, larger
+    return f"{amount}{suffix}"
 
 
 def _violates_policy(nanos: int, capacity: DeviceCapacity) -> bool:

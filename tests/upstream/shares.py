@@ -137,4 +137,5 @@ def _numbers(share: Share) -> list[int]:
 
 
 def _short(path: str) -> str:
+    path = path.removeprefix("staging/src/k8s.io/").replace("structured/internal/", "")
     return path.removeprefix("pkg/scheduler/").removeprefix("framework/")

@@ -1,0 +1,126 @@
+"""The allocator's tables of `k8s.io/dynamic-resource-allocation`, through the Filter of claims.
+
+The tables run with the feature gates that are on by default. Devices of a result are compared in
+the order in which upstream's `incubating` allocator returns them. Slices that have one name in
+upstream's table, which no server allows, have names of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from scheduler.api.dynamic_resources import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
+from scheduler.devices.allocator import Allocator
+from scheduler.devices.manager import DraManager
+from scheduler.devices.results import allocation_result
+from scheduler.plugins.dynamic_resources.filtering import NodeFilter
+from scheduler.plugins.dynamic_resources.state import StateData
+from scheduler.testing import FakeHandle, make_pod
+from tests.plugins.devices import lister
+from tests.plugins.running import UNRESOLVABLE, verdict_of
+from tests.upstream.loading import Case, api_object, cases, snapshot, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scheduler.framework import Status
+
+TOPICS = (
+    "admin_access",
+    "alternatives",
+    "attributes",
+    "binding_conditions",
+    "devices",
+    "order",
+    "partitions",
+    "shared_devices",
+    "taints",
+)
+SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+
+
+def holder(name: str, device: str, consumed: dict[str, str] | None = None) -> ResourceClaim:
+    """A claim that has a device, or a share of it."""
+    driver, pool, id = device.split("/")
+    share_id = SHARE_ID if consumed is not None else None
+    result = DeviceRequestAllocationResult(
+        "r", driver, pool, id, share_id=share_id, consumed_capacity=consumed
+    )
+    allocation = AllocationResult(DeviceAllocationResult((result,)))
+    claim = api_object(ResourceClaim, {"metadata": {"name": name, "uid": name}, "spec": {}})
+    return msgspec.structs.replace(claim, status=ResourceClaimStatus(allocation=allocation))
+
+
+def holders(case: Case) -> Iterator[ResourceClaim]:
+    for number, device in enumerate(case.get("allocated", ())):
+        yield holder(f"whole-{number}", device)
+    for number, (device, consumed) in enumerate(case.get("consumed", {}).items()):
+        yield holder(f"share-{number}", device, consumed)
+
+
+def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[AllocationResult]]:
+    """Return the status of the case's node, and the allocation of each claim on it."""
+    listers = {
+        "resourceclaims": lister(holders(case)),
+        "deviceclasses": lister(api_object(DeviceClass, each) for each in case.get("classes", ())),
+        "resourceslices": lister(
+            api_object(ResourceSlice, each) for each in case.get("slices", ())
+        ),
+    }
+    manager = DraManager(FakeHandle(listers=listers))
+    manager.refresh()
+    claims = [api_object(ResourceClaim, each) for each in case.get("claims", ())]
+    allocator = Allocator(
+        state=manager.claims.allocated, class_of=manager.classes.named, verdicts=manager.verdicts
+    )
+    data = StateData(claims, len(claims), available_on=[None] * len(claims), allocator=allocator)
+    times = iter(range(1_000_000))
+    node_filter = NodeFilter(
+        data,
+        make_pod(),
+        manager=manager,
+        late=[False] * len(claims),
+        now=lambda: float(next(times)) if expires else 0.0,
+        timeout_seconds=0.5,
+    )
+    nodes = snapshot(case).nodes
+    rejections = node_filter.run(nodes)
+    if rejections is not None:
+        return rejections.status(0), []
+    found = data.node_allocation(nodes[0].name)
+    if found is None:
+        return None, []
+    return None, [allocation_result(c, found.inventory, lambda: SHARE_ID) for c in found.claims]
+
+
+@pytest.mark.parametrize("case", cases("allocator", "interrupt"))
+def test_interrupt(case: Case) -> None:
+    status, found = filtered(case, expires=case["expires"])
+    assert status is not None
+    assert verdict_of(status) == verdict(case["status"])
+    assert found == []
+
+
+@pytest.mark.parametrize("case", [case for topic in TOPICS for case in cases("allocator", topic)])
+def test_allocator(case: Case) -> None:
+    status, found = filtered(case)
+    if "error" in case.fields:
+        assert status is not None
+        assert case["error"] in status.message.replace("claim /", "claim ")
+        return
+    expected = [api_object(AllocationResult, result) for result in case["results"]]
+    assert found == expected
+    if not expected and case.get("claims"):
+        assert status is not None
+        assert verdict_of(status) == (UNRESOLVABLE, ("cannot allocate all claims",))
