@@ -71,14 +71,16 @@ def holders(case: Case) -> Iterator[ResourceClaim]:
 
 def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[AllocationResult]]:
     """Return the status of the case's node, and the allocation of each claim on it."""
-    listers = {
-        "resourceclaims": lister(holders(case)),
-        "deviceclasses": lister(api_object(DeviceClass, each) for each in case.get("classes", ())),
-        "resourceslices": lister(
-            api_object(ResourceSlice, each) for each in case.get("slices", ())
-        ),
-    }
-    manager = DraManager(FakeHandle(listers=listers))
+    classes = [api_object(DeviceClass, each) for each in case.get("classes", ())]
+    slices = [api_object(ResourceSlice, each) for each in case.get("slices", ())]
+    handle = FakeHandle(
+        listers={
+            "resourceclaims": lister(holders(case)),
+            "deviceclasses": lister(classes),
+            "resourceslices": lister(slices),
+        }
+    )
+    manager = DraManager(handle)
     manager.refresh()
     claims = [api_object(ResourceClaim, each) for each in case.get("claims", ())]
     allocator = Allocator(
