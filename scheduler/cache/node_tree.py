@@ -1,30 +1,16 @@
 """The scheduling order of nodes: one of each zone in turn.
 
-Source: `pkg/scheduler/backend/cache/node_tree.go`, component-helpers `node/topology/helpers.go`.
+Source: `pkg/scheduler/backend/cache/node_tree.go`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from scheduler.snapshot.nodes import zone_key
+
 if TYPE_CHECKING:
     from scheduler.api.core import Node
-
-_ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-_REGION_LABELS: Final = (
-    "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/region",
-)
-
-
-def zone_key(node: Node) -> str:
-    """Return a node's region and zone as one text; empty if it has neither (`GetZoneKey`)."""
-    labels = node.metadata.labels
-    region, zone = (
-        next((labels[key] for key in keys if key in labels), "")
-        for keys in (_REGION_LABELS, _ZONE_LABELS)
-    )
-    return f"{region}:\x00:{zone}" if region or zone else ""
 
 
 class NodeTree:

@@ -71,7 +71,7 @@ class TaintToleration(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return each node's number of PreferNoSchedule taints that the pod does not tolerate."""
         tolerations = state.read(_TOLERATIONS)
-        return nodes.taints.map(lambda taints: _count_intolerable(taints, tolerations))
+        return nodes.taints.map(lambda taints: count_intolerable(taints, tolerations))
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return default_normalize_score(scores, reverse=True)
@@ -109,7 +109,8 @@ def _forbid(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -
     return find_untolerated_taint(taints or (), tolerations, HARD_EFFECTS) is not None
 
 
-def _count_intolerable(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> int:
+def count_intolerable(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> int:
+    """Return the number of PreferNoSchedule taints that are not tolerated."""
     return sum(
         taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations)
         for taint in taints or ()

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 V = TypeVar("V", bound="Hashable")
 
+_ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION_LABELS: Final = (
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/region",
+)
+
 
 @functools.lru_cache(maxsize=1024)
 class LabelOf:
@@ -40,6 +46,19 @@ class LabelOf:
     def __call__(self, node: Node) -> str | None:
         """Return the node's value of the label; None if it does not have the label."""
         return node.metadata.labels.get(self.key)
+
+
+def zone_key(node: Node) -> str:
+    """Return a node's region and zone as one text; empty if it has neither.
+
+    Source: `GetZoneKey` of component-helpers `node/topology/helpers.go`.
+    """
+    labels = node.metadata.labels
+    region, zone = (
+        next((labels[key] for key in keys if key in labels), "")
+        for keys in (_REGION_LABELS, _ZONE_LABELS)
+    )
+    return f"{region}:\x00:{zone}" if region or zone else ""
 
 
 def _taints(node: Node) -> tuple[Taint, ...]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.cache.node_tree import NodeTree, zone_key
+from scheduler.cache.node_tree import NodeTree
+from scheduler.snapshot.nodes import zone_key
 from scheduler.testing import make_node
 
 if TYPE_CHECKING:

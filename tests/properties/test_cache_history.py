@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from scheduler.api import resources
 from scheduler.cache import Cache, CacheError
-from scheduler.cache.node_tree import zone_key
 from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.snapshot.nodes import zone_key
 from scheduler.testing import make_node, make_pod
 
 if TYPE_CHECKING:

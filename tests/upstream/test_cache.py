@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.cache import Cache, compare
-from scheduler.cache.node_tree import NodeTree, zone_key
+from scheduler.cache.node_tree import NodeTree
 from scheduler.snapshot import PodInfo
+from scheduler.snapshot.nodes import zone_key
 from scheduler.snapshot.pod_group_state import PodGroupState
 from scheduler.testing import make_node, make_pod
 from tests.upstream.cache_stage import CacheStage
