@@ -25,6 +25,7 @@ from scheduler.config import ConfigError, default_config, load_config, validate_
 from scheduler.config.encode import config_yaml
 from scheduler.flags.flag_set import FlagSet, UsageError
 from scheduler.flags.options import parse_flags
+from scheduler.flags.policy import translated_policy
 from scheduler.flags.table import FLAGS
 from scheduler.klog import V1, V2, configure
 from scheduler.leader_election.elector import LeaderElectionLost
@@ -125,6 +126,12 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         master=options.values.string("master"),
         clock=clock,
     )
+    translation = translated_policy(options, config, connection, clock=clock)
+    text = config_yaml(config)
+    if translation is not None:
+        config = _validated(translation.config, options)
+        text = translation.comments() + config_yaml(_validated(translation.modern, options))
+        plugins = (*plugins, *translation.plugins)
     app = SchedulerApp(
         config,
         connection,
@@ -136,8 +143,7 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         feature_gates=options.gates,
         metrics_options=metrics,
     )
-    text = config_yaml(config)
-    _log.log(V2, "Using component config", {"config": text})
+    _log.log(V2, "Using component config", {"config": config_yaml(config)})
     if path := options.values.string("write-config-to"):
         _write_config(Path(path), text)
         return
@@ -158,7 +164,12 @@ def _configuration(options: Options) -> KubeSchedulerConfiguration:
     path = options.config_file
     scheme = SCHEME._replace(gates=options.gates)
     config = options.apply_to(load_config(path, scheme) if path else default_config(scheme))
-    errors: list[Exception] = list(validate_config(config, scheme))
+    return _validated(config, options)
+
+
+def _validated(config: KubeSchedulerConfiguration, options: Options) -> KubeSchedulerConfiguration:
+    path = options.config_file
+    errors: list[Exception] = [*validate_config(config, SCHEME._replace(gates=options.gates))]
     if errors:
         raise ConfigError(f"{path}: {field.aggregate(errors)}" if path else field.aggregate(errors))
     return with_extenders(config)

@@ -114,6 +114,21 @@ _DEPRECATED: Final = (
     Flag("profiling", BOOL, "true",
          f"Serve profiles of Python at /debug/pprof/, as text. {_NO_CONFIG}"),
 )  # fmt: skip
+_POLICY: Final = (
+    Flag("algorithm-provider", STRING, "",
+         "The set of predicates and priorities of v1.13: DefaultProvider or "
+         f"ClusterAutoscalerProvider. {_NO_CONFIG}"),
+    Flag("policy-config-file", STRING, "",
+         "A file with a Policy, in JSON or YAML, which is translated to a profile. "
+         f"{_NO_CONFIG}"),
+    Flag("policy-configmap", STRING, "",
+         "The name of a ConfigMap with a Policy at the key policy.cfg; goes before the file. "
+         f"{_NO_CONFIG}"),
+    Flag("policy-configmap-namespace", STRING, "kube-system",
+         f"The namespace of --policy-configmap. {_NO_CONFIG}"),
+    Flag("use-legacy-policy-config", BOOL, "false",
+         f"Use --policy-config-file even if there is --policy-configmap. {_NO_CONFIG}"),
+)  # fmt: skip
 _LEADER_ELECTION: Final = (
     Flag("leader-elect", BOOL, "true",
          "Hold a lease while scheduling, and wait for it if another scheduler holds it."),
@@ -190,6 +205,7 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = MappingProxyType(
         "Authentication": _AUTHENTICATION,
         "Authorization": _AUTHORIZATION,
         "Deprecated": _DEPRECATED,
+        "Policy (kube-scheduler v1.13 to v1.22)": _POLICY,
         "Leader election": _LEADER_ELECTION,
         "Feature gate": _FEATURE_GATES,
         "Metrics": _METRICS,

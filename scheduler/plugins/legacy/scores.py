@@ -182,14 +182,14 @@ class RequestedToCapacityRatioPriority(_ResourcePriority):
     args: RequestedToCapacityRatioArgs
 
     def __init__(self) -> None:
-        self._scores: Final = np.array(
+        self._scores: Final[IntArray] = np.array(
             [broken_linear(self.args.shape, used) for used in range(_MAX_UTILIZATION + 1)]
         )
 
     def _rate(self, requested: IntArray, capacity: IntArray) -> IntArray:
         free = (capacity - requested) * _MAX_UTILIZATION // np.maximum(capacity, 1)
         used = np.where((capacity == 0) | (requested > capacity), 100, _MAX_UTILIZATION - free)
-        scores: IntArray = self._scores.take(used)
+        scores: IntArray = self._scores[used]
         return scores
 
 
@@ -222,7 +222,8 @@ class NodeLabelPriority(Plugin):
     args: NodeLabelArgs
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        preferred = nodes.labels(self.args.label).present == self.args.presence
+        present = nodes.labels(self.args.label).present
+        preferred = present if self.args.presence else ~present
         return preferred * np.int64(MAX_PRIORITY * SCALE)
 
 

@@ -91,11 +91,13 @@ def _controller_selectors(pod: PodInfo, handle: Handle) -> Iterator[Selector]:
         selected = controller.spec.selector
         if selected and selected.items() <= pod.labels.items():
             yield selector_from_set(selected)
-    sets = handle.lister(ReplicaSet).list(pod.namespace)
-    stateful_sets = handle.lister(StatefulSet).list(pod.namespace)
-    for owner in (*sets, *stateful_sets):
+    specs = [
+        *(owner.spec for owner in handle.lister(ReplicaSet).list(pod.namespace)),
+        *(owner.spec for owner in handle.lister(StatefulSet).list(pod.namespace)),
+    ]
+    for spec in specs:
         try:
-            selector = parse_label_selector(owner.spec.selector)
+            selector = parse_label_selector(spec.selector)
         except (SelectorError, FieldErrors):
             continue
         if selector.requirements and pod.labels and selector.matches(pod.labels):
