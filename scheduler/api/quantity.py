@@ -74,6 +74,28 @@ def _exponent(suffix: str) -> int:
     return -exponent if match["sign"] == "-" else exponent
 
 
+def quantity_text(nanos: int, like: str | int | float) -> str:
+    """Return the canonical text of an amount, with a suffix of the kind that `like` has.
+
+    Source: `Quantity.CanonicalizeBytes`.
+    """
+    text = str(like)
+    whole, rest = divmod(nanos, 10**_NANO_DIGITS)
+    if text.endswith("i") and not rest and abs(whole) >= 1024:
+        power = 0
+        while whole % 1024 == 0 and power < len(_BINARY_SUFFIXES):
+            whole, power = whole // 1024, power + 1
+        return f"{whole}{list(_BINARY_SUFFIXES)[power - 1] if power else ''}"
+    digits, exponent = nanos, -_NANO_DIGITS
+    while digits and digits % 1000 == 0 and exponent < max(_DECIMAL_SUFFIXES.values()):
+        digits, exponent = digits // 1000, exponent + 3
+    if not digits:
+        return "0"
+    if text[-1:].isdigit() and "e" in text.lower():
+        return f"{digits}e{exponent}"
+    return str(digits) + next(s for s, power in _DECIMAL_SUFFIXES.items() if power == exponent)
+
+
 def milli_value(nanos: int) -> int:
     """Return thousandths of a unit, rounded away from zero and capped: the unit of cpu."""
     return _in_units_of(10**6, nanos)

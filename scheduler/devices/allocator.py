@@ -293,6 +293,8 @@ class _Search:
                 continue
             if not self._is_selectable(request, position):
                 continue
+            if not self._has_capacity(request, devices[position][1]):
+                continue
             if self._with_device(claim, index, request, number, position, must=False):
                 return True
         return False
@@ -338,6 +340,7 @@ class _Search:
     ) -> Callable[[], None] | None:
         """Take a device that the selectors match; return how to give it back, None if impossible.
 
+        The caller has checked the capacity, unless the request `must` have the device.
         Raises `AllocationError` if a constraint refuses a device that the request must have.
         """
         pool, device = self._inventory.devices[position]
@@ -368,7 +371,8 @@ class _Search:
             if takes_counters:
                 self._count_counters(pool, device, sign=-1)
 
-        if not is_tolerated or violated or not self._has_capacity(request, device):
+        is_refused = not is_tolerated or violated
+        if is_refused or (must and not self._has_capacity(request, device)):
             undo_checks()
             if violated and must:
                 raise AllocationError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from scheduler.api.quantity import parse_quantity, value
+from scheduler.api.quantity import parse_quantity, quantity_text, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,21 +93,8 @@ def _rounded_to_range(amount: Amount, least: Amount, valid: CapacityRequestPolic
         return amount
     start = value(least.nanos)
     steps = -(-(value(amount.nanos) - start) // step)
-    return _amount(_binary_text(start + step * steps))
-
-
-def _binary_text(amount: int) -> str:
-    """Return an amount in the canonical form of `resource.BinarySI`."""
-    if amount == 1000:
-        # Amounts below 1Ki are decimal.
-        return "1k"
-    suffixes = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-    suffix = ""
-    for larger in suffixes:
-        if not amount or amount % 1024:
-            break
-        amount, suffix = amount // 1024, larger
-    return f"{amount}{suffix}"
+    nanos = (start + step * steps) * 10**9
+    return Amount(quantity_text(nanos, "Ki"), nanos)
 
 
 def _violates_policy(nanos: int, capacity: DeviceCapacity) -> bool:

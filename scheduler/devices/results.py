@@ -16,6 +16,7 @@ from scheduler.api.dynamic_resources import (
     DeviceRequestAllocationResult,
 )
 from scheduler.api.node_selectors import METADATA_NAME
+from scheduler.api.quantity import quantity_text
 from scheduler.devices.requests import AllocationError
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def _result(
         binding_failure_conditions=device.device.binding_failure_conditions,
         share_id=new_share_id() if consumed is not None else None,
         consumed_capacity=(
-            {name: amount.text for name, amount in consumed.items()} if consumed else None
+            {name: quantity_text(each.nanos, each.text) for name, each in consumed.items()}
+            if consumed
+            else None
         ),
     )
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.api.quantity import INT64_MAX, QuantityError, milli_value, parse_quantity, value
+from scheduler.api.quantity import (
+    INT64_MAX,
+    QuantityError,
+    milli_value,
+    parse_quantity,
+    quantity_text,
+    value,
+)
 
 NANO = 1
 UNIT = 10**9
@@ -144,3 +151,29 @@ def test_the_largest_number_is_not_capped() -> None:
     assert value(parse_quantity(str(INT64_MAX))) == INT64_MAX
     assert value(parse_quantity(str(INT64_MAX - 1))) == INT64_MAX - 1
     assert milli_value(parse_quantity(f"{INT64_MAX - 1}m")) == INT64_MAX - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("0", "0"),
+        ("0.5", "500m"),
+        ("1500m", "1500m"),
+        ("2000", "2k"),
+        ("1000n", "1u"),
+        ("-2000M", "-2G"),
+        ("1024Mi", "1Gi"),
+        ("1.5Ki", "1536"),
+        ("0.5Ki", "512"),
+        ("2e3", "2e3"),
+        ("1E4", "10e3"),
+        ("2e0", "2e0"),
+        (2048, "2048"),
+    ],
+)
+def test_canonical_text(text: str | int, canonical: str) -> None:
+    assert quantity_text(parse_quantity(text), text) == canonical
+
+
+def test_text_with_a_binary_suffix() -> None:
+    assert quantity_text(parse_quantity(4096), "Ki") == "4Ki"
