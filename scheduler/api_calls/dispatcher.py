@@ -11,6 +11,10 @@ that have to wait for a slot, or for another call for the same object, merge and
 another. A caller waits for its call's slot and makes the request itself, so a call whose caller is
 cancelled is cancelled too.
 
+A binding may have been executed although its request failed: the API server was killed, or the pod
+is bound already. The informer shows that late, so before PodScheduled=False is written the pod is
+read. Otherwise the patch would overwrite the PodScheduled=True of the binding.
+
 The rules for retries are in `scheduler.client.retries`. Status patches are always retried; patches
 of volumes and claims carry the version that they are meant for; bindings and deletions, which go by
 name alone as upstream's do, are retried only if the first request was surely not executed.
@@ -47,6 +51,7 @@ from scheduler.client import (
     STRATEGIC_MERGE_PATCH,
     ApiObject,
     ClientError,
+    Conflict,
     NotFound,
     RestClient,
     Retry,
@@ -77,6 +82,8 @@ _CLAIMS: Final[Resource[PersistentVolumeClaim]] = KINDS["persistentvolumeclaims"
 _SLOTS: Final = 100
 #: The most pod groups of which the condition is remembered: until their informer has it.
 _TRUE_GROUPS_MAX: Final = 10_000
+#: The most pods remembered of which the outcome of a binding is unknown.
+_MAYBE_BOUND_MAX: Final = 10_000
 #: The backlog at which `wait_for_room` begins to wait.
 _BACKLOG_MAX: Final = 500
 
@@ -92,6 +99,8 @@ class ApiDispatcher:
         self._slots: Final[dict[QueuedCall, asyncio.Future[None]]] = {}
         #: The uids of pod groups whose condition is True, or about to be.
         self._true_groups: Final[LruCache[str, None]] = LruCache(_TRUE_GROUPS_MAX)
+        #: The uids of pods that may be bound although their binding failed.
+        self._maybe_bound: Final[LruCache[str, None]] = LruCache(_MAYBE_BOUND_MAX)
         self._room: Final = asyncio.Event()
         self._room.set()
         self.resource_claims: Final = ResourceClaimCalls(client, clock, self._slot)
@@ -117,6 +126,8 @@ class ApiDispatcher:
                     lambda: self._client.bind(pod, node_name), Retry.IF_NOT_SENT, self._clock
                 )
             except ClientError as error:
+                if may_have_happened(error) or isinstance(error, Conflict):
+                    self._maybe_bound.put(pod.metadata.uid, None)
                 if not (may_have_happened(error) and await self._is_bound(pod, node_name)):
                     raise
 
@@ -223,15 +234,31 @@ class ApiDispatcher:
     async def _patch_status(self, call: PodStatusPatchCall) -> bool:
         """Send a status patch against the known status; return False if the pod is deleted."""
         patch = call.patch(rfc3339(self._clock.now()))
-        metadata = call.pod.metadata
+        metadata, condition = call.pod.metadata, call.condition
         try:
-            await self._patch_object_status(PODS, metadata, patch)
+            if metadata.uid not in self._maybe_bound or (
+                condition is None or condition.type != POD_SCHEDULED
+            ):
+                await self._patch_object_status(PODS, metadata, patch)
+                return True
+            found = await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
+            if found.metadata.uid == metadata.uid and not found.spec.node_name:
+                version = {"resourceVersion": found.metadata.resource_version}
+                patch = {**(patch or {}), "metadata": version}
+                await self._patch_object_status(
+                    PODS, metadata, patch, retry=Retry.IF_VERSION_CHECKED
+                )
         except NotFound:
             return False
         return True
 
     async def _patch_object_status(
-        self, resource: Resource[Any], metadata: ObjectMeta, patch: object
+        self,
+        resource: Resource[Any],
+        metadata: ObjectMeta,
+        patch: object,
+        *,
+        retry: Retry = Retry.ALWAYS,
     ) -> None:
         await repeat_write(
             lambda: self._client.patch(
@@ -242,7 +269,7 @@ class ApiDispatcher:
                 subresource="status",
                 content_type=STRATEGIC_MERGE_PATCH,
             ),
-            Retry.ALWAYS,
+            retry,
             self._clock,
         )
 

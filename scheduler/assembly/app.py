@@ -89,7 +89,7 @@ class SchedulerApp:
         )
         self._base: Final = self._parts.base
         self._url: Final = connection.base_url
-        self._election: Final = self._parts.election
+        self._election: Final = self._base.election
         self._exposition: Final = Exposition(self._base.metrics, metrics_options)
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
         #: True once this process may schedule: it is the leader, or there is no election.

@@ -162,6 +162,7 @@ class BaseParts:
         *,
         clock: Clock,
         seed: int | None,
+        identity: str,
         feature_gates: FeatureGates,
     ) -> None:
         self.clock: Final = clock
@@ -170,9 +171,17 @@ class BaseParts:
         self.rng: Final = random.Random(seed)
         self.metrics: Final = SchedulerMetrics(clock.monotonic)
         self.tasks: Final = BackgroundTasks()
-        self.client: Final = _client(config, connection, clock, self.metrics)
+        self.election: Final = LeaderElection.from_config(
+            config,
+            connection,
+            identity=identity,
+            clock=clock,
+            seed=seed,
+            metrics=self.metrics,
+        )
+        self.client: Final = self._client(config, connection)
         # Events have a rate limit of their own, so that they do not delay bindings.
-        self.event_client: Final = _client(config, connection, clock, self.metrics)
+        self.event_client: Final = self._client(config, connection)
         self.broadcaster: Final = EventBroadcaster(self.event_client, clock=clock, rng=self.rng)
         config = with_extenders(config)
         self.extenders: Final = HTTPExtenders(config.extenders, clock=clock, environ=os.environ)
@@ -212,6 +221,18 @@ class BaseParts:
             extenders=self.extenders.in_order,
         )
 
+    def _client(self, config: KubeSchedulerConfiguration, connection: Connection) -> RestClient:
+        limits, election = config.client_connection, self.election
+        return RestClient(
+            connection,
+            clock=self.clock,
+            user_agent=_USER_AGENT,
+            qps=limits.qps,
+            burst=limits.burst,
+            metrics=self.metrics,
+            may_write=lambda: election is None or election.leads,
+        )
+
     def _activate(self, pods: Mapping[str, PodInfo]) -> None:
         assert self.queue is not None, "plugins activate pods only while pods are scheduled"
         self.queue.activate(pods)
@@ -223,7 +244,6 @@ class BuiltScheduler:
 
     base: BaseParts
     stories: PodStories
-    election: LeaderElection | None
     profiles: Mapping[str, Framework]
     cache: Cache
     queue: PriorityQueue
@@ -243,14 +263,13 @@ def build(
     feature_gates: FeatureGates,
 ) -> BuiltScheduler:
     """Build a scheduler; the parameters are those of `SchedulerApp`."""
-    base = BaseParts(config, connection, clock=clock, seed=seed, feature_gates=feature_gates)
-    election = LeaderElection.from_config(
+    base = BaseParts(
         config,
         connection,
-        identity=identity,
         clock=clock,
         seed=seed,
-        metrics=base.metrics,
+        identity=identity,
+        feature_gates=feature_gates,
     )
     profiles = build_profiles(config, base.handle, plugins=plugins)
     stories = PodStories()
@@ -272,7 +291,6 @@ def build(
     return BuiltScheduler(
         base=base,
         stories=stories,
-        election=election,
         profiles=profiles,
         cache=base.cache,
         queue=queue,
@@ -307,23 +325,6 @@ def _cycle_parts(
         spawn=base.tasks.spawn,
         feature_gates=base.feature_gates,
         pod_group_lister=base.informers.find_pod_group,
-    )
-
-
-def _client(
-    config: KubeSchedulerConfiguration,
-    connection: Connection,
-    clock: Clock,
-    metrics: SchedulerMetrics,
-) -> RestClient:
-    limits = config.client_connection
-    return RestClient(
-        connection,
-        clock=clock,
-        user_agent=_USER_AGENT,
-        qps=limits.qps,
-        burst=limits.burst,
-        metrics=metrics,
     )
 
 

@@ -7,6 +7,7 @@
     |   `-- StreamInterrupted        a watch broke off, perhaps in the middle of an event
     |-- DecodeError                  the answer is no valid object
     |-- KindNotFound                 the server does not have this kind of objects
+    |-- NotLeading                   the lease is not ours any more: the write was not sent
     `-- ApiError                     the server refused
         |-- Unauthorized             401  no valid credentials
         |-- Forbidden                403  the credentials do not allow this
@@ -84,6 +85,10 @@ class DecodeError(ClientError):
 
 class KindNotFound(ClientError):
     """The server's discovery does not name this kind."""
+
+
+class NotLeading(ClientError):
+    """The write was not sent, because another process may lead now."""
 
 
 class ApiError(ClientError):

@@ -4,6 +4,11 @@
        ^  |                             |     ^
        +--+ every 2 to 4.4 s            +-----+ every 2 s, unless all tries of 10 s have failed
 
+A leader leads until 12 s after the start of its last successful try (`retryPeriod` and
+`renewDeadline`, less than `leaseDuration`), on the monotonic clock. `leads` is read before every
+write, so a process that was stopped for longer, and wakes beside its successor, writes nothing.
+Upstream's elector does not count the time of the stop, and writes for up to 10 s more.
+
 `candidate` makes the requests of one try; this module decides when to try. The times are those of
 the configuration (`leaderElection`), above its defaults: `retryPeriod` 2 s, `renewDeadline` 10 s.
 
@@ -88,6 +93,12 @@ class LeaderElector:
         self._expired_seconds: Final = config.lease_duration.seconds + _TOLERATED_SECONDS
         self._retry_seconds: Final = config.retry_period.seconds
         self._deadline_seconds: Final = config.renew_deadline.seconds
+        # The others count the whole seconds that the lease names, from a later moment.
+        self._term_seconds: Final = min(
+            self._retry_seconds + self._deadline_seconds,
+            float(config.lease_duration.nanoseconds // SECOND),
+        )
+        self._leads_until_seconds = -math.inf
         self._clock: Final = clock
         self._rng: Final = rng
         self._metrics: Final = metrics
@@ -101,6 +112,11 @@ class LeaderElector:
     def is_idle(self) -> bool:
         """True if no try is under way."""
         return not self._is_trying
+
+    @property
+    def leads(self) -> bool:
+        """True if we lead, and no other process can have taken the lease since."""
+        return self._clock.monotonic() < self._leads_until_seconds
 
     def problem(self) -> str:
         """Return why a leader is unhealthy that neither renews nor ends; empty if it is healthy.
@@ -128,7 +144,11 @@ class LeaderElector:
         """Renew the lease until that fails for too long; then raise LeaderElectionLost."""
         while True:
             try:
-                await wait_for(self._renew_once(), self._deadline_seconds, self._clock)
+                if not self.leads:
+                    raise TimeoutError
+                left_seconds = self._leads_until_seconds - self._clock.monotonic()
+                deadline_seconds = min(self._deadline_seconds, left_seconds)
+                await wait_for(self._renew_once(), deadline_seconds, self._clock)
             except TimeoutError:
                 _log.info(
                     "Failed to renew lease",
@@ -170,10 +190,14 @@ class LeaderElector:
             tick = max(tick, math.floor(passed_seconds / self._retry_seconds))
 
     async def _try_acquire_or_renew(self) -> bool:
+        started_seconds = self._clock.monotonic()
         leads = await self._try(self._candidate.try_acquire_or_renew())
+        if leads:
+            self._leads_until_seconds = started_seconds + self._term_seconds
         if self._candidate.slow_paths:
             self._metrics.leader_election_slowpath[(_NAME,)] = self._candidate.slow_paths
-        return leads
+        # A success that took longer than our term proves nothing.
+        return leads and self.leads
 
     async def _try(self, requests: Coroutine[None, None, bool]) -> bool:
         self._is_trying = True
@@ -239,6 +263,11 @@ class LeaderElection:
         self.acquire: Final = self._elector.acquire
         self.renew: Final = self._elector.renew
         self.problem: Final = self._elector.problem
+
+    @property
+    def leads(self) -> bool:
+        """True if we lead, and no other process can have taken the lease since."""
+        return self._elector.leads
 
     @classmethod
     def from_config(

@@ -258,6 +258,33 @@ async def test_a_binding_that_was_refused_has_failed_even_if_the_pod_is_bound() 
         await dispatcher.bind(POD, "node")
 
 
+@pytest.mark.parametrize(
+    "failure", [Conflict(409, "Conflict", "already assigned"), _server_error(500)]
+)
+async def test_a_pod_that_is_bound_after_a_failed_binding_is_not_reported_as_not_scheduled(
+    failure: Exception,
+) -> None:
+    dispatcher, client, clock = _dispatcher(failure)
+    client.pod = ConnectionRefused("it restarts")
+    with pytest.raises(type(failure)):
+        await dispatcher.bind(POD, "node")
+    client.pod = make_pod("pod", node_name="node")
+    assert await _patched(dispatcher, clock)
+    assert client.patches == []
+
+
+async def test_a_pod_whose_binding_failed_is_reported_in_the_version_that_was_read() -> None:
+    dispatcher, client, clock = _dispatcher(_server_error(500), Conflict(409, "Conflict", "late"))
+    client.pod = make_pod("pod", resource_version="7")
+    with pytest.raises(ServerError):
+        await dispatcher.bind(POD, "node")
+    with pytest.raises(Conflict):
+        await _patched(dispatcher, clock)
+    ((_, patch, _),) = client.patches
+    assert patch["metadata"] == {"resourceVersion": "7"}
+    assert patch["status"]["conditions"][0]["status"] == "False"
+
+
 @pytest.mark.parametrize("write", MUST_NOT_REPEAT)
 async def test_a_write_is_retried_after_connection_refused(write: str) -> None:
     dispatcher, client, clock = _dispatcher(*[ConnectionRefused("nobody there")] * 2)

@@ -55,6 +55,26 @@ def in_virtual_time(test: Callable[P, Coroutine[None, None, None]]) -> Callable[
     return run
 
 
+class StoppableClock(VirtualClock):
+    """The clock of one process, on the time of all: while the process is stopped, none wakes."""
+
+    def __init__(self, shared: VirtualClock) -> None:
+        super().__init__()
+        self._shared = shared
+        self.runs = asyncio.Event()
+        self.runs.set()
+
+    def now(self) -> float:
+        return self._shared.now()
+
+    def monotonic(self) -> float:
+        return self._shared.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._shared.sleep(seconds)
+        await self.runs.wait()
+
+
 class Contender:
     """A scheduler that stands for election, behind a proxy that may end it like `kill -9`."""
 
@@ -64,6 +84,7 @@ class Contender:
         self.proxy = WriteProxy(election.server.url, plan=plan, on_death=self._die)
         self.scheduler: RunningScheduler | None = None
         self._ended = asyncio.Event()
+        self.clock = StoppableClock(election.clock)
 
     async def start(self) -> None:
         await self._election.stack.enter_async_context(self.proxy)
@@ -73,7 +94,7 @@ class Contender:
     async def _run(self) -> None:
         running = run_in_process(
             kubeconfig=kubeconfig_for(self.proxy.url, self._election.directory),
-            clock=self._election.clock,
+            clock=self.clock,
             config=self._election.config,
             identity=self.name,
             serve=True,
@@ -266,6 +287,36 @@ async def test_a_frozen_server_does_not_keep_a_leader_in_office(tmp_path: Path) 
         # What follows is the try to give the lease back, five seconds for a request.
         await election.advance(0.2 + 5 + 5)
         assert first.has_lost()
+
+
+@in_virtual_time
+async def test_a_leader_that_was_stopped_writes_nothing_beside_its_successor(
+    tmp_path: Path,
+) -> None:
+    """Its renewals stop; its watches go on, so it would bind whatever it is shown."""
+    async with an_election(tmp_path) as election:
+        await election.api.node("a", cpu="64")
+        first = await election.join("first")
+        await election.join("second")
+        await election.advance(1)
+        first.clock.runs.clear()
+        await election.advance(10.9)
+        await election.api.pod("early")
+        await election.advance(0)
+        assert await election.nodes_of("early") == ["a"]
+        writes = len(first.proxy.writes)
+        await election.advance(15)
+        assert await election.holder() == "second"
+        for name in ("late", "later"):
+            await election.api.pod(name)
+            await election.advance(0)
+        assert await election.nodes_of("late", "later") == ["a", "a"]
+        assert len(first.proxy.writes) == writes
+        first.clock.runs.set()
+        await election.advance(0)
+        assert first.has_lost()
+        kinds = [write.kind for write in first.proxy.writes[writes:]]
+        assert set(kinds) <= {"POST events"}, "the event of the election about its end"
 
 
 @in_virtual_time

@@ -16,8 +16,10 @@ import pytest
 from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 from tests.integration.api_client import Api, eventually
+from tests.integration.scripted_run import kubeconfig_for
 from tests.integration.test_official_client import Candidate, lock_of
 from tests.integration.test_stock_scheduler import BINARY
+from tests.integration.write_proxy import WriteProxy
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -153,6 +155,46 @@ async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_pat
         assert any(line.endswith("] Leaderelection lost") for line in lines)
         assert lines[-1].endswith('"command failed" err="lost lease kube-system/kube-scheduler"')
         assert not any(line.startswith("Traceback") for line in lines)
+
+
+async def test_a_leader_that_was_stopped_writes_nothing_beside_its_successor(
+    tmp_path: Path,
+) -> None:
+    """SIGSTOP for longer than the lease while pods arrive, then SIGCONT."""
+    names = [f"p{number}" for number in range(40)]
+    async with (
+        a_cluster(tmp_path) as cluster,
+        WriteProxy(cluster.server.url) as proxy,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        api = cluster.api
+        await api.create("/api/v1/nodes", {
+            "metadata": {"name": "a"},
+            "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
+        })  # fmt: skip
+        direct, cluster.kubeconfig = cluster.kubeconfig, kubeconfig_for(proxy.url, tmp_path)
+        first, _ = await stack.enter_async_context(cluster.scheduler(*OURS))
+        leader = await cluster.led()
+        await api.pod("early", cpu="100m")
+        assert await api.node_of("early") == "a"
+        cluster.kubeconfig = direct
+        second, log = await stack.enter_async_context(cluster.scheduler(*OURS))
+        await said(log, f"Waiting for lease kube-system/kube-scheduler, held by {leader}")
+        first.send_signal(signal.SIGSTOP)
+        await asyncio.gather(*(api.pod(name, cpu="100m") for name in names[:20]))
+        assert await cluster.led(but_by=leader)
+        writes = len(proxy.writes)
+        creating = asyncio.gather(*(api.pod(name, cpu="100m") for name in names[20:]))
+        first.send_signal(signal.SIGCONT)
+        await creating
+        assert await ended(first) == 1
+        for name in names:
+            assert await api.node_of(name) == "a"
+        kinds = {write.kind for write in proxy.writes[writes:]}
+        # The election's own: a renewal that is refused, and the event about the end.
+        assert kinds <= {"PUT leases", "POST events"}, kinds
+        second.terminate()
+        assert await ended(second) == 0
 
 
 @pytest.mark.skipif(not BINARY, reason="no kube-scheduler: set KUBE_SCHEDULER")

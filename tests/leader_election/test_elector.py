@@ -213,6 +213,28 @@ async def test_row_38_a_leader_that_cannot_renew_for_ten_seconds_ends(server: Se
     assert candidate.metrics.leader_election_master_status[NAME] == 0
 
 
+@pytest.mark.parametrize("answer_seconds", [0.0, 0.5])
+async def test_a_leader_stopped_for_longer_than_its_term_ends_as_soon_as_it_wakes(
+    server: Server, answer_seconds: float
+) -> None:
+    """Stopped between two renewals, or before the answer to one; no other has taken the lease."""
+
+    class Slow(Lock):
+        async def update(self, record: LeaseSpec) -> None:
+            await super().update(record)
+            await self._server.clock.sleep(answer_seconds)
+
+    candidate = Candidate(server, lock=Slow(server))
+    await server.clock.advance(2.75)
+    assert candidate.elector.leads
+    before = len(server.requests)
+    server.clock.advance_nowait(30)
+    assert not candidate.elector.leads
+    await server.clock.advance(0)
+    assert candidate.lost_at == 32.75
+    assert [verb for _, verb in server.requests[before:]] == ["get", "update"], "the release"
+
+
 async def test_a_request_without_an_answer_does_not_put_off_the_end(server: Server) -> None:
     class Hanging(Lock):
         async def update(self, record: LeaseSpec) -> None:

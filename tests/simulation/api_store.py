@@ -223,9 +223,14 @@ class ApiStore:
         )
         self.pods.put(replace(pod, spec=replace(pod.spec, node_name=node_name), status=status))
 
-    def patch_status(self, key: str, patch: dict[str, object]) -> None:
-        """Conditions and the nominated node, as the scheduler patches them."""
+    def patch_status(self, key: str, patch: dict[str, object], *, version: str = "") -> None:
+        """Conditions and the nominated node, as the scheduler patches them.
+
+        Raises Conflict for a pod of another version; an empty one fits all.
+        """
         pod = self.pod(key)
+        if version not in ("", pod.metadata.resource_version):
+            raise Conflict(409, "Conflict", f'pods "{key}": the object has been modified')
         status = pod.status
         for condition in cast("list[dict[str, object]]", patch.get("conditions", [])):
             status = replace(status, conditions=_merged(status.conditions, condition))

@@ -45,6 +45,10 @@ class Writes:
         self.on_deleted: Callable[[Pod], None] = lambda pod: None
         self.on_not_bound: Callable[[Pod], None] = lambda pod: None
         self._bound: set[str] = set()
+        #: Pods that got their node from the scheduler, with or without a response.
+        self._got_node: set[str] = set()
+        #: Pods whose next read fails.
+        self._unreadable: set[str] = set()
         #: Pod groups whose status was not written, or without an answer.
         self.groups_not_patched: set[str] = set()
 
@@ -60,6 +64,7 @@ class Writes:
     def forget_earlier_clients(self) -> None:
         """Treat later callers as other clients."""
         self._bound.clear()
+        self._got_node.clear()
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """`RestClient.bind`."""
@@ -69,36 +74,52 @@ class Writes:
 
         def carry_out() -> None:
             self._store.bind(pod.key, uid, node_name)
+            self._got_node.add(uid)
             self.on_bound(pod, node_name)
 
+        def on_lost() -> None:
+            self.on_lost(node_name)
+            self._unreadable.add(pod.key)
+
         try:
-            await self._write("bind", carry_out, on_lost=lambda: self.on_lost(node_name))
+            await self._write("bind", carry_out, on_lost=on_lost)
         except ClientError:
             self.on_not_bound(pod)
             raise
         self._bound.add(uid)
 
-    async def get(self, resource: object, name: str, **options: str) -> Pod:
-        """`RestClient.get`: a client whose response was lost gets no response to the get either.
-
-        So only the watch can show the result.
-        """
-        raise ConnectionFailed(f"no answer to a question about {name}", reset=True)
+    async def get(self, resource: object, name: str, *, namespace: str) -> Pod:
+        """`RestClient.get` of a pod. It fails right after a binding whose response was lost."""
+        key = f"{namespace}/{name}"
+        if key in self._unreadable:
+            self._unreadable.remove(key)
+            raise ConnectionFailed(f"no answer to a question about {name}", reset=True)
+        return self._store.pod(key)
 
     async def patch(
         self, resource: object, name: str, patch: object, *, namespace: str = "", **options: str
     ) -> None:
         """`RestClient.patch`, of the status of a pod or of a pod group."""
-        status = cast("dict[str, dict[str, object]]", patch)["status"]
+        parts = cast("dict[str, dict[str, object]]", patch)
+        status = parts["status"]
+        version = cast("str", parts.get("metadata", {}).get("resourceVersion", ""))
         key = f"{namespace}/{name}"
         if resource is not POD_GROUPS:
-            await self._write("patch", lambda: self._store.patch_status(key, status))
+            await self._write("patch", lambda: self._patch_pod_status(key, status, version=version))
             return
         try:
             await self._write("patch", lambda: self._store.patch_pod_group_status(key, status))
         except ClientError:
             self.groups_not_patched.add(key)
             raise
+
+    def _patch_pod_status(self, key: str, status: dict[str, object], *, version: str) -> None:
+        self._store.patch_status(key, status, version=version)
+        pod = self._store.pod(key)
+        # A pod that another client binds may be reported by what the scheduler knew before.
+        conditions = [(c.type, c.status) for c in pod.status.conditions]
+        if pod.metadata.uid in self._got_node and ("PodScheduled", "False") in conditions:
+            self.complaints.append(f"pod {key} is bound, and is reported as not scheduled")
 
     async def delete(self, resource: object, name: str, *, namespace: str = "") -> None:
         """`RestClient.delete`, of a pod."""
