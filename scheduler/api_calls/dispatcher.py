@@ -12,8 +12,8 @@ another. A caller waits for its call's slot and makes the request itself, so a c
 cancelled is cancelled too.
 
 A binding may have been executed although its request failed: the API server was killed, or the pod
-is bound already. The informer shows that late, so before PodScheduled=False is written the pod is
-read. Otherwise the patch would overwrite the PodScheduled=True of the binding.
+is bound already. The informer shows that late. So the pod is read before PodScheduled=False is
+written, and the patch names its version: it must not overwrite PodScheduled=True.
 
 The rules for retries are in `scheduler.client.retries`. Status patches are always retried; patches
 of volumes and claims carry the version that they are meant for; bindings and deletions, which go by
@@ -241,7 +241,7 @@ class ApiDispatcher:
             ):
                 await self._patch_object_status(PODS, metadata, patch)
                 return True
-            found = await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
+            found = await self._newest(call.pod)
             if found.metadata.uid == metadata.uid and not found.spec.node_name:
                 version = {"resourceVersion": found.metadata.resource_version}
                 patch = {**(patch or {}), "metadata": version}
@@ -251,6 +251,16 @@ class ApiDispatcher:
         except NotFound:
             return False
         return True
+
+    async def _newest(self, pod: Pod) -> Pod:
+        """Read a pod; return `pod` itself if that fails. Raises NotFound."""
+        metadata = pod.metadata
+        try:
+            return await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
+        except NotFound:
+            raise
+        except ClientError:
+            return pod
 
     async def _patch_object_status(
         self,

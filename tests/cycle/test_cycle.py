@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.cache import Cache
-from scheduler.client import NotFound, ServerError
+from scheduler.client import ConnectionFailed, ServerError
 from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.cycle.attempt import Attempts, CycleParts
@@ -65,7 +65,7 @@ class Notes:
         self.bound[pod.metadata.name] = node_name
 
     async def get(self, resource: object, name: str, **options: str) -> Pod:
-        raise NotFound(404, "NotFound", f"no look at {name}")
+        raise ConnectionFailed(f"no answer to a read of {name}")
 
     async def patch(self, resource: object, name: str, patch: dict, **options: str) -> None:
         status = patch["status"]

@@ -16,7 +16,7 @@ from scheduler.api.pod_groups import PodGroup, PodGroupStatus
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache
-from scheduler.client import NotFound
+from scheduler.client import ConnectionFailed
 from scheduler.client.kinds import POD_GROUPS
 from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
 from scheduler.config import types as config
@@ -86,7 +86,7 @@ class Client:
             raise self.bind_failure
 
     async def get(self, resource: object, name: str, **options: str) -> Pod:
-        raise NotFound(404, "NotFound", f"upstream's client is not read: {name}")
+        raise ConnectionFailed(f"upstream's client is not read: {name}")
 
     async def patch(self, resource: object, name: str, patch: Fields, **options: str) -> None:
         status: dict[str, Any] = patch["status"]
