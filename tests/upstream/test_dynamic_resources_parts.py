@@ -1,0 +1,123 @@
+"""Tables of the parts of `dynamicresources`: claims in flight, scores, extended resources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from scheduler.api.core import ContainerExtendedResourceRequest
+from scheduler.api.dynamic_resources import (
+    DeviceClass,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from scheduler.api.quantity import parse_quantity
+from scheduler.devices.allocated import AllocatedState, Devices
+from scheduler.devices.allocator import ChosenDevice, ClaimAllocation
+from scheduler.devices.claims import ClaimTracker
+from scheduler.devices.pools import DeviceId
+from scheduler.devices.requests import Request
+from scheduler.framework import CycleState
+from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
+from scheduler.plugins.dynamic_resources.scoring import score_of
+from scheduler.snapshot import PodInfo
+from scheduler.testing import FakeHandle, make_pod
+from tests.plugins.devices import ALLOCATION, dynamic_resources, lister, make_claim
+from tests.upstream.loading import Case, api_object, cases, pod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "extended_resources"))
+def test_extended_resources(case: Case) -> None:
+    found = extended_requests(pod(case["pod"]), case["resources"], case["classes"].get)
+    if "requests" in case.fields:
+        assert [*found.requests] == [api_object(DeviceRequest, each) for each in case["requests"]]
+        return
+    mappings = sorted(found.mappings, key=lambda each: (each.request_name, each.container_name))
+    expected = [api_object(ContainerExtendedResourceRequest, each) for each in case["mappings"]]
+    assert mappings == expected
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "scores"))
+def test_scores(case: Case) -> None:
+    claims = [api_object(ResourceClaim, each) for each in case["claims"]]
+    without = [claim for claim in claims if claim.status.allocation is None]
+    found = [
+        ClaimAllocation(claim, [_chosen(claim, name) for name in names], ())
+        for claim, names in zip(without, case["chosen"], strict=True)
+    ]
+    assert score_of(claims, found) == case["score"]
+
+
+def _chosen(claim: ResourceClaim, name: str) -> ChosenDevice:
+    parent, slash, subrequest = name.partition("/")
+    device_class = api_object(DeviceClass, {"metadata": {"name": "class"}})
+    if slash:
+        request = Request(claim, subrequest, parent, DeviceSubRequest(subrequest), device_class)
+    else:
+        request = Request(claim, name, "", ExactDeviceRequest(), device_class)
+    return ChosenDevice(request, 0, None)
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "normalized_scores"))
+def test_normalized_scores(case: Case) -> None:
+    scores = np.array(case["scores"], dtype=np.int64)
+    found = dynamic_resources().normalize_score(CycleState(), PodInfo(make_pod()), scores)
+    assert found.tolist() == case["normalized"]
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "allocated_state"))
+def test_allocated_state(case: Case) -> None:
+    written, in_flight = _devices(case["claims"]), _devices(case["in_flight"])
+    assert written.ids | in_flight.ids == {_device(name) for name in case["whole"]}
+    assert len(written.shares) + len(in_flight.shares) == case["shared_count"]
+    state, shared = AllocatedState(written, in_flight), _device("shared-instance")
+    assert state.is_allocated(shared) == (case["shared_count"] > 0)
+    assert state.capacity(shared).get("my-cap", 0) == parse_quantity(case["capacity"])
+
+
+def _device(name: str) -> DeviceId:
+    return DeviceId("some-driver", "worker", name)
+
+
+def _devices(claims: Sequence[dict[str, object]]) -> Devices:
+    devices = Devices()
+    for value in claims:
+        allocation = api_object(ResourceClaim, value).status.allocation
+        assert allocation is not None
+        devices.add(allocation)
+    return devices
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "pending_allocations"))
+def test_pending_allocations(case: Case) -> None:
+    tracker = ClaimTracker(FakeHandle(listers={"resourceclaims": lister(())}))
+    claim = make_claim(allocation=ALLOCATION)
+    for uid, count in case["pending"].items():
+        for _ in range(count):
+            tracker.signal_pending_allocation(uid, claim)
+    if "signal" in case.fields:
+        tracker.signal_pending_allocation(case["signal"], claim)
+    if "remove" in case.fields:
+        removed = tracker.remove_pending_allocation(case["remove"], force=case["force"])
+        assert removed is case["removed"]
+    for uid in ("uid-1", "uid-2"):
+        expected = ALLOCATION if uid in case["after"] else None
+        assert tracker.pending_allocation(uid) == expected
+        assert _sharers(tracker, uid) == case["after"].get(uid, 0)
+
+
+def _sharers(tracker: ClaimTracker, uid: str) -> int:
+    """Return the number of pods that wait for a claim; it is no longer pending then."""
+    if tracker.pending_allocation(uid) is None:
+        return 0
+    count = 1
+    while not tracker.remove_pending_allocation(uid, force=False):
+        count += 1
+    return count
