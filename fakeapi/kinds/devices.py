@@ -8,9 +8,30 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, NAME_AND_AGE, Column, find
-from fakeapi.types.errors import FieldError, forbidden
-from fakeapi.types.kind import CLIENT_METADATA, NAME_FIELDS, Generation, Kind, KindRules, value_at
-from fakeapi.types.objects import Json, child, is_deleting, mapping, mappings, set_defaults
+from fakeapi.types.errors import FieldError, forbidden, invalid
+from fakeapi.types.gotext import quoted
+from fakeapi.types.kind import (
+    CLIENT_METADATA,
+    NAME_FIELDS,
+    Generation,
+    Kind,
+    KindRules,
+    UpdateRules,
+    value_at,
+)
+from fakeapi.types.objects import Json, child, is_deleting, mapping, mappings, set_defaults, text
+from fakeapi.types.pod_resources import is_extended_resource
+from fakeapi.validation.device_slices import validate_slice
+from fakeapi.validation.devices import (
+    allocated_devices,
+    device_key,
+    each,
+    validate_claim_spec,
+    validate_claim_status,
+    validate_config,
+    validate_selectors,
+    validate_template_spec,
+)
 from fakeapi.validation.metadata import IMMUTABLE
 
 _SLICE_FIELDS: Final = {
@@ -18,6 +39,9 @@ _SLICE_FIELDS: Final = {
     "spec.nodeName": value_at("spec", "nodeName"),
     "spec.driver": value_at("spec", "driver"),
 }
+
+_ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
+_CONFIGS_MAX: Final = 32
 
 
 def _set_claim_defaults(claim: Json) -> None:
@@ -34,10 +58,85 @@ def _set_template_defaults(template: Json) -> None:
     _set_claim_defaults(child(template, "spec"))
 
 
-def _validate_claim_update(new: Json, old: Json) -> list[FieldError]:
+def _validate_claim(claim: Json) -> list[FieldError]:
+    return validate_claim_spec(mapping(claim.get("spec")), "spec")
+
+
+def _validate_template(template: Json) -> list[FieldError]:
+    return validate_template_spec(mapping(template.get("spec")), "spec")
+
+
+def _validate_same_spec(new: Json, old: Json) -> list[FieldError]:
     if new.get("spec") == old.get("spec"):
         return []
-    return [forbidden("spec", IMMUTABLE)]
+    return [invalid("spec", new.get("spec"), IMMUTABLE)]
+
+
+def _admin_access_errors(obj: Json, old: Json | None, namespace_labels: Json) -> list[FieldError]:
+    """Return the error of admin access in a namespace without the label for it.
+
+    Source: AuthorizedForAdmin and AuthorizedForAdminStatus of pkg/registry/resource/utils.go.
+    """
+    if namespace_labels.get(_ADMIN_LABEL) == "true":
+        return []
+    if old is None:
+        spec = mapping(obj.get("spec"))
+        devices = mapping(mapping(spec.get("spec", spec)).get("devices"))
+        fields = [
+            f"spec.devices.requests[{index}].adminAccess"
+            for index, request in enumerate(mappings(devices.get("requests")))
+            if mapping(request.get("exactly")).get("adminAccess") is True
+        ]
+    else:
+        fields = [] if _admin_results(old) else _admin_results(obj)
+    why = (
+        f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing "
+        "namespace"
+    )
+    return [forbidden(field, why) for field in fields[:1]]
+
+
+def _admin_results(claim: Json) -> list[str]:
+    allocation = mapping(mapping(claim.get("status")).get("allocation"))
+    results = mappings(mapping(allocation.get("devices")).get("results"))
+    return [
+        f"status.allocation.devices.results[{index}].adminAccess"
+        for index, result in enumerate(results)
+        if result.get("adminAccess") is True
+    ]
+
+
+def _drop_deallocated_devices(new: Json, old: Json, _now: str) -> None:
+    """Drop the statuses of devices that the claim no longer has."""
+    status = child(new, "status")
+    gone = allocated_devices(old) - allocated_devices(new)
+    left = [one for one in mappings(status.get("devices")) if device_key(one) not in gone]
+    status["devices"] = left
+    if not left:
+        del status["devices"]
+
+
+def _validate_class(device_class: Json) -> list[FieldError]:
+    spec = mapping(device_class.get("spec"))
+    errors = validate_selectors(mappings(spec.get("selectors")), "spec.selectors")
+    errors += each(
+        mappings(spec.get("config")), "spec.config", validate_config, maximum=_CONFIGS_MAX
+    )
+    name = spec.get("extendedResourceName")
+    if name is not None and not is_extended_resource(text(name)):
+        why = "must be a valid extended resource name"
+        errors.append(invalid("spec.extendedResourceName", name, why))
+    return errors
+
+
+def _slice_warnings(resource_slice: Json, _old: Json | None) -> list[str]:
+    driver = text(mapping(resource_slice.get("spec")).get("driver"))
+    if driver == driver.lower():
+        return []
+    return [
+        "spec.driver: driver names should be lowercase; "
+        f"{quoted(driver)} contains uppercase characters"
+    ]
 
 
 def _set_taint_times(resource_slice: Json, now: str) -> None:
@@ -67,13 +166,24 @@ KINDS: Final = (
         schema="resource/v1.ResourceClaim", subresources=("status",), returns_deleted=True,
         columns=(NAME, Column("State", _claim_state), AGE),
         status_keeps=CLIENT_METADATA,
-        rules=KindRules(set_defaults=_set_claim_defaults, validate_update=_validate_claim_update),
+        rules=KindRules(
+            set_defaults=_set_claim_defaults, validate_create=_validate_claim,
+            validate_update=_validate_same_spec, validate_in_namespace=_admin_access_errors,
+            subresources={
+                "status": UpdateRules(
+                    prepare=_drop_deallocated_devices, validate=validate_claim_status
+                )
+            },
+        ),
     ),
     Kind(
         "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate",
         schema="resource/v1.ResourceClaimTemplate", returns_deleted=True,
         columns=NAME_AND_AGE,
-        rules=KindRules(set_defaults=_set_template_defaults),
+        rules=KindRules(
+            set_defaults=_set_template_defaults, validate=_validate_template,
+            validate_update=_validate_same_spec, validate_in_namespace=_admin_access_errors,
+        ),
     ),
     Kind(
         "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False,
@@ -83,11 +193,16 @@ KINDS: Final = (
             NAME, Column("Node", ".spec.nodeName"), Column("Driver", ".spec.driver"),
             Column("Pool", ".spec.pool.name"), AGE,
         ),
-        rules=KindRules(prepare=_set_taint_times, prepare_update=_prepare_slice_update),
+        rules=KindRules(
+            prepare=_set_taint_times, prepare_update=_prepare_slice_update,
+            validate_create=validate_slice, validate_update=validate_slice,
+            warnings=_slice_warnings,
+        ),
     ),
     Kind(
         "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False,
         schema="resource/v1.DeviceClass", generation=Generation.SPEC, returns_deleted=True,
         columns=NAME_AND_AGE,
+        rules=KindRules(validate=_validate_class),
     ),
 )  # fmt: skip

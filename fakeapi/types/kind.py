@@ -194,6 +194,9 @@ class KindRules:
     validate_create: Callable[[Json], list[FieldError]] = _no_errors
     #: Returns more errors of an update, given the stored object.
     validate_update: Callable[[Json, Json], list[FieldError]] = _no_update_errors
+    #: Returns more errors of a write through any endpoint, given the stored object of an update
+    #: and the labels of the namespace.
+    validate_in_namespace: Callable[[Json, Json | None, Json], list[FieldError]] | None = None
     #: Returns warnings about a valid object, given the stored object of an update.
     warnings: Callable[[Json, Json | None], list[str]] = _no_warnings
     #: Rules of updates through subresources.

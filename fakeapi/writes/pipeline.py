@@ -36,6 +36,7 @@ from fakeapi.types.objects import (
     finalizers_of,
     is_deleting,
     keep_field,
+    labels_of,
     metadata_of,
     name_of,
     text,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from fakeapi.types.errors import FieldError
     from fakeapi.types.kind import Kind
 
+_NAMESPACES: Final = ("", "namespaces")
 #: Attempts to generate a name that is free.
 _NAME_ATTEMPTS: Final = 8
 _NAMESPACE_MISMATCH: Final = (
@@ -96,7 +98,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     metadata["creationTimestamp"] = now
     _allocate(registry, kind, obj)
     strategies.prepare_for_create(kind, obj, now)
-    _raise_if_invalid(kind, name, validation.validate_create(kind, obj))
+    errors = _namespace_errors(registry, target, obj) + validation.validate_create(kind, obj)
+    _raise_if_invalid(kind, name, errors)
     target.warnings.extend(strategies.warnings(kind, obj))
     registry.admission.validate(review)
     if _is_version(metadata.get("resourceVersion")) and not target.options.dry_run:
@@ -139,6 +142,16 @@ def place(kind: Kind, namespace: str, obj: Json) -> None:
 
 def _is_taken(registry: Registry, target: Target, name: str) -> bool:
     return registry.store.get(target.kind.storage_key, target.namespace, name) is not None
+
+
+def _namespace_errors(
+    registry: Registry, target: Target, obj: Json, old: Json | None = None
+) -> list[FieldError]:
+    validate = target.kind.rules.validate_in_namespace
+    if validate is None:
+        return []
+    namespace = registry.store.get(_NAMESPACES, "", target.namespace)
+    return validate(obj, old, labels_of(namespace.object) if namespace is not None else {})
 
 
 def _raise_if_invalid(kind: Kind, name: str, errors: list[FieldError]) -> None:
@@ -221,7 +234,8 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     if "deletionGracePeriodSeconds" not in metadata:
         keep_field(metadata, old_metadata, "deletionGracePeriodSeconds")
     ownership.keep_times(obj, old)
-    errors = validation.validate_update(kind, obj, old, subresource=target.subresource)
+    errors = _namespace_errors(registry, target, obj, old)
+    errors += validation.validate_update(kind, obj, old, subresource=target.subresource)
     _raise_if_invalid(kind, target.name, errors)
     target.warnings.extend(strategies.warnings(kind, obj, old))
     registry.admission.validate(review)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import Actors, FakeApiServer, ServerOptions
 from tests.fakeapi.api_client import ApiClient, Stream
 from tests.fakeapi.objects import EVENTS, NODES, PODS, PRIORITY_CLASSES, pod, with_resources
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+DEVICES = "/apis/resource.k8s.io/v1"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 FOUND = os.environ.get("KUBE_SCHEDULER") or shutil.which("kube-scheduler")
 BINARY = FOUND or ""
@@ -166,3 +167,46 @@ async def test_another_one_waits_and_takes_over(tmp_path_factory: pytest.TempPat
                 await api.create(PODS, asking("p", "500m"))
                 bound = await until(pods, lambda obj: bool(obj["spec"].get("nodeName")))
                 assert bound["spec"]["nodeName"] == "n1"
+
+
+async def test_it_allocates_the_claim_of_a_template(tmp_path: Path) -> None:
+    async with (
+        FakeApiServer() as server,
+        Actors(server, devices=True, garbage_collector=True),
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+    ):
+        api = ApiClient(session, server.url)
+        claims = f"{DEVICES}/namespaces/default/resourceclaims"
+        expression = 'device.driver == "gpu.example.com"'
+        selectors = [{"cel": {"expression": expression}}]
+        request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+        device_slice = {
+            "driver": "gpu.example.com",
+            "nodeName": "n1",
+            "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "d0"}],
+        }
+        await api.create(NODES, node("n1"))
+        gpu = {"metadata": {"name": "gpu"}, "spec": {"selectors": selectors}}
+        await api.create(f"{DEVICES}/deviceclasses", gpu)
+        published = {"metadata": {"name": "s"}, "spec": device_slice}
+        await api.create(f"{DEVICES}/resourceslices", published)
+        template = {
+            "metadata": {"name": "t"},
+            "spec": {"spec": {"devices": {"requests": [request]}}},
+        }
+        await api.create(f"{DEVICES}/namespaces/default/resourceclaimtemplates", template)
+        used = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+        made = await api.create(PODS, asking("p", "500m", resourceClaims=used))
+        async with scheduler(server, tmp_path), api.watch(PODS) as pods:
+            bound = await until(pods, lambda obj: bool(obj["spec"].get("nodeName")))
+            (claim,) = (await api.get(claims)).body["items"]
+            (result,) = claim["status"]["allocation"]["devices"]["results"]
+            assert (result["request"], result["pool"], result["device"]) == ("r", "n1", "d0")
+            assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+            (user,) = claim["status"]["reservedFor"]
+            assert user["uid"] == made["metadata"]["uid"] == bound["metadata"]["uid"]
+            await api.delete(f"{PODS}/p", gracePeriodSeconds=0)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while (await api.get(claims)).body["items"]:  # noqa: ASYNC110 - no event of its own
+                    await asyncio.sleep(0.05)

@@ -1,0 +1,36 @@
+"""A dump with the slices and classes of two vendors' drivers is served as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from fakeapi import FakeApiServer, ManualClock
+
+from ..api_client import ApiClient
+
+if TYPE_CHECKING:
+    import aiohttp
+
+DUMP = Path(__file__).with_name("dumps") / "devices.yaml"
+GROUP = "/apis/resource.k8s.io/v1"
+PLURALS = {"ResourceSlice": "resourceslices", "DeviceClass": "deviceclasses"}
+
+
+async def test_slices_and_classes_of_a_dump_keep_their_content(
+    session: aiohttp.ClientSession,
+) -> None:
+    dumped = yaml.safe_load(DUMP.read_text(encoding="utf-8"))["items"]
+    async with FakeApiServer(clock=ManualClock(), load=[DUMP]) as server:
+        api = ApiClient(session, server.url)
+        for obj in dumped:
+            path = f"{GROUP}/{PLURALS[obj['kind']]}/{obj['metadata']['name']}"
+            served = (await api.get(path)).body
+            assert served["spec"] == obj["spec"]
+        slices = (await api.get(f"{GROUP}/resourceslices")).body["items"]
+        assert len(slices) == 3
+        query = {"fieldSelector": "spec.driver=dra.net,spec.nodeName=gpu-worker-0"}
+        (chosen,) = (await api.get(f"{GROUP}/resourceslices", **query)).body["items"]
+        assert chosen["spec"]["devices"][0]["attributes"]["dra.net/rdma"] == {"bool": True}
