@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from scheduler.api import field
 from scheduler.assembly.app import SchedulerApp
 from scheduler.assembly.profiles import find_plugins_in_working_directory, with_extenders
+from scheduler.assembly.shadow import ShadowOptions
 from scheduler.cache import CacheCorruptedError
 from scheduler.client import ClientError, connect_process
 from scheduler.clock import SystemClock
@@ -81,7 +82,7 @@ def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) ->
             return
         logs = options.logs
         # These raise UsageError for an invalid value, before anything starts.
-        _ = options.seed, options.tie_break, options.check_cache_every
+        _ = options.seed, options.tie_break, options.check_cache_every, options.shadow_log
     except (UsageError, ConfigError) as error:
         sys.stderr.write(f"Error: {error}\n")
         raise SystemExit(1) from error
@@ -142,6 +143,7 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         max_in_unschedulable_pods_seconds=options.max_in_unschedulable_pods_seconds,
         feature_gates=options.gates,
         metrics_options=metrics,
+        shadow=_shadow(options),
     )
     _log.log(V2, "Using component config", {"config": config_yaml(config)})
     if path := options.values.string("write-config-to"):
@@ -149,6 +151,20 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         return
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_run(config, options, app, clock))
+
+
+def _shadow(options: Options) -> ShadowOptions | None:
+    """Return the options of shadow mode; None without it. Raises `ConfigError`."""
+    if not options.values.boolean("shadow"):
+        return None
+    path = options.shadow_log
+    if path in ("", "-"):
+        return ShadowOptions(sys.stdout.buffer if path else None)
+    try:
+        # The file is open as long as the process lives.
+        return ShadowOptions(Path(path).open("ab"))
+    except OSError as error:
+        raise ConfigError(f"open {path}: {(error.strerror or '').lower()}") from error
 
 
 def _write_config(path: Path, text: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import msgspec
@@ -28,6 +29,7 @@ from scheduler.metrics.pod_resources import pod_resources_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from scheduler.assembly.shadow import ShadowOptions
     from scheduler.cache import CacheDifference, CacheStatistics
     from scheduler.client import Connection
     from scheduler.clock import Clock
@@ -58,7 +60,8 @@ class SchedulerApp:
     `seed` makes random choices repeatable. `tie_break` is `random`, or `first` for the first of
     several best nodes. A pod is retried after `max_in_unschedulable_pods_seconds` even without an
     event. `feature_gates` are those that are on, `metrics_options` selects metrics. `identity` is
-    the name in the leader election, by default unique to the process. Raises `PluginSetupError` for
+    the name in the leader election, by default unique to the process. With `shadow` it compares and
+    writes nothing, whatever `config` has about leader election. Raises `PluginSetupError` for
     profiles that cannot work, and `ConfigError` for such an election.
     """
 
@@ -75,7 +78,12 @@ class SchedulerApp:
         identity: str = "",
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
         metrics_options: MetricsOptions = ALL_METRICS,
+        shadow: ShadowOptions | None = None,
     ) -> None:
+        if shadow is not None:
+            connection = replace(connection, read_only=True)
+            election = msgspec.structs.replace(config.leader_election, leader_elect=False)
+            config = msgspec.structs.replace(config, leader_election=election)
         self._parts: Final = build(
             config,
             connection,
@@ -86,6 +94,7 @@ class SchedulerApp:
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
             identity=identity,
             feature_gates=feature_gates,
+            shadow=shadow,
         )
         self._base: Final = self._parts.base
         self._url: Final = connection.base_url
@@ -169,6 +178,10 @@ class SchedulerApp:
         self._is_active = True
         if self._delays_cache:
             await self._start_informers(group)
+        if (shadow := self._parts.shadow) is not None:
+            _log.info("Comparing, not scheduling", {"profiles": [*self.profiles]})
+            group.create_task(shadow.run(), name="shadow")
+            return
         _log.info("Starting to schedule", {"profiles": [*self.profiles]})
         group.create_task(self._parts.loop.run(), name="scheduler")
 
@@ -196,6 +209,7 @@ class SchedulerApp:
             self.has_synced
             and self._parts.loop.is_idle
             and self._base.tasks.is_idle
+            and (self._parts.shadow is None or self._parts.shadow.is_idle)
             and not self._base.dispatcher.backlog
             and self._base.broadcaster.is_idle
         )
@@ -268,6 +282,10 @@ class SchedulerApp:
     def ui_pod(self, namespace: str, name: str) -> bytes | None:
         """Return a pod for the page /debug/ui as JSON; None if it has no story."""
         return live_pod(self._parts, namespace, name)
+
+    def shadow_report(self) -> bytes | None:
+        """Return the page /debug/shadow as JSON; None without shadow mode."""
+        return None if self._parts.shadow is None else self._parts.shadow.as_json()
 
     def check(self) -> None:
         """Verify the invariants of cache and queue; for tests. Raises AssertionError."""

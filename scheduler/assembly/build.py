@@ -21,6 +21,7 @@ from scheduler.assembly.background import BackgroundTasks
 from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.assembly.profiles import build_profiles, with_extenders
+from scheduler.assembly.shadow import Shadow, ShadowOptions
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import (
@@ -56,7 +57,7 @@ from scheduler.snapshot import Snapshot
 from scheduler.stories import PodStories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind, Unstructured
@@ -248,6 +249,7 @@ class BuiltScheduler:
     cache: Cache
     queue: PriorityQueue
     loop: SchedulingLoop
+    shadow: Shadow | None
 
 
 def build(
@@ -261,6 +263,7 @@ def build(
     max_in_unschedulable_pods_seconds: float,
     identity: str,
     feature_gates: FeatureGates,
+    shadow: ShadowOptions | None,
 ) -> BuiltScheduler:
     """Build a scheduler; the parameters are those of `SchedulerApp`."""
     base = BaseParts(
@@ -284,7 +287,10 @@ def build(
     if GENERIC_WORKLOAD in feature_gates:
         base.informers.watch(POD_GROUPS, required=Required.IF_SERVED)
     base.informers.watch_other_kinds(profiles, base.queue, base.metrics)
-    _add_event_handlers(base, cycle_parts)
+    shadowing = None if shadow is None else _shadow(shadow, base, profiles)
+    _add_event_handlers(
+        base, cycle_parts, scheduler_names=profiles.keys() if shadowing is None else ()
+    )
     _read_state_metrics(base.metrics, queue, base.cache)
     base.metrics.feature_enabled.read = lambda: feature_states(feature_gates)
     _read_process_metrics(base.metrics)
@@ -295,7 +301,26 @@ def build(
         cache=base.cache,
         queue=queue,
         loop=SchedulingLoop(cycle_parts, dispatcher=base.dispatcher),
+        shadow=shadowing,
     )
+
+
+def _shadow(options: ShadowOptions, base: BaseParts, profiles: Mapping[str, Framework]) -> Shadow:
+    """Build shadow mode; its event handler goes before those of the cache."""
+    shadow = Shadow(
+        options=options,
+        profiles=profiles,
+        cache=base.cache,
+        snapshot=base.snapshot,
+        nominator=base.nominator,
+        pods=base.informers.pods,
+        metrics=base.metrics,
+        clock=base.clock,
+    )
+    base.informers.pods.add_event_handler(
+        on_add=shadow.on_add, on_update=shadow.on_update, on_delete=shadow.on_delete
+    )
+    return shadow
 
 
 def _cycle_parts(
@@ -356,14 +381,16 @@ def _queue(
     )
 
 
-def _add_event_handlers(base: BaseParts, parts: CycleParts) -> None:
+def _add_event_handlers(
+    base: BaseParts, parts: CycleParts, *, scheduler_names: Collection[str]
+) -> None:
     """Connect the informers of pods and nodes to cache and queue."""
     nodes = NodeEventHandler(cache=parts.cache, queue=parts.queue, metrics=base.metrics)
     pods = PodEventHandler(
         cache=parts.cache,
         queue=parts.queue,
         waiting_pods=base.waiting_pods,
-        scheduler_names=parts.profiles.keys(),
+        scheduler_names=scheduler_names,
         gang_scheduling=GANG_SCHEDULING in base.feature_gates,
         on_corrupted=base.tasks.fail,
         metrics=base.metrics,

@@ -5,6 +5,7 @@
     |-- ConnectionFailed             no answer; a write may or may not have been executed
     |   |-- ConnectionRefused        no server at the address: nothing was executed
     |   `-- StreamInterrupted        a watch broke off, perhaps in the middle of an event
+    |-- WriteRefused                 a write over a connection for reading only: nothing was sent
     |-- DecodeError                  the answer is no valid object
     |-- KindNotFound                 the server does not have this kind of objects
     |-- NotLeading                   the lease is not ours any more: the write was not sent
@@ -71,6 +72,10 @@ class ConnectionRefused(ConnectionFailed):
 
 class StreamInterrupted(ConnectionFailed):
     """A watch broke off. Everything up to the last complete event was delivered."""
+
+
+class WriteRefused(ClientError):
+    """A write over a connection for reading only; it was not sent."""
 
 
 class DecodeError(ClientError):

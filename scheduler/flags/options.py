@@ -103,6 +103,14 @@ class Options:
         return text
 
     @property
+    def shadow_log(self) -> str:
+        """The file for comparisons, - for stdout, or "". Raises UsageError."""
+        path = self.values.string("shadow-log")
+        if path and not self.values.boolean("shadow"):
+            raise UsageError("--shadow-log needs --shadow")
+        return path
+
+    @property
     def check_cache_every(self) -> Duration | None:
         """The interval of comparisons; None for none. Raises UsageError."""
         if not self.values.is_set("check-cache-every"):

@@ -193,6 +193,11 @@ _OURS: Final = (
          "A plugin of your own (MODULE:CLASS), or the name of an installed one; enabled in every "
          "profile that does not mention it. May be repeated."),
     Flag("seed", STRING, "", "A number that makes chance repeatable."),
+    Flag("shadow", BOOL, "false",
+         "Write nothing and schedule nothing: decide each pod that another scheduler has bound, "
+         "compare, and report on /debug/shadow. There is no leader election then."),
+    Flag("shadow-log", STRING, "",
+         "With --shadow: append a line of JSON per comparison to this file; - is stdout."),
     Flag("tie-break", STRING, "random",
          "Which of several best nodes to take: random, or first."),
 )  # fmt: skip

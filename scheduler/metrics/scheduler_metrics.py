@@ -364,6 +364,11 @@ class SchedulerMetrics:
         NumberVec, "kubesched_cache_comparisons_total", _COUNTER, ("result",), "",
         "Comparisons of cache and queue with the API server's view.",
     )
+    #: Shadow mode; the agreement is one of `scheduler.reports.comparison`.
+    shadow_decisions: NumberVec = _row(
+        NumberVec, "kubesched_shadow_decisions_total", _COUNTER, ("agreement", "profile"), "",
+        "Decisions of another scheduler that shadow mode has compared with its own, by agreement.",
+    )
     # fmt: on
 
     def attempt_ended(self, result: str, profile: str, duration_seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +35,7 @@ from scheduler.snapshot import NodeInfo
 from scheduler.snapshot.columns import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.client import Store
@@ -115,10 +116,28 @@ def report_over(
     as `decide_with_extenders` does. `pods` are those that
     plugins list; they and the snapshot are afterwards as before.
     """
+    if framework is None:
+        waiting = pod.without_node() if pod.spec.node_name else pod
+        return pod_report(Decision(waiting, "ignored"), None, snapshot)
+    with decided_over(snapshot, framework, pod, pods=pods, decide=decide) as decision:
+        return pod_report(decision, framework, snapshot, current_node=pod.spec.node_name)
+
+
+@contextlib.contextmanager
+def decided_over(
+    snapshot: Snapshot,
+    framework: Framework,
+    pod: PodInfo,
+    *,
+    pods: Store[Pod],
+    decide: Decide = decide,
+) -> Iterator[Decision]:
+    """Decide a pod, and keep the cluster as it was for the decision for a `with` block.
+
+    The parameters are those of `report_over`.
+    """
     node = pod.spec.node_name
     waiting = pod.without_node() if node else pod
-    if framework is None:
-        return pod_report(Decision(waiting, "ignored"), None, snapshot)
     listed = pods.get(pod.name, pod.namespace)
     row = snapshot.table.row_of.get(node)
     pods.put(waiting.pod)
@@ -130,7 +149,7 @@ def report_over(
                 decision = decide(snapshot, framework, CycleState(), waiting)
             except FitError as error:
                 decision = unschedulable(error)
-            return pod_report(decision, framework, snapshot, current_node=node)
+            yield decision
     finally:
         if listed is not None:
             pods.put(listed)

@@ -238,3 +238,40 @@ class Report(_Struct, frozen=True):
     pods: tuple[PodReport, ...] = ()
     cluster: ClusterReport | None = None
     story: Story | None = None
+
+
+class ScoreDifference(_Struct, frozen=True):
+    """A plugin's weighted scores of the other scheduler's node and of our best one."""
+
+    plugin: str
+    theirs: int
+    ours: int
+
+
+class Comparison(_Struct, frozen=True):
+    """A decision of another scheduler beside ours; `scheduler.reports.comparison` has the values.
+
+    `node` is the other scheduler's; empty for a pod that it left pending, with `their_message`.
+    `answer` is the comparison as one sentence. `best` is our node, the first by name of
+    `tied_nodes` with `best_total`; `total` and `differences` are those of the other one's node.
+    `time` is in seconds since the epoch.
+    """
+
+    time: float
+    pod: str
+    uid: str
+    scheduler_name: str
+    agreement: str
+    answer: str
+    all_nodes: int
+    feasible_nodes: int = 0
+    node: str = ""
+    total: int | None = None
+    best: str = ""
+    best_total: int | None = None
+    tied_nodes: int = 0
+    differences: tuple[ScoreDifference, ...] = ()
+    rejected_by: str = ""
+    reasons: tuple[str, ...] = ()
+    message: str = ""
+    their_message: str = ""

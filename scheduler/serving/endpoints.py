@@ -9,6 +9,7 @@
     /debug/pprof/ /debug/flags  unless profiling is off: see `profiling`
     /debug/pods[/NS/NAME]       pods that have a story, and the story of one pod: ours alone
     /debug/podgroups/NS/NAME    the story of a pod group: ours alone
+    /debug/shadow               comparisons with another scheduler, in shadow mode: ours alone
     /debug/ui                   a page for people, which polls /debug/ui/state and, for the pod
                                 that it shows, /debug/ui/pods/NS/NAME: ours alone
 
@@ -104,6 +105,9 @@ class ServedScheduler(Protocol):
     def ui_pod(self, namespace: str, name: str) -> bytes | None:
         """Return a pod for the page /debug/ui as JSON; None for a pod without a story."""
 
+    def shadow_report(self) -> bytes | None:
+        """Return the page /debug/shadow as JSON; None without shadow mode."""
+
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
@@ -193,6 +197,7 @@ class Endpoints:
             _PODS: self._known_stories,
             _UI: self._ui,
             f"{_UI}/state": self._ui_state,
+            "/debug/shadow": self._shadow,
         }
         for endpoint in self._health:
             self._handlers.update(endpoint.handlers())
@@ -272,6 +277,12 @@ class Endpoints:
     def _ui_state(self, request: web.BaseRequest) -> web.Response:
         refusal = _refuse_write(request)
         return refusal or bytes_reply(self._scheduler.ui_state(), content_type=_JSON)
+
+    def _shadow(self, request: web.BaseRequest) -> web.Response:
+        report = self._scheduler.shadow_report()
+        if report is None:
+            return not_found()
+        return _refuse_write(request) or bytes_reply(report, content_type=_JSON)
 
     def _of_object(
         self,

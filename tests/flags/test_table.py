@@ -9,7 +9,7 @@ from scheduler.flags.flag_set import FlagSet
 from scheduler.flags.table import FLAGS
 
 RECORDED = Path(__file__).parent / "stock_flags.txt"
-OURS = {"check-cache-every", "plugin", "seed", "tie-break"}
+OURS = {"check-cache-every", "plugin", "seed", "shadow", "shadow-log", "tie-break"}
 #: Flags of v1.13 to v1.22.
 OLD = {
     *("algorithm-provider", "policy-config-file", "policy-configmap"),

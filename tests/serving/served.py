@@ -52,6 +52,9 @@ class Served:
     def known_stories(self) -> Sequence[str]:
         return ["default/web"]
 
+    def shadow_report(self) -> bytes | None:
+        return None
+
     def ui_state(self) -> bytes:
         return UI_STATE
 
