@@ -8,6 +8,7 @@ import json
 import os
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ import pytest
 from fakeapi import FakeApiServer
 from scheduler.assembly.app import SchedulerApp
 from scheduler.assembly.shadow import ShadowOptions
-from scheduler.client import connect
+from scheduler.client import PODS as CLIENT_PODS
+from scheduler.client import RestClient, connect, connection_to
+from scheduler.client.errors import WriteRefused
 from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.plugins import SCHEME
@@ -176,6 +179,27 @@ async def test_a_nominated_node_is_taken_without_looking_at_the_others(
     assert (found["agreement"], found["best"]) == ("same", "small")
 
 
+async def test_the_client_sends_no_write_over_a_connection_for_reading(
+    server: FakeApiServer, api: Api
+) -> None:
+    await api.node("a")
+    await api.pod("web")
+    connection = replace(connection_to(server.url), read_only=True)
+    async with RestClient(connection, clock=SystemClock(), user_agent="test") as client:
+        web = await client.get(CLIENT_PODS, "web", namespace="default")
+        writes = (
+            client.bind(web, "a"),
+            client.create(CLIENT_PODS, web),
+            client.delete(CLIENT_PODS, "web", namespace="default"),
+            client.patch(CLIENT_PODS, "web", {}, namespace="default", subresource="status"),
+            client.request("PUT", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x"),
+        )
+        for write in writes:
+            with pytest.raises(WriteRefused, match="this process only reads"):
+                await write
+        assert await client.get(CLIENT_PODS, "web", namespace="default") == web
+
+
 async def test_two_of_our_schedulers_agree_and_the_shadow_writes_nothing(
     server: FakeApiServer, api: Api, tmp_path: Path
 ) -> None:
@@ -271,16 +295,18 @@ async def test_the_stock_scheduler_agrees_on_500_mixed_pods(
         }
         await api.create("/api/v1/nodes", node)
     async with shadow_of(server, api, tmp_path) as shadow, stock_scheduler(server, tmp_path):
-        for number in range(500):
+        # Once it has bound a pod it takes all others in the order of their creation.
+        await api.pod("first")
+        await api.node_of("first")
+        for number in range(499):
             await api.create(PODS, _mixed_spec(rng, number))
-        await shadow.compared(500)
-        counts = await shadow.counts()
         found = await shadow.compared(500)
+        counts = await shadow.counts()
     agreed = sum(counts.get(agreement, 0) for agreement in AGREED)
     different = [item for item in found if item["agreement"] not in AGREED]
     print("comparisons by agreement:", counts)
     for item in different:
         print(item["pod"], item["answer"])
-    assert agreed >= 0.9 * sum(counts.values())
+    assert agreed >= 0.98 * sum(counts.values())
     for item in different:
         assert item["differences"] or item["rejectedBy"], item
