@@ -48,7 +48,7 @@ def _blocks() -> list[Block]:
 
 BLOCKS = _blocks()
 FILES = {block.name: block.text for block in BLOCKS if block.name}
-CONFORMANCE, TOX, SCENARIO, EXPLAIN, OPEN, STORY, SECOND, FAKE_API, REPLAY = (
+CONFORMANCE, TOX, SCENARIO, EXPLAIN, OPEN, STORY, SECOND, SHADOW, FAKE_API, REPLAY = (
     block.text.strip() for block in BLOCKS if block.language == "sh"
 )
 
@@ -213,6 +213,18 @@ async def test_a_second_scheduler_takes_its_own_pods_only(files: Path) -> None:
             assert await api.node_of("ours") == "a"
         theirs = await api.get("/api/v1/namespaces/default/pods/theirs")
         assert "nodeName" not in theirs["spec"]
+
+
+async def test_shadow_mode_binds_no_pod(files: Path) -> None:
+    async with FakeApiServer() as server, Api.of(server) as api:
+        (files / ".kube").mkdir()
+        (files / ".kube" / "config").write_text(server.kubeconfig, encoding="utf-8")
+        await api.node("a")
+        await api.pod("web")
+        async with _running(SHADOW.replace("10260", "0"), files):
+            await asyncio.sleep(2.0)
+            web = await api.get("/api/v1/namespaces/default/pods/web")
+        assert "nodeName" not in web["spec"]
 
 
 def test_each_command_completes_its_options_in_bash(files: Path) -> None:
