@@ -101,6 +101,19 @@ class EventMatch(_Part, frozen=True, kw_only=True):
     series_count: int | Bounds | None = None
 
 
+class ObjectName(_Part, frozen=True, kw_only=True, rename="camel"):
+    """A reference to an object in the API's terms."""
+
+    kind: str
+    name: str
+    api_version: str = "v1"
+    namespace: str = "default"
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.kind, self.name, self.namespace, self.api_version)
+
+
 class Expectation(_Part, frozen=True, kw_only=True):
     """An expectation. One of its first fields, up to `metric`, is its subject.
 
@@ -114,6 +127,7 @@ class Expectation(_Part, frozen=True, kw_only=True):
     nodes: str | None = None
     fault: str | None = None
     extender: str | None = None
+    object: ObjectName | None = None
     metric: str | None = None
     bound_to: str | None = None
     bound_to_one_of: list[str] | None = None
@@ -138,10 +152,13 @@ class Expectation(_Part, frozen=True, kw_only=True):
     received: dict[str, Json] | None = None
     labels: dict[str, str] | None = None
     value: int | Bounds | None = None
+    has: Json | None = None
 
     @property
     def refs(self) -> list[Ref]:
-        """The objects whose conditions and events it is about."""
+        """The objects whose fields, conditions and events it is about."""
+        if self.object is not None:
+            return [self.object.ref]
         if self.pod_group is not None:
             return [pod_group_ref(self.pod_group)]
         return [pod_ref(name) for name in ([self.pod] if self.pod else self.pods or [])]
@@ -156,15 +173,6 @@ class Expectation(_Part, frozen=True, kw_only=True):
         """True if it is about what the queue's counters have counted since the last look."""
         asked = (self.requeued_by, self.not_requeued_by, self.scheduled_after_flush)
         return any(value is not None for value in asked)
-
-
-class ObjectName(_Part, frozen=True, kw_only=True, rename="camel"):
-    """A reference to an object in the API's terms."""
-
-    kind: str
-    name: str
-    api_version: str = "v1"
-    namespace: str = "default"
 
 
 class Subject(_Part, frozen=True, kw_only=True):
@@ -187,8 +195,7 @@ class Subject(_Part, frozen=True, kw_only=True):
         if self.node is not None:
             return Ref("Node", self.node)
         assert self.object is not None, "the schema asks for one of them"
-        named = self.object
-        return Ref(named.kind, named.name, named.namespace, named.api_version)
+        return self.object.ref
 
 
 class Delete(Subject, frozen=True, kw_only=True):
@@ -296,9 +303,13 @@ Action: TypeAlias = (
     | Expectation
 )
 
-_SUBJECTS: Final = ("pod", "pods", "pod_group", "node", "nodes", "fault", "extender", "metric")
-#: The fields that an expectation can have for a pod group.
-_OF_POD_GROUPS: Final = frozenset({"condition", "no_condition", "event", "no_event", "deleted"})
+_SUBJECTS: Final = (
+    "pod", "pods", "pod_group", "node", "nodes", "fault", "extender", "object", "metric",
+)  # fmt: skip
+#: The fields that an expectation can have for any object; others are for pods.
+_OF_OBJECTS: Final = frozenset(
+    {"condition", "no_condition", "event", "no_event", "deleted", "has"}
+)
 
 _ACTIONS: Final[dict[str, type[msgspec.Struct]]] = {
     "delete": Delete,
@@ -512,8 +523,10 @@ def _check_subject(action: msgspec.Struct) -> None:
             action.metric is not None and not {*asked} <= {"labels", "value"}
         ):
             raise InputError("expected value, perhaps labels, and nothing else, for a metric")
-        if action.pod_group is not None and not {*asked} <= _OF_POD_GROUPS:
-            raise InputError(f"expected only {', '.join(sorted(_OF_POD_GROUPS))} of a pod group")
+        for kind in ("pod_group", "object"):
+            if subjects[kind] is not None and not {*asked} <= _OF_OBJECTS:
+                fields = ", ".join(sorted(_OF_OBJECTS))
+                raise InputError(f"expected only {fields} of {kind}")
         if (action.extender is not None) != (bool(asked) and {*asked} <= {"calls", "received"}):
             raise InputError("expected calls, received, and nothing else, for an extender")
         if action.node is not None and asked != ["pod_count"]:

@@ -42,6 +42,7 @@ from .expect import is_about_rest, unmet, unmet_by_extender, unmet_by_metric, un
 from .extender import RunningExtender
 from .metrics import MetricsReader
 from .objects import objects_of
+from .observe import part
 from .outcome import Outcome, Verdict
 from .requeue import moves_between
 from .target import Surroundings
@@ -310,10 +311,19 @@ class _Execution:
             for obj in objects_of(item):
                 if ref_of(obj).kind == _PRIORITY_CLASS:
                     await self._api.create_unless_there(obj)
-                else:
+                elif item.controlled_by is None:
                     await self._api.create(obj)
+                else:
+                    await self._api.create(await self._owned(obj, pod_ref(item.controlled_by)))
                 if target is not None:
                     await self._after_write(target)
+
+    async def _owned(self, obj: Json, ref: Ref) -> Json:
+        """Return an object with an ownerReference to a pod that exists."""
+        uid = part(await self._api.find(ref), "metadata").get("uid")
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": ref.name, "uid": uid}
+        owners = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+        return {**obj, "metadata": {**part(obj, "metadata"), "ownerReferences": owners}}
 
     async def _after_write(self, target: Target) -> None:
         """Wait until a write has had all its effects, if the target can detect that."""

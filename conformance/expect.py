@@ -330,6 +330,15 @@ def _deleted(look: _Look) -> str | None:
     return None if look.sight.object is None else "expected to be gone, is still there"
 
 
+def _has(look: _Look) -> str | None:
+    wanted, found = look.expected.has or {}, look.sight.object or {}
+    for name, value in wanted.items():
+        if not matches(value, found.get(name)):
+            actual = msgspec.json.encode(found.get(name)).decode()
+            return f"expected another {name}, found {actual}"
+    return None
+
+
 _MATCHERS: Final[dict[str, Callable[[_Look], str | None]]] = {
     "bound_to": _bound_to,
     "bound_to_one_of": _bound_to_one_of,
@@ -344,6 +353,7 @@ _MATCHERS: Final[dict[str, Callable[[_Look], str | None]]] = {
     "phase": _phase,
     "attempts": _attempts,
     "deleted": _deleted,
+    "has": _has,
 }
 
 

@@ -239,18 +239,24 @@ class PodGroupShorthand(_Shorthand, frozen=True):
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One entry of a list of objects. Exactly one field is set."""
+    """One entry of a list of objects. Exactly one field is set, and perhaps `controlled_by`.
+
+    `controlled_by` is the pod that an object belongs to, by its ownerReference.
+    """
 
     node: NodeShorthand | None = None
     pod: PodShorthand | None = None
     pod_group: PodGroupShorthand | None = None
     namespace: str | None = None
     object: Json | None = None
+    controlled_by: str | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise InputError(f"expected exactly one of {', '.join(self.__struct_fields__)}")
+        names = [name for name in self.__struct_fields__ if name != "controlled_by"]
+        if sum(getattr(self, name) is not None for name in names) != 1:
+            raise InputError(f"expected exactly one of {', '.join(names)}")
+        if self.controlled_by is not None and self.object is None:
+            raise InputError("expected controlled_by only with object")
 
 
 def objects_of(item: Item) -> Iterator[Json]:

@@ -95,7 +95,8 @@ BAD = [
     (_step(wait_until_settled={"x": 1}), "steps[0].wait_until_settled: expected nothing"),
     (
         _step(expect={"bound_to": "a"}),
-        "expected exactly one of pod, pods, pod_group, node, nodes, fault, extender, metric, got 0",
+        "expected exactly one of pod, pods, pod_group, node, nodes, fault, extender, "
+        "object, metric, got 0",
     ),
     (_step(expect={"pod": "p"}), "steps[0].expect: nothing is expected"),
     (
@@ -109,7 +110,7 @@ BAD = [
     ),
     (
         _step(expect={"pod_group": "g", "bound_to": "a"}),
-        "expected only condition, deleted, event, no_condition, no_event of a pod group",
+        "expected only condition, deleted, event, has, no_condition, no_event of pod_group",
     ),
     (
         _step(expect={"metric": "m", "labels": {"a": "b"}}),

@@ -127,6 +127,9 @@ HOLDS: list[dict[str, object]] = [
     {"pod_group": "team/group", "deleted": True},
     {"node": "a", "pod_count": 1},
     {"nodes": "no_overcommit"},
+    {"pod": "waits", "has": {"status": {"nominatedNodeName": "a", "startTime": None}}},
+    {"object": {"kind": "Node", "name": "a"}, "has": {"spec": {"taints": None}}},
+    {"object": {"kind": "Node", "name": "b"}, "deleted": True},
 ]
 
 
@@ -136,6 +139,14 @@ async def test_expectations_that_hold(api: ApiClient, expectation: dict[str, obj
 
 
 FAILS: list[tuple[dict[str, object], str]] = [
+    (
+        {"object": {"kind": "Node", "name": "a"}, "has": {"kind": "Node", "apiVersion": "v2"}},
+        'node a: expected another apiVersion, found "v1"',
+    ),
+    (
+        {"object": {"kind": "Node", "name": "b"}, "has": {"spec": {}}},
+        "node b: expected to exist, is gone",
+    ),
     ({"pod": "bound", "bound_to": "b"}, "pod bound: expected on b, is bound to a"),
     ({"pod": "waits", "bound_to": "a"}, "pod waits: expected on a, is not bound"),
     ({"pod": "bound", "bound_to_one_of": ["b", "c"]}, "expected on one of b, c, is bound to a"),
