@@ -307,9 +307,7 @@ _SUBJECTS: Final = (
     "pod", "pods", "pod_group", "node", "nodes", "fault", "extender", "object", "metric",
 )  # fmt: skip
 #: The fields that an expectation can have for any object; others are for pods.
-_OF_OBJECTS: Final = frozenset(
-    {"condition", "no_condition", "event", "no_event", "deleted", "has"}
-)
+_OF_OBJECTS: Final = frozenset({"condition", "no_condition", "event", "no_event", "deleted", "has"})
 
 _ACTIONS: Final[dict[str, type[msgspec.Struct]]] = {
     "delete": Delete,
