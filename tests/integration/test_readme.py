@@ -125,6 +125,8 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("sh", ""),
         ("yaml", "second.yaml"),
         ("sh", ""),
+        ("sh", ""),
+        ("json", ""),
         ("python", ""),
         ("python", "test_my_program.py"),
         ("sh", ""),
@@ -206,6 +208,8 @@ async def test_a_second_scheduler_takes_its_own_pods_only(files: Path) -> None:
     async with FakeApiServer() as server, Api.of(server) as api:
         (files / ".kube").mkdir()
         (files / ".kube" / "config").write_text(server.kubeconfig, encoding="utf-8")
+        config = FILES["second.yaml"].replace("/home/me", str(files))
+        (files / "second.yaml").write_text(config, encoding="utf-8")
         await api.node("a")
         await api.pod("theirs")
         await api.pod("ours", schedulerName="kubesched")
@@ -228,9 +232,11 @@ async def test_shadow_mode_binds_no_pod(files: Path) -> None:
 
 
 def test_each_command_completes_its_options_in_bash(files: Path) -> None:
-    for name in ("KUBESCHED", "KUBESCHED_EXPLAIN", "KUBESCHED_FAKEAPI", "KUBESCHED_CONFORMANCE"):
+    for name in ("KUBESCHED_EXPLAIN", "KUBESCHED_FAKEAPI", "KUBESCHED_CONFORMANCE"):
         command = name.lower().replace("_", "-")
         assert "complete -o nosort" in _run(f"_{name}_COMPLETE=bash_source {command}", files)
+    (own,) = re.findall(r"`(complete -W .*? kubesched)`", TEXT)
+    assert "--leader-elect-lease-duration" in _run(f"{own}; complete -p kubesched", files)
 
 
 async def test_the_story_of_a_pod_is_printed(files: Path) -> None:

@@ -62,7 +62,7 @@ class ShadowProcess:
         async with asyncio.timeout(DEADLINE_SECONDS):
             while sum((await self.counts()).values()) < number:  # noqa: ASYNC110 - a process
                 await asyncio.sleep(0.05)
-        return [json.loads(line) for line in self._log.read_text().splitlines()]
+        return [json.loads(line) for line in self._log.read_text(encoding="utf-8").splitlines()]
 
     async def bind(self, pod: str, node: str) -> None:
         """Bind a pod by hand, as another scheduler would."""
