@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from .case import BUILT_IN, Case, load_cases, select
 from .clock import RealClock
 from .errors import InputError
-from .junit import write_junit
+from .format.case import BUILT_IN, Case, load_cases, select
 from .outcome import all_passed
-from .report import print_case_list, print_report, progress
-from .runner import Settings, run_cases
-from .target import OUR_SCHEDULER, TargetOptions
+from .reports.junit import write_junit
+from .reports.terminal import print_case_list, print_report, progress
+from .run.runner import Settings, run_cases
+from .targets.target import OUR_SCHEDULER, TargetOptions
 
 __all__ = ["main"]
 

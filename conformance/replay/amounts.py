@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.resources import NANO, nano_units
-
+from ..format.resources import NANO, nano_units
 from .objects import GPU_RESOURCE, PODS_PER_NODE
 
 if TYPE_CHECKING:

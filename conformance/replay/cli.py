@@ -17,10 +17,9 @@ import click
 import msgspec
 from rich.console import Console
 
-from conformance.clock import RealClock
-from conformance.errors import InputError
-from conformance.quiet import QuietLoop
-
+from ..clock import RealClock
+from ..errors import InputError
+from ..targets.quiet import QuietLoop
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
-from conformance.errors import InputError, first_error
-
+from ..errors import InputError, first_error
 from .api_client import ApiClient
 from .errors import ReplayError
 from .objects import NAMESPACE, node_object, pod_object
@@ -34,8 +33,7 @@ from .verify import Evidence, Violation, verify
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
-    from conformance.clock import Clock
-
+    from ..clock import Clock
     from .api_client import HeldPod
     from .objects import Json
     from .trace import Trace

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from conformance.errors import ConformanceError
+from ..errors import ConformanceError
 
 __all__ = ["ApiFailure", "ProcessFailure", "ReplayError"]
 

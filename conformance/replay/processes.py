@@ -24,7 +24,7 @@ from .errors import ProcessFailure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.clock import Clock
+    from ..clock import Clock
 
 __all__ = ["Child", "Usage", "own_usage"]
 

@@ -21,8 +21,7 @@ from .errors import ApiFailure
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.clock import Clock
-
+    from ..clock import Clock
     from .api_client import ApiClient, HeldPod, Listing
 
 __all__ = ["Placement", "Recorder", "Verdict"]

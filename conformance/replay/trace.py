@@ -15,7 +15,7 @@ import csv
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from conformance.errors import InputError
+from ..errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,12 +16,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.clock import VirtualClock
-from conformance.errors import TargetError
-from conformance.in_process_target import InProcessKind
-from conformance.target import OUR_SCHEDULER, Surroundings
 from fakeapi import FakeApiServer
 
+from ..clock import VirtualClock
+from ..errors import TargetError
+from ..targets.in_process import InProcessKind
+from ..targets.target import OUR_SCHEDULER, Surroundings
 from .api_client import ApiClient
 from .driver import Counts, Run, Settings, scheduler_config
 from .errors import ReplayError
@@ -33,8 +33,7 @@ from .verify import Evidence, verify
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.target import Target
-
+    from ..targets.target import Target
     from .trace import Trace, TracePod
 
 __all__ = ["replay_in_virtual_time"]

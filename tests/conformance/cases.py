@@ -6,16 +6,17 @@ import asyncio
 import textwrap
 from typing import TYPE_CHECKING
 
-from conformance.case import load_cases
-from conformance.execution import run_case
-from conformance.quiet import QuietLoop
-from conformance.target import TargetOptions, target_kind
+from conformance.format.case import load_cases
+from conformance.run.execution import run_case
+from conformance.targets import target_kind
+from conformance.targets.quiet import QuietLoop
+from conformance.targets.target import TargetOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conformance.case import Case
+    from conformance.format.case import Case
     from conformance.outcome import Outcome
 
 #: One case that a scheduler which binds everything to `a` passes.
@@ -32,7 +33,7 @@ cases:
 
 
 def in_process(function: Callable[..., object]) -> TargetOptions:
-    """Options for one of the functions in `targets`."""
+    """Options for one of the functions in `schedulers`."""
     return TargetOptions(in_process=f"{function.__module__}:{function.__qualname__}")
 
 

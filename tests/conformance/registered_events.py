@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from conformance.case import BUILT_IN
+from conformance.format.case import BUILT_IN
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import default_config
 from scheduler.framework.events import ActionType

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from conformance.cli import main
 
-from . import targets
+from . import schedulers
 from .cases import BOUND
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-GOOD = f"{targets.__name__}:binds_all_to_a"
-LAZY = f"{targets.__name__}:binds_nothing"
+GOOD = f"{schedulers.__name__}:binds_all_to_a"
+LAZY = f"{schedulers.__name__}:binds_nothing"
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_no_case_runs_if_the_report_cannot_be_written(cases: Path) -> None:
 
 
 def test_plugins_are_passed_to_the_scheduler_in_process(cases: Path) -> None:
-    target = f"{targets.__name__}:binds_unless_there_are_plugins"
-    plugin = f"{targets.__name__}:TinyScheduler"
+    target = f"{schedulers.__name__}:binds_unless_there_are_plugins"
+    plugin = f"{schedulers.__name__}:TinyScheduler"
     arguments = ("--cases", cases, "--in-process", target, "--workers", 0)
     assert _run(*arguments).exit_code == 0
     assert _run(*arguments, "--plugin", plugin).exit_code == 1

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import conformance
-from conformance.case import BUILT_IN, load_cases, select
+from conformance.format.case import BUILT_IN, load_cases, select
 from conformance.outcome import Outcome, Verdict
-from conformance.runner import Settings, run_cases
-from conformance.target import TargetOptions
+from conformance.run.runner import Settings, run_cases
+from conformance.targets.target import TargetOptions
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from conformance.case import BUILT_IN, load_cases
+from conformance.format.case import BUILT_IN, load_cases
 from conformance.outcome import Verdict
-from conformance.runner import Settings, run_cases
-from conformance.target import TargetOptions
+from conformance.run.runner import Settings, run_cases
+from conformance.targets.target import TargetOptions
 
 pytestmark = pytest.mark.slow
 

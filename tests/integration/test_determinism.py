@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.case import BUILT_IN
 from conformance.clock import START_SECONDS
+from conformance.format.case import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

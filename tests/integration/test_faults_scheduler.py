@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.case import BUILT_IN, load_cases, select
+from conformance.format.case import BUILT_IN, load_cases, select
 from conformance.outcome import Verdict
-from conformance.runner import Settings, run_cases
+from conformance.run.runner import Settings, run_cases
 from fakeapi import FakeApiServer
 from fakeapi.faults import AnswerWith, Delay, Fault, Match, Observe, Reset, When
 from scheduler.clock import SystemClock

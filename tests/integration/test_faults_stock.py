@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from conformance.case import BUILT_IN, load_cases, select
+from conformance.format.case import BUILT_IN, load_cases, select
 from conformance.outcome import Verdict
-from conformance.runner import Settings, run_cases
-from conformance.target import TargetOptions
+from conformance.run.runner import Settings, run_cases
+from conformance.targets.target import TargetOptions
 from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 from tests.fakeapi.api_client import ApiClient

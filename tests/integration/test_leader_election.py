@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from conformance.clock import VirtualClock
-from conformance.quiet import QuietLoop
+from conformance.targets.quiet import QuietLoop
 from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Delay, Fault, Match, When
 from scheduler.leader_election.elector import LeaderElectionLost

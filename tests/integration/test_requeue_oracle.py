@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import scheduler.assembly.build
-from conformance.case import Expectation, load_cases
+from conformance.format.case import Expectation, load_cases
 from conformance.outcome import Verdict
-from conformance.runner import Settings, run_cases
+from conformance.run.runner import Settings, run_cases
 from scheduler.framework.events import QueueingHint
 from tests.conformance.registered_events import (
     UNREACHABLE,
@@ -23,7 +23,7 @@ from tests.conformance.registered_events import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.case import Case
+    from conformance.format.case import Case
     from scheduler.framework.events import ClusterEvent, PluginEvents
     from scheduler.queue.hints import QueueingHintFunction
 

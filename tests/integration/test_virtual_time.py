@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from conformance.case import load_cases
+from conformance.format.case import load_cases
 from conformance.outcome import Verdict
-from conformance.runner import Settings, run_cases
-from conformance.target import TargetOptions
+from conformance.run.runner import Settings, run_cases
+from conformance.targets.target import TargetOptions
 from tests.integration import waiting_plugins
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.case import load_cases
+from conformance.format.case import load_cases
 from conformance.outcome import Verdict
-from conformance.runner import Settings, run_cases
+from conformance.run.runner import Settings, run_cases
 
 from .case_file import Golden, NotACase, conformance_case, read_golden, write_case, write_golden
 from .generator import random_history

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from conformance.quiet import QuietLoop
 from conformance.replay.driver import Run, Settings
 from conformance.replay.report import summarise
 from conformance.replay.trace import Trace, TracePod
 from conformance.replay.virtual_time import replay_in_virtual_time
+from conformance.targets.quiet import QuietLoop
 from tests.conformance.replay.evidence import CPU_ONLY, task
 
 DAY = 86_400

@@ -1,0 +1,149 @@
+"""Validate a file of cases against `schema.json`; an error is one line with place and reason."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import jsonschema
+import yaml
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from pathlib import Path
+
+    from jsonschema.exceptions import ValidationError
+
+__all__ = ["problem_in", "read_yaml", "schema"]
+
+_SHOWN_MAX: Final = 60
+_BOOL: Final = "tag:yaml.org,2002:bool"
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_TYPES: Final = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "nothing",
+    "object": "a mapping",
+    "string": "a text",
+}
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A safe YAML loader with two differences.
+
+    A duplicate key is an error, and only `true` and `false` are booleans: `no`, `on` and `y` are
+    strings, as in YAML 1.2.
+    """
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [pair for pair in pairs if first in "tTfF" or pair[0] != _BOOL]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002 (PyYAML's own signature)
+    ) -> dict[Hashable, object]:
+        keys: set[object] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                if key.value in keys:
+                    line = key.start_mark.line + 1
+                    raise InputError(f"line {line}: the key {key.value} is given twice")
+                keys.add(key.value)
+        result: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
+        return result
+
+
+def read_yaml(path: Path) -> object:
+    """Read the only document of a file. Raises InputError."""
+    try:
+        return yaml.load(path.read_bytes(), Loader=_Loader)  # a safe loader, but for duplicate keys
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split()).replace('"<byte string>"', f'"{path.name}"')
+        raise InputError(f"{path}: {text}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+@functools.cache
+def schema() -> dict[str, object]:
+    """Return the published schema of a file of cases."""
+    text = resources.files(__package__).joinpath("schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, object] = json.loads(text)
+    return loaded
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schema())
+
+
+def problem_in(document: object) -> str | None:
+    """Return the first error in a file's content as one line, or None."""
+    errors = sorted(
+        _validator().iter_errors(document), key=lambda error: list(map(str, error.path))
+    )
+    if not errors:
+        return None
+    error = errors[0]
+    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    where = _place(document, [*error.absolute_path])
+    return f"{where}{_explanation(error)}{others}"
+
+
+def _place(document: object, path: list[str | int]) -> str:
+    """Return `case NAME: steps[2].expect: `; empty for the file as a whole."""
+    case = ""
+    if len(path) >= 2 and path[0] == "cases" and isinstance(document, dict):
+        raw = document["cases"][path[1]]
+        name = raw.get("name") if isinstance(raw, dict) else None
+        case = f"case {name}: " if isinstance(name, str) else f"case number {int(path[1]) + 1}: "
+        path = path[2:]
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return f"{case}{field.lstrip('.')}: " if field else case
+
+
+def _explanation(error: ValidationError) -> str:
+    rule, instance, expected = error.validator, error.instance, error.schema
+    assert isinstance(expected, dict), "no schema of ours is a mere true"
+    given = [str(name) for name in instance] if isinstance(instance, dict) else []
+    if rule == "additionalProperties":
+        known = sorted(expected.get("properties", {}))
+        unknown = next(name for name in given if name not in known)
+        close = difflib.get_close_matches(unknown, known, 1)
+        hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(known)}"
+        return f"unknown field {unknown}; {hint}"
+    if rule == "required":
+        missing = next(name for name in expected["required"] if name not in given)
+        return f"{missing} is missing"
+    if rule in ("minProperties", "maxProperties") and "title" not in expected:
+        one_of = ", ".join(sorted(expected.get("properties", {})))
+        return f"expected exactly one of {one_of}, got {', '.join(given) or 'none'}"
+    if "title" in expected:
+        return f"expected {expected['title']}, got {_shown(instance)}"
+    if rule in ("minItems", "minLength"):
+        return f"expected {'at least one' if rule == 'minItems' else 'some text'}, got none"
+    if rule == "type":
+        types = expected["type"]
+        names = [types] if isinstance(types, str) else types
+        wanted = " or ".join(_TYPES.get(name, name) for name in names)
+        return f"expected {wanted}, got {_shown(instance)}"
+    if rule in ("enum", "const"):
+        values = expected.get("enum", [expected.get("const")])
+        return f"expected {' or '.join(map(json.dumps, values))}, got {_shown(instance)}"
+    return str(error.message)
+
+
+def _shown(instance: object) -> str:
+    text = json.dumps(instance, default=str)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."

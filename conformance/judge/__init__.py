@@ -1,0 +1,1 @@
+"""Compare a step's expectation with objects, events, metrics and requests."""

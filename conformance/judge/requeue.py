@@ -1,0 +1,106 @@
+"""Check which event brought a pod back into the queue, from the scheduler's own counters.
+
+A case looks at windows: the time between two looks, which begins with the first step after the
+expectations before it. The counters are per event, not per pod, so such a case has no other pending
+pods than those it checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ..errors import NotObservable
+from .metrics import AFTER_FLUSH, INCOMING, in_words, risen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..format.case import Expectation
+    from .metrics import QueueCounters
+
+__all__ = ["Moves", "moves_between", "requeue_problem"]
+
+#: Labels that are counted as events but are steps of a pod's normal way.
+_NO_EVENTS: Final = frozenset({"BackoffComplete", "PopFromBackoffQ", "ScheduleAttemptFailure"})
+#: A new pod enters the active queue and normally brings no other pod back. With a plugin for
+#: groups of pods it can; then the case names it.
+_ARRIVAL: Final = "UnschedulablePodAdd"
+#: Moves without a change of an object; they are not counted as handled events.
+_WITHOUT_OBJECT: Final = frozenset({"UnschedulableTimeout", "ForceActivate"})
+
+
+class Moves(NamedTuple):
+    """The counts of one window; None for a family that the scheduler does not serve."""
+
+    requeued: Mapping[str, int] | None
+    handled: Mapping[str, int] | None
+    after_flush: int | None
+
+    def lines(self) -> list[str]:
+        """Return the counts as lines."""
+        found = [f"requeued since the last look: {in_words(self.requeued or {})}"]
+        if self.handled is not None:
+            found.append(f"events handled since then: {in_words(self.handled)}")
+        return found
+
+
+def moves_between(before: QueueCounters, after: QueueCounters) -> Moves:
+    """Return the differences between two looks at the counters."""
+    # A family that is new was zero before.
+    return Moves(
+        None if after.requeued is None else risen(after.requeued, before.requeued),
+        None if after.handled is None else risen(after.handled, before.handled),
+        None if after.after_flush is None else after.after_flush - (before.after_flush or 0),
+    )
+
+
+def requeue_problem(expected: Expectation, moves: Moves) -> str | None:
+    """Return the first mismatch, or None. Raises NotObservable if a counter is missing."""
+    if expected.requeued_by is not None:
+        pods = 1 if expected.pods is None else len(expected.pods)
+        problem = _not_by_these(_list(expected.requeued_by), pods, _requeued(moves))
+        if problem is not None:
+            return problem
+    if expected.not_requeued_by is not None:
+        return _by_one_of_these(_list(expected.not_requeued_by), moves)
+    return None
+
+
+def after_flush(moves: Moves) -> int:
+    """Return the number of pods bound after a flush moved them. Raises NotObservable."""
+    if moves.after_flush is None:
+        raise NotObservable(f"the scheduler serves no {AFTER_FLUSH}")
+    return moves.after_flush
+
+
+def _requeued(moves: Moves) -> Mapping[str, int]:
+    if moves.requeued is None:
+        raise NotObservable(f"the scheduler serves no {INCOMING}, and pods have come")
+    return moves.requeued
+
+
+def _not_by_these(events: list[str], pods: int, requeued: Mapping[str, int]) -> str | None:
+    wanted = f"expected to be requeued by {' and '.join(events)}"
+    if missing := [event for event in events if not requeued.get(event)]:
+        return f"{wanted}, {' and '.join(missing)} requeued nothing"
+    others = requeued.keys() - _NO_EVENTS - {_ARRIVAL} - set(events)
+    if others:
+        return f"{wanted} alone, found {in_words(requeued, sorted(others))}"
+    count = sum(requeued[event] for event in events)
+    return None if count == pods else f"{wanted} {pods} times in all, found {count}"
+
+
+def _by_one_of_these(events: list[str], moves: Moves) -> str | None:
+    requeued = _requeued(moves)
+    if wrong := [event for event in events if requeued.get(event)]:
+        return f"expected not to be requeued by {in_words(requeued, wrong)}"
+    if moves.handled is None:
+        return None
+    silent = [event for event in events if not moves.handled.get(event)]
+    if silent := [event for event in silent if event not in _WITHOUT_OBJECT]:
+        return f"expected {' and '.join(silent)} to happen and to requeue nothing, it has not come"
+    return None
+
+
+def _list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

@@ -1,0 +1,71 @@
+"""Write outcomes as JUnit XML: a suite per area, a test case per case."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from xml.etree import ElementTree
+
+from ..outcome import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ..outcome import Outcome
+
+__all__ = ["write_junit"]
+
+#: Characters that XML 1.0 cannot contain, even escaped.
+_FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write the file. Raises OSError."""
+    root = ElementTree.Element("testsuites", {"name": "kubesched-conformance", **_counts(outcomes)})
+    by_area: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_area.setdefault(outcome.area, []).append(outcome)
+    for area, members in by_area.items():
+        suite = ElementTree.SubElement(root, "testsuite", {"name": area, **_counts(members)})
+        for outcome in members:
+            suite.append(_test_case(outcome))
+    ElementTree.indent(root)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _counts(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    def count(verdict: Verdict) -> str:
+        return str(sum(1 for outcome in outcomes if outcome.verdict is verdict))
+
+    return {
+        "tests": str(len(outcomes)),
+        "failures": count(Verdict.FAILED),
+        "errors": count(Verdict.ERROR),
+        "skipped": count(Verdict.SKIPPED),
+        "time": f"{sum(outcome.seconds for outcome in outcomes):.3f}",
+    }
+
+
+def _test_case(outcome: Outcome) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase",
+        classname=f"conformance.{outcome.area}",
+        name=outcome.name,
+        file=_clean(outcome.origin),
+        time=f"{outcome.seconds:.3f}",
+    )
+    properties = ElementTree.SubElement(case, "properties")
+    ElementTree.SubElement(properties, "property", name="source", value=_clean(outcome.source))
+    tags = {Verdict.FAILED: "failure", Verdict.ERROR: "error", Verdict.SKIPPED: "skipped"}
+    tag = tags.get(outcome.verdict)
+    if tag is not None:
+        element = ElementTree.SubElement(case, tag, message=_clean(outcome.reason))
+        element.text = _clean("\n".join(outcome.details)) or None
+    if outcome.log:
+        ElementTree.SubElement(case, "system-err").text = _clean("\n".join(outcome.log))
+    return case
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,0 +1,1 @@
+"""Run cases side by side: a server and a scheduler for each, step by step."""

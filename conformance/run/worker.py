@@ -1,0 +1,101 @@
+"""A worker process: runs cases for the runner, one at a time, and returns outcomes.
+
+Input and output are one JSON document per line, on standard input and output:
+
+    -> {"options": ..., "seed": 0, "timeout_seconds": 60}       first, once
+    <- {"ready": true}
+    -> {"area": "filter", "origin": "...", "case": {...}}       then a case; "log_path" is the
+                                                                file of its event log, if any
+    <- {"area": "filter", "name": "...", "verdict": "passed"}   its outcome
+
+Everything else that the process prints goes to standard error. The process ends with its input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from ..api import Json
+from ..errors import InputError
+from ..format.case import case_of
+from ..targets import target_kind
+from ..targets.quiet import QuietLoop
+from ..targets.target import TargetOptions
+from .execution import run_case
+
+__all__ = ["Order", "Setup", "main"]
+
+#: The interpreter's default of 700 would scan all imported modules again and again.
+_GARBAGE_THRESHOLD: Final = 50_000
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that hold for all cases of a worker."""
+
+    options: TargetOptions
+    seed: int
+    timeout_seconds: float
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A validated case to run, in the form of its file."""
+
+    area: str
+    origin: str
+    case: Json
+    log_path: str = ""
+
+
+def main() -> None:
+    """Run cases until the input ends."""
+    answers = _private_output()
+    lines = iter(sys.stdin.buffer.readline, b"")
+    setup = msgspec.json.decode(next(lines), type=Setup)
+    try:
+        kind = target_kind(setup.options)
+    except InputError as error:
+        raise SystemExit(str(error)) from error
+    _write(answers, {"ready": True})
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    for line in lines:
+        order = msgspec.json.decode(line, type=Order)
+        case = case_of(order.case, area=order.area, origin=order.origin)
+        running = run_case(
+            case,
+            kind,
+            seed=setup.seed,
+            timeout_seconds=setup.timeout_seconds,
+            log_path=Path(order.log_path) if order.log_path else None,
+        )
+        # A loop per case: tasks that a case leaves behind end with it.
+        with asyncio.Runner(loop_factory=QuietLoop) as runner:
+            outcome = runner.run(running)
+        _write(answers, outcome)
+
+
+def _private_output() -> BinaryIO:
+    """Keep the standard output for outcomes, and redirect prints to standard error."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    # A scheduler that kills the process does not flush: its output must be written at once.
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)
+    return answers
+
+
+def _write(answers: BinaryIO, document: object) -> None:
+    answers.write(msgspec.json.encode(document) + b"\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""A scheduler that is a command: its own process group, real time, and the last lines of output.
+
+The command is a template: `{kubeconfig}` is replaced by a kubeconfig file for the API server,
+`{config}` by a KubeSchedulerConfiguration file, `{port}` by a free port for metrics,
+`{feature-gates}` by the case's gates (`Name=true,...`, empty without any). Cases that need
+`{config}`, `{port}` or `{feature-gates}` are skipped if the command lacks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shlex
+import shutil
+import signal
+import socket
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from ..clock import RealClock
+from ..errors import InputError, NotSettled, TargetError
+from .target import configuration
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from fakeapi import FakeApiServer
+
+    from ..clock import Clock
+    from ..format.case import Case
+    from .target import Surroundings, Target, TargetOptions
+
+__all__ = ["CommandKind"]
+
+_KUBECONFIG: Final = "{kubeconfig}"
+_CONFIG: Final = "{config}"
+_PORT: Final = "{port}"
+_GATES: Final = "{feature-gates}"
+#: Below the range of ephemeral ports, so that no outgoing connection takes one meanwhile.
+_PORTS: Final = range(20_000, 30_000)
+_LOG_LINES_MAX: Final = 30
+_LOG_BYTES_MAX: Final = 64 * 1024
+_LOOK_SECONDS: Final = 0.02
+_TERMINATE_SECONDS: Final = 5.0
+#: The longest time for which a scheduler may write after the last change.
+_SETTLE_SECONDS_MAX: Final = 60.0
+
+
+class CommandKind:
+    """Starts a command for each case."""
+
+    def __init__(self, options: TargetOptions) -> None:
+        """Parse the command. Raises InputError if it cannot be run."""
+        try:
+            self._words = shlex.split(options.command)
+        except ValueError as error:
+            raise InputError(f"--target-command: {error}: {options.command}") from error
+        if not any(_KUBECONFIG in word or _CONFIG in word for word in self._words):
+            raise InputError(
+                f"--target-command: expected {_KUBECONFIG} or {_CONFIG} in it, or the scheduler "
+                f"cannot find the API server: {options.command}"
+            )
+        if shutil.which(self._words[0]) is None:
+            raise InputError(f"--target-command: {self._words[0]}: no such command")
+        self._options = options
+        self._takes_config = any(_CONFIG in word for word in self._words)
+        self._takes_gates = any(_GATES in word for word in self._words)
+        self._takes_port = any(_PORT in word for word in self._words)
+        self._ports_in_use: set[int] = set()
+        if not options.metrics_url.startswith(("http://", "https://")):
+            raise InputError(
+                f"--metrics-url: expected http://... or https://..., got {options.metrics_url}"
+            )
+
+    def why_not(self, case: Case) -> str | None:
+        """Return a reason to skip: a placeholder is missing, or the case waits too long."""
+        if case.needs_config and not self._takes_config:
+            return f"needs a configuration, and the command has no {_CONFIG}"
+        if case.gates and not self._takes_gates:
+            return f"needs feature gates, and the command has no {_GATES}"
+        if case.reads_metrics and _PORT in self._options.metrics_url and not self._takes_port:
+            return f"reads metrics, and the command has no {_PORT} to serve them on"
+        if case.exact_time:
+            return "needs a clock that the suite moves"
+        if case.seconds > self._options.real_seconds_max:
+            return (
+                f"needs {case.seconds:g}s of real time, --real-time-max is "
+                f"{self._options.real_seconds_max:g}s"
+            )
+        return None
+
+    def new_clock(self) -> Clock:
+        return RealClock()
+
+    @contextlib.asynccontextmanager
+    async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
+        """Run the command while the block runs. Raises TargetError."""
+        await _until_unwatched(surroundings)
+        log = surroundings.directory / "target.log"
+        port = self._reserve_port()
+        with log.open("wb") as output:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._arguments(surroundings, port),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._ports_in_use.discard(port)
+                raise TargetError(f"did not start: {self._words[0]}: {error.strerror}") from error
+        url = self._options.metrics_url.replace(_PORT, str(port))
+        target = _CommandTarget(self._options, surroundings, process, log, metrics_url=url)
+        try:
+            await target.wait_until_started()
+            yield target
+        finally:
+            await _stop(process)
+            self._ports_in_use.discard(port)
+
+    def _reserve_port(self) -> int:
+        """Reserve a free port that no other command of ours gets. Raises TargetError."""
+        for port in random.sample(_PORTS, 100):
+            if port not in self._ports_in_use and _is_free(port):
+                self._ports_in_use.add(port)
+                return port
+        raise TargetError(f"no free port between {_PORTS.start} and {_PORTS.stop}")
+
+    def _arguments(self, surroundings: Surroundings, port: int) -> list[str]:
+        directory = surroundings.directory
+        kubeconfig = surroundings.server.write_kubeconfig(directory / "kubeconfig")
+        config = directory / "config.yaml"
+        whole = configuration(surroundings.config, kubeconfig)
+        config.write_text(yaml.safe_dump(whole), encoding="utf-8")
+        gates = ",".join(f"{name}={str(on).lower()}" for name, on in surroundings.gates.items())
+        return [
+            word.replace(_KUBECONFIG, str(kubeconfig))
+            .replace(_CONFIG, str(config))
+            .replace(_PORT, str(port))
+            .replace(_GATES, gates)
+            for word in self._words
+        ]
+
+
+class _CommandTarget:
+    """A scheduler that runs as a process."""
+
+    settles_exactly = False
+
+    def __init__(
+        self,
+        options: TargetOptions,
+        surroundings: Surroundings,
+        process: Process,
+        log: Path,
+        *,
+        metrics_url: str,
+    ) -> None:
+        self._options = options
+        self._server: FakeApiServer = surroundings.server
+        self._clock = surroundings.clock
+        self._process = process
+        self._log = log
+        self.patience_seconds = options.patience_seconds
+        self.metrics_url = metrics_url
+
+    async def wait_until_started(self) -> None:
+        """Return when the scheduler watches the API server, or has at least sent a request."""
+        deadline = self._clock.monotonic() + self._options.start_seconds_max
+        while not self._server.statistics().watchers:
+            self._check_alive("did not start")
+            if self._clock.monotonic() > deadline:
+                limit = self._options.start_seconds_max
+                raise TargetError(f"opened no watch within {limit:g}s", self.log())
+            await self._clock.sleep(_LOOK_SECONDS)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Return when nothing has been written and nothing has happened for a while."""
+        now = self._clock.monotonic()
+        deadline, quiet_since, before = now + _SETTLE_SECONDS_MAX, now, self._server_state()
+        while now - quiet_since < self._options.quiet_seconds:
+            await self._clock.sleep(_LOOK_SECONDS)
+            self._check_alive("died")
+            now, state = self._clock.monotonic(), self._server_state()
+            if state != before:
+                quiet_since, before = now, state
+            if now > deadline:
+                raise NotSettled(f"never came to rest in {_SETTLE_SECONDS_MAX:g}s", self.log())
+
+    async def advance(self, seconds: float) -> None:
+        """Wait that long."""
+        end = self._clock.monotonic() + seconds
+        while (left := end - self._clock.monotonic()) > 0:
+            self._check_alive("died")
+            await self._clock.sleep(min(left, _LOOK_SECONDS * 10))
+
+    def check(self) -> None:
+        """Raise TargetError if the process has ended."""
+        self._check_alive("died")
+
+    def log(self) -> tuple[str, ...]:
+        """The last lines of its output."""
+        with self._log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _LOG_BYTES_MAX))
+            text = file.read().decode(errors="replace")
+        return tuple(text.splitlines()[-_LOG_LINES_MAX:])
+
+    def _check_alive(self, otherwise: str) -> None:
+        code = self._process.returncode
+        if code is None:
+            return
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        last = next((line for line in reversed(self.log()) if line.strip()), "")
+        raise TargetError(f"{otherwise}: {how}{': ' if last else ''}{last.strip()}", self.log())
+
+    def _server_state(self) -> tuple[int, int, int]:
+        """Return counters that change as long as the scheduler is at work."""
+        numbers = self._server.statistics()
+        return (
+            numbers.resource_version,
+            numbers.watchers,
+            numbers.requests_in_flight + numbers.undelivered_watch_events,
+        )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+async def _until_unwatched(surroundings: Surroundings) -> None:
+    """Return when the watches of an earlier process have ended, at the latest after a while."""
+    deadline = surroundings.clock.monotonic() + _TERMINATE_SECONDS
+    while surroundings.server.statistics().watchers and surroundings.clock.monotonic() < deadline:
+        await surroundings.clock.sleep(_LOOK_SECONDS)
+
+
+async def _stop(process: Process) -> None:
+    """Terminate the process group, and kill it after a while."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _TERMINATE_SECONDS)
+    # Processes that the command has started and left behind.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

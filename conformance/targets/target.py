@@ -1,0 +1,141 @@
+"""The scheduler under test: started for a server, observed until it is idle, stopped.
+
+    TargetOptions --target_kind--> InProcessKind | CommandKind --run--> Target
+
+A target in this process shares the suite's virtual clock, and "idle" is exact: no task can run, no
+request is in flight, every watch has delivered all events. All traffic is real HTTP. A target that
+is a command runs in real time, and "idle" means that it has not written for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from fakeapi import FakeApiServer
+
+    from ..api import Json
+    from ..clock import Clock
+    from ..format.case import Case
+
+__all__ = [
+    "OUR_SCHEDULER",
+    "Surroundings",
+    "Target",
+    "TargetKind",
+    "TargetOptions",
+    "configuration",
+]
+
+#: Our scheduler, by reference: the suite imports no scheduler.
+OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
+
+
+class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The target and its time limits. `command` is a template; without it `in_process` is run.
+
+    `plugins` (`module:Class`) are added to the profiles of the scheduler in process.
+    `quiet_seconds` without a write count as idle; an expectation must hold within
+    `patience_seconds`. Both, and the fields below, are for commands only. In `metrics_url`,
+    `{port}` is the command's port.
+    """
+
+    command: str = ""
+    in_process: str = OUR_SCHEDULER
+    plugins: tuple[str, ...] = ()
+    quiet_seconds: float = 0.5
+    patience_seconds: float = 10.0
+    start_seconds_max: float = 60.0
+    real_seconds_max: float = 20.0
+    metrics_url: str = "https://127.0.0.1:{port}/metrics"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """The surroundings in which a scheduler is started."""
+
+    server: FakeApiServer
+    clock: Clock
+    directory: Path
+    config: Json | None
+    gates: Mapping[str, bool]
+    seed: int
+    reads_metrics: bool = False
+    """Whether the case will read the scheduler's metrics: it should serve them, if it can."""
+
+
+class Target(Protocol):
+    """A running scheduler. All methods raise TargetError if it has ended."""
+
+    @property
+    def patience_seconds(self) -> float:
+        """The real time within which an expectation must hold after a settle."""
+        ...
+
+    @property
+    def settles_exactly(self) -> bool:
+        """True if settling is exact, and cheap enough to do after every write."""
+        ...
+
+    @property
+    def metrics_url(self) -> str | None:
+        """The URL of its metrics, read only for cases that need them."""
+        ...
+
+    async def settle(self) -> None:
+        """Return when the scheduler has nothing left to do. Raises NotSettled after some time."""
+        ...
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+    def check(self) -> None:
+        """Raise TargetError if the scheduler has ended or violates its invariants."""
+        ...
+
+    def log(self) -> tuple[str, ...]:
+        """The last lines of its log."""
+        ...
+
+
+class TargetKind(Protocol):
+    """Starts targets of one kind."""
+
+    def why_not(self, case: Case) -> str | None:
+        """Return a reason why the case cannot be run on such a target, or None."""
+        ...
+
+    def new_clock(self) -> Clock:
+        """Return the clock of a case, for the server and, if possible, the target."""
+        ...
+
+    def run(self, surroundings: Surroundings) -> AbstractAsyncContextManager[Target]:
+        """Run the scheduler while the block runs. Raises TargetError if it does not start."""
+        ...
+
+
+def configuration(config: Json | None, kubeconfig: Path) -> Json:
+    """Return a whole KubeSchedulerConfiguration: the case's part, and the connection.
+
+    Leader election is off unless the case enables it.
+    """
+    own = config or {}
+    connection = own.get("clientConnection")
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **own,
+        "clientConnection": {
+            **(connection if isinstance(connection, dict) else {}),
+            "kubeconfig": str(kubeconfig),
+        },
+        "leaderElection": own.get("leaderElection", {"leaderElect": False}),
+    }

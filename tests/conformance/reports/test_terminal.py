@@ -1,0 +1,118 @@
+"""The reports for people and for build systems."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from conformance.outcome import Outcome, Verdict
+from conformance.reports.junit import write_junit
+from conformance.reports.terminal import print_report, progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _outcome(area: str, name: str, verdict: Verdict, **more: object) -> Outcome:
+    fields = {"source": "pkg/x.go F", "origin": "cases/x.yaml", "seconds": 0.25, **more}
+    return Outcome(area=area, name=name, verdict=verdict, **fields)  # type: ignore[arg-type]
+
+
+OUTCOMES = [
+    _outcome("filter", "good", Verdict.PASSED),
+    _outcome(
+        "filter",
+        "bad",
+        Verdict.FAILED,
+        reason="steps[0]: pod p: expected on a, is not bound",
+        details=("pod p is Pending, on no node", "events: none"),
+        log=("I starting", "E <trouble> & \x1b[31mmore\x00"),
+    ),
+    _outcome("score", "broken", Verdict.ERROR, reason="did not start: [exit] status 1"),
+    _outcome("score", "slow", Verdict.SKIPPED, reason="needs 300s of real time", seconds=0.0),
+    _outcome("score", "slower", Verdict.SKIPPED, reason="needs 300s of real time", seconds=0.0),
+]
+
+
+def _printed(outcomes: list[Outcome]) -> str:
+    output = io.StringIO()
+    print_report(outcomes, Console(file=output, width=120, highlight=False), seconds=1.5)
+    return output.getvalue()
+
+
+def _rows(text: str) -> dict[str, list[str]]:
+    lines = [line.split() for line in text.splitlines()]
+    return {words[0]: words[1:] for words in lines if len(words) == 5}
+
+
+def test_the_table_has_a_line_for_each_area_and_one_for_all() -> None:
+    rows = _rows(_printed(OUTCOMES))
+    assert rows["area"] == ["passed", "failed", "skipped", "seconds"]
+    assert rows["filter"] == ["1", "1", "0", "0.50"]
+    assert rows["score"] == ["0", "1", "2", "0.25"]
+    assert rows["all"] == ["1", "2", "2", "0.75"]
+
+
+def test_each_failure_has_its_reason_the_pods_history_and_the_log() -> None:
+    text = _printed(OUTCOMES)
+    assert "FAILED filter/bad\n  steps[0]: pod p: expected on a, is not bound\n" in text
+    assert "    pod p is Pending, on no node\n    events: none\n" in text
+    assert "    the scheduler's last lines:\n      I starting\n" in text
+    assert "  source: pkg/x.go F\n  case: cases/x.yaml\n" in text
+    assert "ERROR score/broken\n  did not start: [exit] status 1\n" in text
+
+
+def test_skipped_cases_are_summed_up_by_reason() -> None:
+    assert "skipped 2: needs 300s of real time\n" in _printed(OUTCOMES)
+
+
+def test_the_last_line_sums_it_all_up() -> None:
+    assert _printed(OUTCOMES).splitlines()[-1] == "1 passed, 1 failed, 1 error, 2 skipped in 1.5s"
+    assert _printed([]).splitlines()[-1] == "no case was run in 1.5s"
+
+
+def test_progress_is_for_terminals_only() -> None:
+    for is_terminal in (True, False):
+        output = io.StringIO()
+        console = Console(file=output, force_terminal=is_terminal, width=80)
+        with progress(2, console) as advance:
+            advance(OUTCOMES[0])
+            advance(OUTCOMES[1])
+        assert bool(output.getvalue()) is is_terminal
+
+
+def test_junit_counts_and_names_everything(tmp_path: Path) -> None:
+    file = tmp_path / "junit.xml"
+    write_junit(file, OUTCOMES)
+    root = ElementTree.parse(file).getroot()
+    assert root.tag == "testsuites"
+    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "5",
+        "failures": "1",
+        "errors": "1",
+        "skipped": "2",
+    }
+    assert [suite.get("name") for suite in root] == ["filter", "score"]
+    cases = {case.get("name"): case for case in root.iter("testcase")}
+    assert cases["good"].get("classname") == "conformance.filter"
+    assert cases["good"].find("failure") is None
+    failure = cases["bad"].find("failure")
+    assert failure is not None
+    assert failure.get("message") == "steps[0]: pod p: expected on a, is not bound"
+    assert failure.text == "pod p is Pending, on no node\nevents: none"
+    assert cases["broken"].find("error") is not None
+    assert cases["slow"].find("skipped") is not None
+    source = cases["good"].find("properties/property[@name='source']")
+    assert source is not None
+    assert source.get("value") == "pkg/x.go F"
+
+
+def test_junit_escapes_the_characters_of_a_log(tmp_path: Path) -> None:
+    file = tmp_path / "junit.xml"
+    write_junit(file, OUTCOMES)
+    log = ElementTree.parse(file).getroot().find(".//testcase[@name='bad']/system-err")
+    assert log is not None
+    assert log.text == "I starting\nE <trouble> & \ufffd[31mmore\ufffd"

@@ -1,0 +1,202 @@
+"""One case from beginning to end, with schedulers that do one thing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.outcome import Verdict
+
+from .. import schedulers
+from ..cases import BOUND, in_process, run_one, write_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def _steps(steps: str) -> str:
+    cluster = "cluster: [node: {name: a}]"
+    return f"{{area: tiny, cases: [{{name: c, source: s, {cluster}, {steps}}}]}}"
+
+
+def test_a_case_that_holds_passes(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, BOUND)
+    outcome = run_one(case, in_process(schedulers.binds_all_to_a))
+    assert (outcome.verdict, outcome.reason, outcome.details) == (Verdict.PASSED, "", ())
+    assert (outcome.id, outcome.source, outcome.origin) == ("tiny/bound", "nowhere", case.origin)
+
+
+def test_a_scheduler_that_binds_nothing_fails(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, BOUND)
+    outcome = run_one(case, in_process(schedulers.binds_nothing))
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.reason == "steps[1]: pod p: expected on a, is not bound"
+    assert outcome.details == (
+        "pod p is Pending, on no node",
+        "conditions: none",
+        "events: none",
+    )
+
+
+def test_a_scheduler_that_binds_wrongly_fails_and_shows_its_log(tmp_path: Path) -> None:
+    (case,) = write_cases(
+        tmp_path,
+        """
+        area: tiny
+        cases:
+        - name: full
+          source: nowhere
+          cluster: [{node: {name: a, cpu: 1}}, {pod: {name: p, count: 2, cpu: 1}}]
+          steps:
+          - expect: {pods: [p-0, p-1], bound_count: {at_least: 1}}
+          - expect: {nodes: no_overcommit}
+        """,
+    )
+    outcome = run_one(case, in_process(schedulers.binds_all_to_a))
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.reason == "steps[1]: nodes: node a: pods request 2 of cpu, 1 is allocatable"
+    assert any("binding p-1" in line for line in outcome.log)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "reason"),
+    [
+        (schedulers.does_not_start, "did not start: profiles[0]: unknown plugin Foo"),
+        (schedulers.in_disorder, "an invariant does not hold: pod p is in two queues"),
+        (schedulers.fails_when_stopped, "failed: RuntimeError: left in a mess"),
+    ],
+)
+def test_a_broken_scheduler_is_an_error(
+    tmp_path: Path, scheduler: Callable[..., object], reason: str
+) -> None:
+    (case,) = write_cases(tmp_path, _steps("steps: [wait_until_settled: ]"))
+    outcome = run_one(case, in_process(scheduler))
+    assert (outcome.verdict, outcome.reason) == (Verdict.ERROR, reason)
+
+
+def test_a_scheduler_that_breaks_on_the_way_is_an_error_with_its_place(tmp_path: Path) -> None:
+    (case,) = write_cases(
+        tmp_path,
+        _steps(
+            "steps: [{create: [pod: {name: poison}]}, {expect: {pod: poison, not_bound: true}}]"
+        ),
+    )
+    outcome = run_one(case, in_process(schedulers.binds_all_to_a))
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.reason == "steps[0]: failed: RuntimeError: choked on poison"
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_never_rests_is_an_error(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, BOUND)
+    outcome = run_one(case, in_process(schedulers.never_idle))
+    assert (outcome.verdict, outcome.reason) == (Verdict.ERROR, "never came to rest")
+
+
+def test_work_in_flight_that_needs_time_gets_it(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, _steps("steps: [wait_until_settled: ]"))
+    outcome = run_one(case, in_process(schedulers.waits_for_time))
+    assert outcome.verdict is Verdict.PASSED
+
+
+def test_a_step_that_the_server_refuses_is_an_error_of_the_case(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, _steps("steps: [bind: {pod: nobody, node: a}]"))
+    outcome = run_one(case, in_process(schedulers.binds_nothing))
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.reason.startswith("steps[0]: POST /api/v1/namespaces/default/pods/nobody/bind")
+    assert 'pods "nobody" not found' in outcome.reason
+
+
+def test_an_object_that_the_server_does_not_take_names_its_field(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, _steps("steps: [create: [pod: {name: p, spec: {nodeNam: x}}]]"))
+    outcome = run_one(case, in_process(schedulers.binds_nothing))
+    assert outcome.verdict is Verdict.ERROR
+    assert 'unknown field "spec.nodeNam"' in outcome.reason
+
+
+def test_every_step_has_its_effect(tmp_path: Path) -> None:
+    (case,) = write_cases(
+        tmp_path,
+        """
+        area: tiny
+        cases:
+        - name: all
+          source: nowhere
+          cluster:
+          - namespace: team
+          - node: {name: b}
+          - pod: {name: hand, namespace: team, priority: 5}
+          - pod: {name: same-class, priority: 5}
+          steps:
+          - bind: {pod: team/hand, node: b}
+          - expect: {pod: team/hand, bound_to: b}
+          - update_status: {pod: team/hand, status: {phase: Running}}
+          - expect: {pod: team/hand, phase: Running}
+          - evict: {pod: team/hand}
+          - expect: {pod: team/hand, deleted: true}
+          - patch: {pod: same-class, type: strategic, patch: {metadata: {labels: {x: y}}}}
+          - patch: {pod: same-class, type: json, patch: [{op: remove, path: /metadata/labels/x}]}
+          - patch:
+              pod: same-class
+              subresource: status
+              patch: {status: {nominatedNodeName: b}}
+          - expect: {pod: same-class, nominated_node_name: b}
+          - repeat: {times: 3, steps: [{touch: {pod: same-class}}, {advance: 1h}]}
+          - delete: {object: {kind: Pod, name: same-class}}
+          - delete:
+              object:
+                apiVersion: scheduling.k8s.io/v1
+                kind: PriorityClass
+                name: priority-5
+          - wait_until_settled:
+          - expect: {pod: same-class, deleted: true}
+        """,
+    )
+    outcome = run_one(case, in_process(schedulers.binds_nothing))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+
+
+def test_a_restart_ends_the_scheduler_and_starts_another_one(tmp_path: Path) -> None:
+    (case,) = write_cases(
+        tmp_path,
+        """
+        area: tiny
+        cases:
+        - name: again
+          source: nowhere
+          cluster: [node: {name: a}]
+          steps:
+          - create: [pod: {name: first}]
+          - expect: {pod: first, bound_to: a}
+          - restart:
+          - create: [pod: {name: second}]
+          - expect: {pod: second, bound_to: b}
+        """,
+    )
+    outcome = run_one(case, in_process(schedulers.binds_to_the_next_node_after_a_restart))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+
+
+@pytest.mark.slow
+def test_a_case_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, BOUND)
+    outcome = run_one(case, in_process(schedulers.never_idle), timeout_seconds=0.3)
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.reason == "still running after 0.3s"
+
+
+def test_gates_are_passed_to_the_scheduler_and_alpha_versions_are_served(tmp_path: Path) -> None:
+    group = (
+        "object: {apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: g}, "
+        "spec: {schedulingPolicy: {basic: {}}}}"
+    )
+    cluster = f"  gates: {{GenericWorkload: true}}\n  cluster: [{group}, "
+    (case,) = write_cases(tmp_path, BOUND.replace("  cluster: [", cluster))
+    outcome = run_one(case, in_process(schedulers.binds_if_it_has_gates))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+    outcome = run_one(case, in_process(schedulers.binds_all_to_a))
+    name = f"{schedulers.__name__}:binds_all_to_a"
+    reason = f"needs feature gates, and {name} has no parameter feature_gates"
+    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, reason)
