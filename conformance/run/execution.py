@@ -48,7 +48,7 @@ from ..targets.target import Surroundings
 from .event_log import EventLog, event_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Iterable
 
     from ..api import Json
     from ..clock import Clock
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ..judge.metrics import QueueCounters
     from ..targets.target import Target, TargetKind
 
-__all__ = ["run_case"]
+__all__ = ["Execution", "run_case"]
 
 #: As in upstream's scheduler tests: no controller would remove the finalizers.
 _OPTIONS: Final = ServerOptions(
@@ -99,10 +99,11 @@ async def _run_case(
         return _outcome(case, Verdict.SKIPPED, 0.0, reason=skipped)
     real = RealClock()
     started = real.monotonic()
-    execution = _Execution(case, kind, seed, log)
+    execution = Execution(case, kind, seed, log)
     try:
         async with asyncio.timeout(timeout_seconds):
-            await execution.run()
+            async with execution.started():
+                await execution.carry_out(case.steps)
     except NotObservable as why:
         return _outcome(case, Verdict.SKIPPED, real.monotonic() - started, reason=str(why))
     except TimeoutError:
@@ -148,8 +149,8 @@ def _outcome(
     )
 
 
-class _Execution:
-    """A running case. `where` is the current step."""
+class Execution:
+    """A running case: its API server, its scheduler and its steps. `where` is the current step."""
 
     def __init__(self, case: Case, kind: TargetKind, seed: int, event_log: EventLog) -> None:
         # Each case has its own random generator, independent of other cases.
@@ -166,8 +167,12 @@ class _Execution:
         self.where = ""
         self.log: tuple[str, ...] = ()
 
-    async def run(self) -> None:
-        """Run the whole case. Raises ConformanceError."""
+    @contextlib.asynccontextmanager
+    async def started(self) -> AsyncIterator[None]:
+        """Start a server with the case's objects and a scheduler, until the block ends.
+
+        At the end of the block the scheduler is checked. Raises ConformanceError.
+        """
         clock = self._kind.new_clock()
         options = _ALPHA_OPTIONS if self._case.gates else _OPTIONS
         async with contextlib.AsyncExitStack() as stack:
@@ -199,7 +204,7 @@ class _Execution:
             )
             try:
                 await self._begin()
-                await self._carry_out(self._case.steps)
+                yield
                 self._target.check()
             except BaseException:
                 self.log = self._target.log()
@@ -236,7 +241,8 @@ class _Execution:
             raise NotObservable("reads metrics, and the scheduler has no URL that serves any")
         return MetricsReader(url)
 
-    async def _carry_out(self, steps: Iterable[Step]) -> None:
+    async def carry_out(self, steps: Iterable[Step]) -> None:
+        """Carry out steps one after another. Raises ConformanceError."""
         for step in steps:
             self.where = step.where
             self._event_log.step(step.where)
@@ -251,7 +257,7 @@ class _Execution:
             await self._expect(action)
         elif isinstance(action, Repeat):
             for _ in range(action.times):
-                await self._carry_out(step.steps)
+                await self.carry_out(step.steps)
         elif isinstance(action, Advance):
             await self._target.advance(action.seconds)
         elif isinstance(action, Settle):
