@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fakeapi.access.users import User
     from fakeapi.decoding.options import Query
 
-_VERBS: Final = {
+VERBS: Final = {
     "POST": "create",
     "GET": "get",
     "HEAD": "get",
@@ -90,7 +90,7 @@ def attributes_of(method: str, path: str, query: Query) -> Attributes:
         group = parts[1]
         parts = parts[1:]
     parts = parts[2:]
-    verb = _VERBS.get(method, "")
+    verb = VERBS.get(method, "")
     if parts[0] in _SPECIAL and len(parts) > 1:
         verb = parts[0]
         parts = parts[1:]

@@ -19,6 +19,7 @@ MASTERS: Final = "system:masters"
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 _SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
 
 
@@ -66,6 +67,12 @@ def service_account(name: str) -> tuple[str, str] | None:
     if not separator or not namespace or not account or ":" in account:
         return None
     return namespace, account
+
+
+def bound_node(user: User) -> str:
+    """Return the node that a service account's token is bound to; empty if there is none."""
+    nodes = dict(user.extra).get(_NODE_NAME, ())
+    return nodes[0] if service_account(user.name) and len(nodes) == 1 else ""
 
 
 def service_account_name(namespace: str, name: str) -> str:

@@ -16,6 +16,7 @@ from fakeapi.types.kind import (
     Generation,
     Kind,
     KindRules,
+    NeededPermission,
     UpdateRules,
     value_at,
 )
@@ -160,6 +161,49 @@ def _claim_state(claim: Json, _now_seconds: float) -> str:
     return ",".join(states)
 
 
+def _status_permissions(new: Json, old: Json) -> list[NeededPermission]:
+    """Return the permissions for allocations and users of a claim, and for a driver's devices.
+
+    Source: AuthorizedForBinding and AuthorizedForDeviceStatus of pkg/registry/resource/utils.go.
+    """
+    status, old_status = mapping(new.get("status")), mapping(old.get("status"))
+    needed = []
+    fields = ("allocation", "reservedFor")
+    if any((status.get(field) or None) != (old_status.get(field) or None) for field in fields):
+        text_of_fields = " or ".join(f"status.{field}" for field in fields)
+        needed.append(NeededPermission("status.allocation", text_of_fields, "binding"))
+    if (allocation := status.get("allocation")) is None:
+        return needed
+    devices, old_devices = (
+        {device_key(device): device for device in mappings(one.get("devices"))}
+        for one in (status, old_status)
+    )
+    changed = {
+        key[0]
+        for key in devices.keys() | old_devices.keys()
+        if devices.get(key) != old_devices.get(key)
+    }
+    node = _only_node(mapping(allocation))
+    return needed + [
+        NeededPermission(
+            "status.devices", "status.devices", "driver", ("arbitrary-node:",), driver,
+            "associated-node:", node,
+        )
+        for driver in sorted(changed)
+    ]  # fmt: skip
+
+
+def _only_node(allocation: Json) -> str:
+    """Return the node of an allocation; empty if it is not for a single node."""
+    terms = mappings(mapping(allocation.get("nodeSelector")).get("nodeSelectorTerms"))
+    if len(terms) != 1 or terms[0].get("matchExpressions"):
+        return ""
+    match mappings(terms[0].get("matchFields")):
+        case [{"key": "metadata.name", "operator": "In", "values": [str(node)]}]:
+            return node
+    return ""
+
+
 KINDS: Final = (
     Kind(
         "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim",
@@ -171,7 +215,8 @@ KINDS: Final = (
             validate_update=_validate_same_spec, validate_in_namespace=_admin_access_errors,
             subresources={
                 "status": UpdateRules(
-                    prepare=_drop_deallocated_devices, validate=validate_claim_status
+                    prepare=_drop_deallocated_devices, validate=validate_claim_status,
+                    permissions=_status_permissions,
                 )
             },
         ),

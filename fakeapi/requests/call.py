@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from aiohttp import hdrs
 
+from fakeapi.access.attributes import VERBS
 from fakeapi.access.users import ANONYMOUS, User
 from fakeapi.apply import manager_of
 from fakeapi.decoding import routes
@@ -115,6 +116,7 @@ class Call(MutableRecord):
             options,
             part or route.subresource,
             manager,
+            VERBS[self.method],
             self.warnings,
         )
 

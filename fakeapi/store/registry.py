@@ -113,6 +113,8 @@ class Target(Record, frozen=True):
     subresource: str = ""
     #: The field manager; None leaves managedFields as they are.
     manager: str | None = None
+    #: The verb of the request; empty for writes of the server's own.
+    verb: str = ""
     #: Warnings to send with the answer.
     warnings: list[str] = msgspec.field(default_factory=list)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from fakeapi.types import names
 from fakeapi.types.objects import Json, mapping, text
@@ -123,6 +123,10 @@ def _no_update_errors(new: Json, old: Json) -> list[FieldError]:
     return []
 
 
+def _no_permissions(new: Json, old: Json) -> list[NeededPermission]:
+    return []
+
+
 def _no_warnings(new: Json, old: Json | None) -> list[str]:
     return []
 
@@ -150,6 +154,24 @@ class Allocate(Protocol):
         """
 
 
+class NeededPermission(NamedTuple):
+    """A permission that an update needs besides its own, on a subresource without an endpoint.
+
+    Each prefix of `verb_prefixes` is put before the verb of the request; one of them is enough.
+    """
+
+    #: The path of the error, and the changed fields as the error names them.
+    path: str
+    fields: str
+    subresource: str
+    verb_prefixes: tuple[str, ...] = ("",)
+    #: The name of the resource; any namespace and any name without one.
+    name: str = ""
+    #: The prefix for service accounts whose tokens are bound to `node`; goes before the others.
+    node_prefix: str = ""
+    node: str = ""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRules:
     """Rules of one subresource through which a kind is updated.
@@ -163,6 +185,8 @@ class UpdateRules:
     drops_before_ownership: bool = False
     #: Returns the errors of the new object, given the stored one.
     validate: Callable[[Json, Json], list[FieldError]] = _no_update_errors
+    #: Returns the permissions that the change from the stored object to the new one needs.
+    permissions: Callable[[Json, Json], list[NeededPermission]] = _no_permissions
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

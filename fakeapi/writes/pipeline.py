@@ -13,6 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi import validation
+from fakeapi.access.access import Access
+from fakeapi.access.attributes import Attributes
+from fakeapi.access.users import bound_node, current_user
 from fakeapi.apply import ownership
 from fakeapi.decoding.options import WriteOptions, unsigned_problem
 from fakeapi.store.registry import Operation, Registry, Review, Target, Written
@@ -27,6 +30,7 @@ from fakeapi.types.errors import (
     Invalid,
     NotFound,
     UnreasonedFailure,
+    forbidden,
     invalid,
 )
 from fakeapi.types.kind import NO_UPDATE_RULES
@@ -47,7 +51,7 @@ from fakeapi.writes.completion import complete
 if TYPE_CHECKING:
     from fakeapi.store.store import Revision
     from fakeapi.types.errors import FieldError
-    from fakeapi.types.kind import Kind
+    from fakeapi.types.kind import Kind, NeededPermission
 
 _NAMESPACES: Final = ("", "namespaces")
 #: Attempts to generate a name that is free.
@@ -154,6 +158,37 @@ def _namespace_errors(
     return validate(obj, old, labels_of(namespace.object) if namespace is not None else {})
 
 
+def _permission_errors(
+    registry: Registry, target: Target, needed: NeededPermission
+) -> list[FieldError]:
+    """Return the error of a client without a permission that the change of an object needs.
+
+    Source: AuthorizedForBinding and AuthorizedForDeviceStatus of pkg/registry/resource/utils.go.
+    """
+    user, kind = current_user(), target.kind
+    prefixes = needed.verb_prefixes
+    if needed.node and bound_node(user) == needed.node:
+        prefixes = (needed.node_prefix, *prefixes)
+    namespace = target.namespace if needed.name else ""
+    verbs = [f"{prefix}{target.verb}" for prefix in prefixes]
+    refusals = []
+    for verb in verbs:
+        attributes = Attributes(
+            verb, "", kind.group, kind.plural, needed.subresource, namespace, needed.name,
+            about_resource=True,
+        )  # fmt: skip
+        decision = registry.extension(Access).authorizer.decide(user, attributes)
+        if decision.allowed:
+            return []
+        refusals.append(attributes.refusal(user, decision.reason).message)
+    shown = f"[{' '.join(verbs)}]" if needed.name else verbs[0]
+    why = (
+        f'changing {needed.fields} requires resource="{kind.plural}/{needed.subresource}", '
+        f'verb="{shown}" permission: {refusals[0]}'
+    )
+    return [forbidden(needed.path, why)]
+
+
 def _raise_if_invalid(kind: Kind, name: str, errors: list[FieldError]) -> None:
     if errors:
         group = kind.stored_as[0] if kind.stored_as else kind.group
@@ -235,6 +270,8 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
         keep_field(metadata, old_metadata, "deletionGracePeriodSeconds")
     ownership.keep_times(obj, old)
     errors = _namespace_errors(registry, target, obj, old)
+    for needed in rules.permissions(obj, old) if target.verb else ():
+        errors += _permission_errors(registry, target, needed)
     errors += validation.validate_update(kind, obj, old, subresource=target.subresource)
     _raise_if_invalid(kind, target.name, errors)
     target.warnings.extend(strategies.warnings(kind, obj, old))

@@ -8,7 +8,7 @@ import pytest
 
 from fakeapi import FakeApiServer, ManualClock, Security, User
 
-from ..api_client import ApiClient, Reply
+from ..api_client import MERGE, ApiClient, Reply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,6 +25,13 @@ USERS = {
     "jane": User("jane", ("devs",)),
     "scheduler": User("system:kube-scheduler"),
     "robot": User("system:serviceaccount:default:robot"),
+    **{
+        f"driver-on-{node}": User(
+            "system:serviceaccount:default:driver",
+            extra=(("authentication.kubernetes.io/node-name", (node,)),),
+        )
+        for node in ("n1", "n2")
+    },
 }
 
 
@@ -333,3 +340,83 @@ async def test_a_binding_is_to_one_role_for_ever(root: Caller) -> None:
     created["roleRef"]["name"] = "y"
     reply = await root("PUT", f"{path}/b", created)
     assert reply.causes == [("FieldValueInvalid", "roleRef")]
+
+
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+ALLOCATED = {
+    "devices": {"results": [{"request": "r", "driver": "d.io", "pool": "p", "device": "x"}]},
+    "nodeSelector": {
+        "nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+        ]
+    },
+}
+DEVICES = [{"driver": "d.io", "pool": "p", "device": "x", "data": {"a": 1}}]
+
+
+async def _claim(root: Caller) -> str:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    body = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+    assert (await root("POST", CLAIMS, body)).code == 201
+    return f"{CLAIMS}/c/status"
+
+
+async def test_an_allocation_needs_the_permission_for_bindings_of_claims(
+    root: Caller, jane: Caller
+) -> None:
+    status = await _claim(root)
+    verbs = ["get", "patch", "update"]
+    rule = {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/status"]}
+    await grant(root, {**rule, "verbs": verbs}, who=subject("User", "jane"))
+    patch = {"status": {"allocation": ALLOCATED}}
+    refused = await jane("PATCH", status, patch, content_type=MERGE)
+    assert (refused.code, refused.causes) == (422, [("FieldValueForbidden", "status.allocation")])
+    assert refused.message == (
+        'ResourceClaim.resource.k8s.io "c" is invalid: status.allocation: Forbidden: changing '
+        "status.allocation or status.reservedFor requires "
+        'resource="resourceclaims/binding", verb="patch" permission: '
+        'resourceclaims.resource.k8s.io is forbidden: User "jane" cannot patch resource '
+        '"resourceclaims/binding" in API group "resource.k8s.io" at the cluster scope'
+    )
+    whole = {**(await root("GET", status)).body, **patch}
+    assert 'verb="update"' in (await jane("PUT", status, whole)).message
+    bind = {**rule, "resources": ["resourceclaims/binding"], "verbs": ["patch"]}
+    everywhere = role("binder", bind, kind="ClusterRole")
+    await root("POST", f"{RBAC}/clusterroles", everywhere)
+    bound = binding("binder", "ClusterRole", "binder", subject("User", "jane"))
+    await root("POST", f"{RBAC}/clusterrolebindings", bound)
+    assert (await jane("PATCH", status, patch, content_type=MERGE)).code == 200
+
+
+@pytest.mark.parametrize(
+    ("user", "verb", "code"),
+    [
+        ("jane", "arbitrary-node:patch", 200),
+        ("jane", "associated-node:patch", 422),
+        ("driver-on-n1", "associated-node:patch", 200),
+        ("driver-on-n2", "associated-node:patch", 422),
+    ],
+)
+async def test_the_status_of_devices_needs_a_permission_for_their_driver(
+    root: Caller, api: ApiClient, user: str, verb: str, code: int
+) -> None:
+    status = await _claim(root)
+    body = {"status": {"allocation": ALLOCATED}}
+    assert (await root("PATCH", status, body, content_type=MERGE)).code == 200
+    group = {"apiGroups": ["resource.k8s.io"]}
+    rules = (
+        {**group, "resources": ["resourceclaims/status"], "verbs": ["patch"]},
+        {
+            **group,
+            "resources": ["resourceclaims/driver"],
+            "resourceNames": ["d.io"],
+            "verbs": [verb],
+        },
+    )
+    await grant(root, *rules, who=subject("User", USERS[user].name))
+    patch = {"status": {"devices": DEVICES}}
+    reply = await Caller(api, user)("PATCH", status, patch, content_type=MERGE)
+    assert reply.code == code, reply.body
+    if code == 422:
+        assert reply.causes == [("FieldValueForbidden", "status.devices")]
+        assert 'requires resource="resourceclaims/driver", verb="[' in reply.message
