@@ -2,8 +2,8 @@
 
     python -m tests.fakeapi.record_exchanges https://127.0.0.1:6443 TOKEN [NAME...]
 
-Run it where a kube-apiserver v1.36.3 with an etcd of its own is at hand (real_server.py starts
-one); the tests only read what it has written.
+`python -m tests.realcluster` starts such a server and prints both. The tests only read what this
+command has written.
 """
 
 from __future__ import annotations

@@ -90,6 +90,8 @@ class Connection:
     def _connected(self) -> socket.socket:
         if self._socket is None:
             made = socket.create_connection(("127.0.0.1", self._port))
-            self._socket = self._tls.wrap_socket(made) if self._tls else made
+            self._socket = (
+                self._tls.wrap_socket(made, server_hostname="127.0.0.1") if self._tls else made
+            )
             self._socket.settimeout(self._patience)
         return self._socket

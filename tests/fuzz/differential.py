@@ -1,11 +1,11 @@
 """Send the same random requests to `kubesched-fakeapi` and a kube-apiserver; compare the answers.
 
-    python -m tests.fuzz.differential BINARIES --requests 3000 --seed 1 [--dump FILE]
+    python -m tests.fuzz.differential --requests 3000 --seed 1 [--dump FILE]
 
-BINARIES is where tests/fakeapi/real_server.py finds what it starts. Compared are code, reason and
-the fields of the causes; messages too, but only to be counted. What only one of two worlds knows
-(uids, versions) is translated on the way. Where one server has stored what the other refused, the
-object is deleted from both, so that one disagreement stays one.
+The kube-apiserver is that of tests/realcluster, which finds or builds it. Compared are code, reason
+and the fields of the causes; messages are compared too, but only counted. Values that only one
+server has (uids, versions) are translated on the way. Where one server has stored what the other
+refused, the object is deleted from both, so that one disagreement stays one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import dataclasses
 import json
 import random
 import re
+import tempfile
 import time
 import urllib.parse
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from tests.fakeapi import real_server
+from tests.realcluster.cluster import RealCluster
 
 from .api_server import asker_for, prepare, running_server
 from .connections import Answer, Connection, Hang
@@ -205,22 +206,24 @@ def report(found: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("binaries", type=Path)
     parser.add_argument("--requests", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--port", type=int, default=16453)
     parser.add_argument("--dump", type=Path)
     options = parser.parse_args()
     chance = random.Random(options.seed)
-    with real_server.running(options.binaries, options.port), running_server() as server:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        RealCluster(Path(directory)) as cluster,
+        running_server() as server,
+    ):
         ours = Connection(server.port, patience_seconds=_PATIENCE_SECONDS)
         real = Connection(
-            options.port,
+            int(cluster.url.rpartition(":")[2]),
             patience_seconds=_PATIENCE_SECONDS,
-            tls=real_server.context(),
-            token=real_server.TOKEN,
+            tls=cluster.tls(),
+            token=cluster.token,
         )
         for connection in (ours, real):
             prepare(connection)

@@ -1,0 +1,1 @@
+"""Tests on a real cluster: etcd, kube-apiserver, kube-scheduler (`tox -e realcluster`)."""

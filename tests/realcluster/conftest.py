@@ -1,0 +1,78 @@
+"""A real cluster for each module of tests, and the figures of all tests, ours beside stock's.
+
+The folder is not among those that pytest collects by itself (`norecursedirs` in pyproject.toml).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from tests.fakeapi.api_client import ApiClient
+from tests.realcluster.binaries import NoBinary
+from tests.realcluster.cluster import RealCluster
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from _pytest.terminal import TerminalReporter
+
+    Note = Callable[..., None]
+
+_FIGURES = pytest.StashKey[dict[str, dict[str, dict[str, object]]]]()
+
+
+@pytest.fixture(scope="module")
+def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    try:
+        cluster = RealCluster(tmp_path_factory.mktemp("cluster"))
+    except NoBinary as error:
+        pytest.skip(str(error))
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running_cluster: RealCluster) -> RealCluster:
+    """A real cluster without pods, nodes and leases."""
+    running_cluster.clear()
+    return running_cluster
+
+
+@pytest.fixture
+async def api(cluster: RealCluster) -> AsyncIterator[ApiClient]:
+    """Requests of an administrator."""
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=cluster.tls()),
+        headers={"Authorization": f"Bearer {cluster.token}"},
+        timeout=aiohttp.ClientTimeout(total=None),
+    ) as session:
+        yield ApiClient(session, cluster.url)
+
+
+@pytest.fixture
+def note_figures(request: pytest.FixtureRequest) -> Note:
+    """Return a function that notes figures of a scheduler for the table at the end."""
+    config = request.config
+    name = request.node.name.removeprefix("test_").replace("_", " ")
+    title = f"{request.node.path.stem.removeprefix('test_').replace('_', ' ')}: {name}"
+
+    def note(kind: str, **figures: object) -> None:
+        table = config.stash.setdefault(_FIGURES, {})
+        table.setdefault(title, {}).setdefault(kind, {}).update(figures)
+
+    return note
+
+
+def pytest_terminal_summary(
+    terminalreporter: TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    for title, kinds in config.stash.get(_FIGURES, {}).items():
+        terminalreporter.write_line(title)
+        for kind, figures in sorted(kinds.items()):
+            shown = ", ".join(
+                f"{name.replace('_', ' ')} {value}" for name, value in figures.items()
+            )
+            terminalreporter.write_line(f"  {kind:<7} {shown}")
