@@ -362,7 +362,11 @@ class Handle(Protocol):
         ...
 
     def now(self) -> float:
-        """Return the time of the scheduler's clock in epoch seconds."""
+        """Return the time of the scheduler's clock in epoch seconds, for timestamps."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return the seconds since some start, which never decrease, for durations."""
         ...
 
     async def sleep(self, seconds: float) -> None:

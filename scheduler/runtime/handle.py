@@ -83,6 +83,9 @@ class PluginHandle:
     def now(self) -> float:
         return self.clock.now()
 
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
 

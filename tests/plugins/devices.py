@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from scheduler.client import ApiObject
     from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
+    from scheduler.testing import VirtualClock
 
 #: Some devices, as a driver's allocator would write them down.
 ALLOCATION = AllocationResult(
@@ -41,6 +42,7 @@ def dynamic_resources(
     classes: Iterable[DeviceClass] = (),
     args: DynamicResourcesArgs | None = None,
     slices: Iterable[ResourceSlice] = (),
+    clock: VirtualClock | None = None,
 ) -> DynamicResources:
     """The plugin in a cluster with these claims, classes and slices."""
     listers = {
@@ -51,7 +53,7 @@ def dynamic_resources(
     registry = Registry([DynamicResources])
     return cast(
         "DynamicResources",
-        registry.create("DynamicResources", args, FakeHandle(listers=listers)),
+        registry.create("DynamicResources", args, FakeHandle(listers=listers, clock=clock)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,7 @@ from scheduler.framework.cycle_state import CycleStateError
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import VirtualClock, make_node, make_pod, snapshot_of
 from tests.plugins.devices import (
     ALLOCATION,
     by_name,
@@ -239,3 +240,30 @@ def test_its_arguments_are_checked() -> None:
     dynamic_resources(args=DynamicResourcesArgs(binding_timeout=Duration(SECOND)))
     with pytest.raises(PluginSetupError, match="must be at least 1 second"):
         dynamic_resources(args=DynamicResourcesArgs(binding_timeout=Duration(SECOND // 2)))
+
+
+class SteppedClock(VirtualClock):
+    """A clock on which a search takes `seconds`, and the wall clock is set forward by an hour."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.looks = itertools.count()
+        self.seconds = seconds
+
+    def now(self) -> float:
+        return super().now() + 3600.0 * next(self.looks)
+
+    def monotonic(self) -> float:
+        return self.seconds if next(self.looks) else 0.0
+
+
+@pytest.mark.parametrize(("seconds", "is_late"), [(1.9, False), (2.1, True)])
+def test_the_filter_timeout_is_independent_of_the_wall_clock(
+    seconds: float, *, is_late: bool
+) -> None:
+    args = DynamicResourcesArgs(filter_timeout=Duration(2 * SECOND))
+    plugin = dynamic_resources(classes=[GPU_CLASS], args=args, clock=SteppedClock(seconds))
+    found = rejected(plugin, make_pod(requests={GPU: "1"}), SNAPSHOT)
+    text = "node plain: timed out trying to allocate devices"
+    late = dict.fromkeys(("plain", "gpu"), ("Error", (text,)))
+    assert found == (late if is_late else {"plain": (UNRESOLVABLE, (NOT_ALLOCATED,))})

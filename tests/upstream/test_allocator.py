@@ -14,14 +14,18 @@ import pytest
 
 from scheduler.api.dynamic_resources import (
     AllocationResult,
+    CapacityRequirements,
     DeviceAllocationResult,
+    DeviceCapacity,
     DeviceClass,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimStatus,
     ResourceSlice,
 )
+from scheduler.api.quantity import parse_quantity
 from scheduler.devices.allocator import Allocator
+from scheduler.devices.capacity import consumed, fits
 from scheduler.devices.manager import DraManager
 from scheduler.devices.results import allocation_result
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
@@ -65,8 +69,8 @@ def holder(name: str, device: str, consumed: dict[str, str] | None = None) -> Re
 def holders(case: Case) -> Iterator[ResourceClaim]:
     for number, device in enumerate(case.get("allocated", ())):
         yield holder(f"whole-{number}", device)
-    for number, (device, consumed) in enumerate(case.get("consumed", {}).items()):
-        yield holder(f"share-{number}", device, consumed)
+    for number, (device, amounts) in enumerate(case.get("consumed", {}).items()):
+        yield holder(f"share-{number}", device, amounts)
 
 
 def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[AllocationResult]]:
@@ -93,7 +97,7 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
         make_pod(),
         manager=manager,
         late=[False] * len(claims),
-        now=lambda: float(next(times)) if expires else 0.0,
+        monotonic=lambda: float(next(times)) if expires else 0.0,
         timeout_seconds=0.5,
     )
     nodes = snapshot(case).nodes
@@ -126,3 +130,14 @@ def test_allocator(case: Case) -> None:
     if not expected and case.get("claims"):
         assert status is not None
         assert verdict_of(status) == (UNRESOLVABLE, ("cannot allocate all claims",))
+
+
+@pytest.mark.parametrize("case", cases("allocator", "consumable_capacity"))
+def test_consumable_capacity(case: Case) -> None:
+    offered = {name: api_object(DeviceCapacity, each) for name, each in case["offered"].items()}
+    requirements = CapacityRequirements(case.get("requests", {}))
+    if "fits" in case.fields:
+        assert fits(requirements, offered) is case["fits"]
+        return
+    taken = {name: each.nanos for name, each in consumed(requirements, offered).items()}
+    assert taken == {name: parse_quantity(text) for name, text in case["consumed"].items()}

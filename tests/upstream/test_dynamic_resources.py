@@ -1,4 +1,4 @@
-"""`dynamicresources_test.go`, as far as no device is allocated."""
+"""`dynamicresources_test.go`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim
-from scheduler.framework import CycleState, NodeToStatus
 from scheduler.snapshot import PodInfo
 from tests.plugins.devices import dynamic_resources
-from tests.plugins.running import rejected, verdict_of
-from tests.upstream.loading import (
-    Case,
-    api_object,
-    cases,
-    pod,
-    snapshot,
-    verdict,
-    verdicts,
-)
+from tests.upstream.claim_stage import ClaimStage
+from tests.upstream.loading import Case, api_object, cases, pod
 
 if TYPE_CHECKING:
     from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
-
-NO_STATUSES = NodeToStatus((), {})
 
 
 def plugin_of(case: Case, *more: ResourceClaim) -> DynamicResources:
@@ -35,20 +24,7 @@ def plugin_of(case: Case, *more: ResourceClaim) -> DynamicResources:
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "points"))
 async def test_points(case: Case) -> None:
-    plugin, state, info = plugin_of(case), CycleState(), PodInfo(pod(case["pod"]))
-    nodes = snapshot(case).nodes
-    assert verdict_of(plugin.pre_enqueue(info)) == verdict(case.get("pre_enqueue"))
-    if case.get("pre_enqueue"):
-        return
-    assert verdict_of(plugin.pre_filter(state, info, nodes)) == verdict(case.get("pre_filter"))
-    assert rejected(plugin, info.pod, snapshot(case)) == verdicts(case.get("statuses", {}))
-    if case.get("post_filter"):
-        _, status = await plugin.post_filter(state, info, NO_STATUSES)
-        assert verdict_of(status) == verdict(case["post_filter"])
-    plugin.reserve(state, info, "worker")
-    flight = plugin.pre_bind_pre_flight(state, info, "worker")
-    assert flight == (True, case.get("pre_bind_skipped", False))
-    await plugin.pre_bind(state, info, "worker")
+    await ClaimStage(case).run()
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "hints"))

@@ -79,7 +79,7 @@ class ClaimBinder:
                 action="Scheduling",
                 note=f"waiting for binding conditions for device on node {node_name}",
             )
-            start, status = self._handle.now(), "error"
+            start, status = self._handle.monotonic(), "error"
             try:
                 await self._wait_until_ready(data)
                 status = "success"
@@ -87,7 +87,7 @@ class ClaimBinder:
                 status = error.status
                 raise
             finally:
-                self._count_wait(data, status, self._handle.now() - start)
+                self._count_wait(data, status, self._handle.monotonic() - start)
 
     def _count_wait(self, data: StateData, status: str, seconds: float) -> None:
         """Count the wait for each device, and the devices that had to become ready."""
@@ -138,8 +138,8 @@ class ClaimBinder:
 
     async def _assume_when_known(self, claim: ResourceClaim) -> None:
         """Assume a created claim once the informer has it."""
-        deadline = self._handle.now() + _ASSUME_SECONDS
-        while not self._claims.assume(claim) and self._handle.now() < deadline:
+        deadline = self._handle.monotonic() + _ASSUME_SECONDS
+        while not self._claims.assume(claim) and self._handle.monotonic() < deadline:
             await self._handle.sleep(_ASSUME_POLL_SECONDS)
 
     async def _create(self, data: StateData, node_name: str) -> ResourceClaim:
@@ -233,11 +233,11 @@ class ClaimBinder:
         )
 
     async def _wait_until_ready(self, data: StateData) -> None:
-        deadline = self._handle.now() + self._timeout_seconds
+        deadline = self._handle.monotonic() + self._timeout_seconds
         while not self._are_ready(data):
-            left = deadline - self._handle.now()
+            left = deadline - self._handle.monotonic()
             await self._handle.sleep(min(_POLL_SECONDS, max(left, 0.0)))
-            if self._handle.now() >= deadline:
+            if self._handle.monotonic() >= deadline:
                 text = "device binding timeout: context deadline exceeded"
                 raise DeviceBindingError(text, status="timeout")
 

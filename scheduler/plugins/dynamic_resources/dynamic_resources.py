@@ -221,7 +221,7 @@ class DynamicResources(Plugin):
             pod.pod,
             manager=self._devices,
             late=late,
-            now=self.handle.now,
+            monotonic=self.handle.monotonic,
             timeout_seconds=self._filter_timeout_seconds,
         ).run(nodes)
 

@@ -60,14 +60,14 @@ class NodeFilter:
         *,
         manager: DraManager,
         late: Sequence[bool],
-        now: Callable[[], float],
+        monotonic: Callable[[], float],
         timeout_seconds: float,
     ) -> None:
         self._data: Final = data
         self._pod: Final = pod
         self._manager: Final = manager
         self._late: Final = late
-        self._now: Final = now
+        self._monotonic: Final = monotonic
         self._timeout_seconds: Final = timeout_seconds
 
     def run(self, nodes: Nodes) -> Rejections | None:
@@ -210,10 +210,10 @@ class NodeFilter:
         inventory: Inventory,
         group: int,
     ) -> Sequence[ClaimAllocation] | None:
-        start, limit = self._now(), self._timeout_seconds
+        start, limit = self._monotonic(), self._timeout_seconds
 
         def expired() -> bool:
-            return limit > 0 and self._now() - start > limit
+            return limit > 0 and self._monotonic() - start > limit
 
         try:
             return allocator.allocate(claims, inventory, group, expired)
