@@ -167,7 +167,7 @@ class MetricsReader:
         assert self._session is not None, "used outside of its context"
         try:
             async with self._session.get(
-                self._url, params=names, ssl=not _is_loopback(self._url)
+                self._url, params=names, ssl=not is_loopback(self._url)
             ) as response:
                 text = await response.text()
         except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
@@ -180,7 +180,7 @@ class MetricsReader:
             raise TargetError(f"GET {self._url}: not Prometheus' format: {error}") from error
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
     """True if the URL leads to this machine, where a self-signed certificate is accepted."""
     host = urlsplit(url).hostname or ""
     try:

@@ -12,7 +12,7 @@ import random
 import tempfile
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fakeapi import FakeApiServer, ServerOptions
 
@@ -45,10 +45,11 @@ from ..judge.observe import part
 from ..judge.requeue import moves_between
 from ..outcome import Outcome, Verdict
 from ..targets.target import Surroundings
-from .event_log import EventLog, event_log
+from .event_log import event_log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+    from contextlib import AbstractContextManager
 
     from ..api import Json
     from ..clock import Clock
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from ..judge.metrics import QueueCounters
     from ..targets.target import Target, TargetKind
 
-__all__ = ["Execution", "run_case"]
+__all__ = ["Execution", "Observer", "run_case", "run_case_with"]
 
 #: As in upstream's scheduler tests: no controller would remove the finalizers.
 _OPTIONS: Final = ServerOptions(
@@ -86,20 +87,33 @@ async def run_case(
     The events on its API server are written to `log_path`, see event_log.py.
     """
     with event_log(log_path, case.id) as log:
-        outcome = await _run_case(case, kind, seed, timeout_seconds, log)
+        outcome = await run_case_with(log, case, kind, seed=seed, timeout_seconds=timeout_seconds)
         log.end(outcome)
     return outcome
 
 
-async def _run_case(
-    case: Case, kind: TargetKind, seed: int, timeout_seconds: float, log: EventLog
+class Observer(Protocol):
+    """Follows a case while it runs, as `EventLog` does."""
+
+    def following(self, server: FakeApiServer, clock: Clock) -> AbstractContextManager[None]:
+        """Follow all changes on a server while the block runs."""
+        ...
+
+    def step(self, where: str) -> None:
+        """Note the start of a step."""
+        ...
+
+
+async def run_case_with(
+    observer: Observer, case: Case, kind: TargetKind, *, seed: int, timeout_seconds: float
 ) -> Outcome:
+    """Run a case as `run_case` does, with an observer."""
     skipped = kind.why_not(case)
     if skipped is not None:
         return _outcome(case, Verdict.SKIPPED, 0.0, reason=skipped)
     real = RealClock()
     started = real.monotonic()
-    execution = Execution(case, kind, seed, log)
+    execution = Execution(case, kind, seed, observer)
     try:
         async with asyncio.timeout(timeout_seconds):
             async with execution.started():
@@ -152,12 +166,12 @@ def _outcome(
 class Execution:
     """A running case: its API server, its scheduler and its steps. `where` is the current step."""
 
-    def __init__(self, case: Case, kind: TargetKind, seed: int, event_log: EventLog) -> None:
+    def __init__(self, case: Case, kind: TargetKind, seed: int, observer: Observer) -> None:
         # Each case has its own random generator, independent of other cases.
         self._rng = random.Random(f"{seed}/{case.id}")
         self._case = case
         self._kind = kind
-        self._event_log = event_log
+        self._observer = observer
         self._touches = 0
         self._extenders: dict[str, RunningExtender] = {}
         self._metrics: MetricsReader | None = None
@@ -180,10 +194,10 @@ class Execution:
             server = await stack.enter_async_context(
                 FakeApiServer(clock=clock, seed=self._rng.getrandbits(32), options=options)
             )
-            stack.enter_context(self._event_log.following(server, clock))
+            stack.enter_context(self._observer.following(server, clock))
             self._api = await stack.enter_async_context(ApiClient(server.url, server.kinds))
             self.where = "cluster"
-            self._event_log.step(self.where)
+            self._observer.step(self.where)
             await self._create(self._case.cluster)
             if self._case.faults:
                 await self._api.inject(self._case.faults)
@@ -245,7 +259,7 @@ class Execution:
         """Carry out steps one after another. Raises ConformanceError."""
         for step in steps:
             self.where = step.where
-            self._event_log.step(step.where)
+            self._observer.step(step.where)
             if step.does_something:
                 await self._open_window()
             await self._step(step)

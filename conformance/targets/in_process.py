@@ -132,7 +132,8 @@ class InProcessKind:
             config = surroundings.directory / "config.yaml"
             whole = configuration(surroundings.config, kubeconfig)
             config.write_text(yaml.safe_dump(whole), encoding="utf-8")
-        options: dict[str, object] = {"serve": True} if surroundings.reads_metrics else {}
+        serves = surroundings.reads_metrics and self._serves
+        options: dict[str, object] = {"serve": True} if serves else {}
         if self._plugins:
             options["plugins"] = self._plugins
         if surroundings.gates:

@@ -1,0 +1,60 @@
+"""Read the scheduler's own explanation of pods from its port, if it serves any.
+
+Our scheduler serves a pod's story at `/debug/pods/NAMESPACE/NAME`: attempts with verdicts and
+scores, moves in the queue with events and hints, nominations, bindings. Others serve none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+import msgspec
+
+from ..api import Json
+from .metrics import is_loopback
+from .observe import objects_in, text_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["read_stories", "story_lines"]
+
+_ANSWER_SECONDS: Final = 5.0
+#: Stories of one run that are read at most.
+_STORIES_MAX: Final = 500
+_METRICS: Final = "/metrics"
+
+
+async def read_stories(metrics_url: str, pods: Iterable[str]) -> dict[str, Json]:
+    """Return the stories of pods (`namespace/name`), those without one left out.
+
+    Empty for a scheduler that serves none, or that refuses to show them.
+    """
+    root = f"{metrics_url.removesuffix(_METRICS)}/debug/pods"
+    found: dict[str, Json] = {}
+    timeout = aiohttp.ClientTimeout(total=_ANSWER_SECONDS)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        try:
+            known = await _read(session, root)
+            names = known.get("pods") if known is not None else None
+            wanted = set(names) if isinstance(names, list) else set()
+            for pod in [pod for pod in pods if pod in wanted][:_STORIES_MAX]:
+                story = await _read(session, f"{root}/{pod}")
+                if story is not None:
+                    found[pod] = story
+        except (aiohttp.ClientError, OSError, msgspec.DecodeError):
+            return found  # a TimeoutError is an OSError
+    return found
+
+
+def story_lines(story: Json) -> list[str]:
+    """Return the entries of a story as lines."""
+    return [text_in(entry, "text") for entry in objects_in(story, "entries")]
+
+
+async def _read(session: aiohttp.ClientSession, url: str) -> Json | None:
+    async with session.get(url, ssl=not is_loopback(url)) as response:
+        if response.status != 200:
+            return None
+        return msgspec.json.decode(await response.read(), type=Json)

@@ -1,0 +1,370 @@
+"""Run a case without judging it, and return everything that happened as a value.
+
+    case --observe_case--> Observation: changes, writes, stories --> pods, placements, objects
+
+Expectations become pauses in which the scheduler settles. A step that the API server refuses, or a
+scheduler that dies, ends the run; the observation then has what happened until then, and its
+`outcome` the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..api import USER_AGENT, Json
+from ..format.case import Expectation, Settle, Step
+from ..judge.observe import ATTEMPT_REASONS, count_of, objects_in, part, text_in
+from ..judge.stories import read_stories
+from ..targets.quiet import QuietLoop
+from .execution import run_case_with
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+
+    from fakeapi import FakeApiServer, HandledRequest, Kind, ObjectChange
+
+    from ..clock import Clock
+    from ..format.case import Case
+    from ..outcome import Outcome
+    from ..targets.target import Surroundings, Target, TargetKind
+
+__all__ = ["Observation", "PodRecord", "Rejection", "observe", "observe_case"]
+
+_READING: Final = frozenset({"GET", "HEAD"})
+#: The reason of the condition DisruptionTarget on a pod that a scheduler preempts.
+_PREEMPTED: Final = "PreemptionByScheduler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A scheduler's report that a pod has no node: `PodScheduled=False`, or a nomination.
+
+    `version` is the resource version of the change, `seconds` its time since the scheduler started.
+    """
+
+    seconds: float
+    version: int
+    reason: str
+    message: str
+    nominated_node: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class PodRecord:
+    """The life of one pod; a pod that is created again has a second record.
+
+    Times are in seconds since the scheduler started, negative before; None means never.
+    `bound_version` is the resource version of the change that set the node; `by_scheduler` is true
+    if the scheduler did so. At `preempted_seconds` the scheduler chose the pod as a victim.
+    """
+
+    key: str
+    uid: str
+    created_seconds: float
+    node: str = ""
+    bound_seconds: float | None = None
+    bound_version: int = 0
+    by_scheduler: bool = False
+    attempts: int = 0
+    rejections: list[Rejection] = field(default_factory=list)
+    preempted_seconds: float | None = None
+    deleted_seconds: float | None = None
+    #: The last state of the pod.
+    object: Json = field(default_factory=dict, repr=False)
+
+    @property
+    def is_pending(self) -> bool:
+        """True if the pod exists at the end and has no node."""
+        return not self.node and self.deleted_seconds is None
+
+    @property
+    def message(self) -> str:
+        """The last message of a pod without a node; empty if there is none."""
+        return self.rejections[-1].message if self.rejections and not self.node else ""
+
+    @property
+    def nominations(self) -> list[Rejection]:
+        """The reports with which a node was nominated."""
+        return [each for each in self.rejections if each.nominated_node]
+
+    def waiting_seconds(self, end_seconds: float) -> float:
+        """Return the time from the creation to the binding, or to the end of pod or run."""
+        ends = [end_seconds, self.bound_seconds, self.deleted_seconds]
+        until = min(end for end in ends if end is not None)
+        return until - max(self.created_seconds, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """All that happened in a run. `outcome` is `passed` if the run came to its end.
+
+    `changes` are all changes of objects in order, `writes` the scheduler's answered writes.
+    `stories` are the scheduler's own explanations by pod (`namespace/name`), if it serves any.
+    `kinds` are the server's by group and plural name. `started_seconds` is the start of the
+    scheduler since 1970, `end_seconds` the end of the run since that start.
+    """
+
+    outcome: Outcome
+    changes: tuple[ObjectChange, ...]
+    writes: tuple[HandledRequest, ...]
+    stories: Mapping[str, Json]
+    kinds: Mapping[tuple[str, str], Kind]
+    started_seconds: float
+    end_seconds: float
+
+    @functools.cached_property
+    def pods(self) -> tuple[PodRecord, ...]:
+        """The pods in the order of their creation."""
+        return tuple(_records(self))
+
+    @property
+    def placements(self) -> list[PodRecord]:
+        """The pods that the scheduler has bound, in the order of the bindings."""
+        bound = [pod for pod in self.pods if pod.by_scheduler and pod.node]
+        return sorted(bound, key=lambda pod: pod.bound_version)
+
+    @property
+    def preempted(self) -> list[PodRecord]:
+        """The victims of preemption, in the order in which they were chosen."""
+        victims = [pod for pod in self.pods if pod.preempted_seconds is not None]
+        return sorted(victims, key=lambda pod: pod.preempted_seconds or 0.0)
+
+    @property
+    def events(self) -> list[Json]:
+        """The events at the end, in the form of events.k8s.io."""
+        return self.objects("Event")
+
+    def objects(self, *kinds: str) -> list[Json]:
+        """Return the objects of some kinds, or of all, as they were at the end."""
+        return [each for each in self.objects_before(None) if not kinds or each["kind"] in kinds]
+
+    def objects_before(self, version: int | None) -> list[Json]:
+        """Return all objects as they were before a change; None means at the end."""
+        found: dict[tuple[str, str, str, str], Json] = {}
+        for change in self.changes:
+            if version is not None and change.resource_version >= version:
+                break
+            key = change.group, change.resource, change.namespace, change.name
+            if change.type == "DELETED":
+                found.pop(key, None)
+            else:
+                found[key] = self.object_after(change)
+        return list(found.values())
+
+    def object_after(self, change: ObjectChange) -> Json:
+        """Return the object of a change as the API shows it."""
+        kind = self.kinds[change.group, change.resource]
+        shown = kind.from_stored(change.object) if kind.from_stored else change.object
+        return {**shown, "apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def observe(
+    case: Case,
+    kind: TargetKind,
+    *,
+    seed: int = 0,
+    timeout_seconds: float = 60.0,
+    explains: bool = False,
+) -> Observation:
+    """Observe a case on an event loop of its own, see `observe_case`."""
+    with asyncio.Runner(loop_factory=QuietLoop) as runner:
+        work = observe_case(
+            case, kind, seed=seed, timeout_seconds=timeout_seconds, explains=explains
+        )
+        return runner.run(work)
+
+
+async def observe_case(
+    case: Case,
+    kind: TargetKind,
+    *,
+    seed: int = 0,
+    timeout_seconds: float = 60.0,
+    explains: bool = False,
+) -> Observation:
+    """Run a case without judging it. With `explains` the target's stories are read at the end.
+
+    `timeout_seconds` is real time. A target in this process needs a `QuietLoop`.
+    """
+    observer = _Observer()
+    unjudged = msgspec.structs.replace(case, steps=_without_expectations(case.steps))
+    observed_kind = _ObservedKind(kind, observer, explains=explains)
+    outcome = await run_case_with(
+        observer, unjudged, observed_kind, seed=seed, timeout_seconds=timeout_seconds
+    )
+    return observer.observation(outcome)
+
+
+def _without_expectations(steps: Iterable[Step]) -> tuple[Step, ...]:
+    return tuple(
+        Step(step.where, Settle())
+        if isinstance(step.action, Expectation)
+        else Step(step.where, step.action, _without_expectations(step.steps))
+        for step in steps
+    )
+
+
+class _Observer:
+    """Keeps what happens on the API server of one case."""
+
+    def __init__(self) -> None:
+        self._changes: list[ObjectChange] = []
+        self._writes: list[HandledRequest] = []
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._clock: Clock | None = None
+        self._started_seconds: float | None = None
+        self.stories: dict[str, Json] = {}
+
+    @contextlib.contextmanager
+    def following(self, server: FakeApiServer, clock: Clock) -> Iterator[None]:
+        self._clock = clock
+        self._end_seconds = clock.now()
+        try:
+            with server.listening(on_change=self._changes.append, on_request=self._requested):
+                yield
+        finally:
+            self._end_seconds = clock.now()
+            self._kinds = {
+                (group, plural): kind
+                for kind in server.kinds
+                for group, plural in [kind.storage_key]
+            }
+
+    def step(self, where: str) -> None:
+        del where
+
+    def scheduler_starts(self) -> None:
+        """Note the time at which the scheduler is started for the first time."""
+        if self._started_seconds is None and self._clock is not None:
+            self._started_seconds = self._clock.now()
+
+    @property
+    def pod_keys(self) -> list[str]:
+        """The pods that were ever there, as `namespace/name`."""
+        pods = (change for change in self._changes if change.resource == "pods")
+        return list(dict.fromkeys(f"{change.namespace}/{change.name}" for change in pods))
+
+    def observation(self, outcome: Outcome) -> Observation:
+        if self._clock is None:
+            self._end_seconds = 0.0
+        started = self._end_seconds if self._started_seconds is None else self._started_seconds
+        return Observation(
+            outcome=outcome,
+            changes=tuple(self._changes),
+            writes=tuple(self._writes),
+            stories=self.stories,
+            kinds=self._kinds,
+            started_seconds=started,
+            end_seconds=self._end_seconds - started,
+        )
+
+    def _requested(self, request: HandledRequest) -> None:
+        if request.method not in _READING and request.user_agent != USER_AGENT:
+            self._writes.append(request)
+
+
+class _ObservedKind:
+    """A kind of target that also lets an observer see when the scheduler starts and ends."""
+
+    def __init__(self, kind: TargetKind, observer: _Observer, *, explains: bool) -> None:
+        self._kind = kind
+        self._observer = observer
+        self._explains = explains
+
+    def why_not(self, case: Case) -> str | None:
+        return self._kind.why_not(case)
+
+    def new_clock(self) -> Clock:
+        return self._kind.new_clock()
+
+    def _with_port(self, surroundings: Surroundings) -> Surroundings:
+        return replace(surroundings, reads_metrics=True) if self._explains else surroundings
+
+    @contextlib.asynccontextmanager
+    async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
+        self._observer.scheduler_starts()
+        async with self._kind.run(self._with_port(surroundings)) as target:
+            yield target
+            if self._explains and target.metrics_url is not None:
+                stories = await read_stories(target.metrics_url, self._observer.pod_keys)
+                self._observer.stories.update(stories)
+
+
+def _records(observation: Observation) -> list[PodRecord]:
+    """Return the pods' records, computed from the changes."""
+    records: dict[str, PodRecord] = {}
+    attempts: dict[str, dict[str, int]] = {}
+    for change in observation.changes:
+        seconds = change.seconds - observation.started_seconds
+        if change.resource == "events":
+            if change.object.get("reason") in ATTEMPT_REASONS:
+                event = observation.object_after(change)
+                uid = text_in(part(event, "regarding"), "uid")
+                attempts.setdefault(uid, {})[change.name] = count_of(event)
+            continue
+        if (change.group, change.resource) != ("", "pods"):
+            continue
+        uid = text_in(part(change.object, "metadata"), "uid")
+        if uid not in records:
+            key = f"{change.namespace}/{change.name}"
+            records[uid] = PodRecord(key=key, uid=uid, created_seconds=seconds)
+        _update(records[uid], change, seconds)
+    bound = set(_bindings(observation.writes))
+    for record in records.values():
+        record.attempts = sum(attempts.get(record.uid, {}).values())
+        record.by_scheduler = record.key in bound and record.bound_seconds is not None
+    return list(records.values())
+
+
+def _update(record: PodRecord, change: ObjectChange, seconds: float) -> None:
+    pod = change.object
+    status = part(pod, "status")
+    record.object = pod
+    node = text_in(part(pod, "spec"), "nodeName")
+    if node and not record.node:
+        record.node = node
+        if change.type != "ADDED":
+            record.bound_seconds, record.bound_version = seconds, change.resource_version
+    for condition in objects_in(status, "conditions"):
+        is_false = text_in(condition, "status") == "False"
+        if text_in(condition, "type") == "PodScheduled" and is_false and not node:
+            _reject(record, change, seconds, condition, text_in(status, "nominatedNodeName"))
+        elif text_in(condition, "reason") == _PREEMPTED and record.preempted_seconds is None:
+            record.preempted_seconds = seconds
+    is_ending = "deletionTimestamp" in part(pod, "metadata")
+    if (is_ending or change.type == "DELETED") and record.deleted_seconds is None:
+        record.deleted_seconds = seconds
+
+
+def _reject(
+    record: PodRecord, change: ObjectChange, seconds: float, condition: Json, nominated: str
+) -> None:
+    """Add a report, unless it repeats the last one."""
+    reason, message = text_in(condition, "reason"), text_in(condition, "message")
+    if record.rejections:
+        last = record.rejections[-1]
+        if (last.reason, last.message, last.nominated_node) == (reason, message, nominated):
+            return
+    record.rejections.append(
+        Rejection(
+            seconds=seconds,
+            version=change.resource_version,
+            reason=reason,
+            message=message,
+            nominated_node=nominated,
+        )
+    )
+
+
+def _bindings(writes: Sequence[HandledRequest]) -> Iterator[str]:
+    """Yield the pods that the scheduler has bound, as `namespace/name`."""
+    for write in writes:
+        words = write.path.partition("?")[0].split("/")
+        if write.status < 300 and words[-1] == "binding" and len(words) > 5:
+            yield f"{words[-4]}/{words[-2]}"
