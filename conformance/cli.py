@@ -15,7 +15,8 @@ from rich.console import Console
 
 from .clock import RealClock
 from .errors import InputError
-from .format.case import BUILT_IN, Case, load_cases, select
+from .format.case import BUILT_IN, Case, load_cases
+from .format.selection import select
 from .outcome import all_passed
 from .reports.junit import write_junit
 from .reports.terminal import print_case_list, print_report, progress

@@ -1,4 +1,4 @@
-"""The outcome of a case."""
+"""The outcome of a case, and the words in which cases and outcomes are counted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,37 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Outcome", "Verdict", "all_passed"]
+
+class Level(enum.Enum):
+    """The level of a case: for every scheduler, or for those with the case's feature."""
+
+    CORE = "core"
+    EXTENDED = "extended"
+
+
+class Aspect(enum.Enum):
+    """An aspect of a scheduler's behaviour that is judged and counted by itself.
+
+    PLACEMENT: which pods get which nodes, and which pods are deleted. STATUS: conditions and other
+    fields of the API objects. EVENTS: events and the attempts that they count. MESSAGES: the texts
+    of conditions and events. REQUESTS: requests to the API server and to extenders. METRICS:
+    counters. REQUEUE: the events that bring pods back into the queue.
+    """
+
+    PLACEMENT = "placement"
+    STATUS = "status"
+    EVENTS = "events"
+    MESSAGES = "messages"
+    REQUESTS = "requests"
+    METRICS = "metrics"
+    REQUEUE = "requeue"
 
 
 class Verdict(enum.Enum):
-    """The verdict on a case.
+    """The verdict on a case, or on one aspect of it.
 
     FAILED: the scheduler did not do what the case expects. ERROR: the case could not be run to the
-    end, because the scheduler died or hung, or because a step failed.
+    end, because the scheduler died or hung, or because a step failed. SKIPPED: not judged.
     """
 
     PASSED = "passed"
@@ -27,13 +50,23 @@ class Verdict(enum.Enum):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a case. `reason` is one line, `details` are more; `log` is the target's log."""
+    """The result of a case. `reason` is one line, `details` are more; `log` is the target's log.
+
+    `origin` and `line` are the place of the case. `aspects` are the verdicts on the aspects that
+    the case judges; SKIPPED if the case ended before all expectations of an aspect were checked.
+    """
 
     area: str
     name: str
     source: str
     origin: str
+    line: int = 0
+    description: str = ""
+    labels: frozenset[str] = frozenset()
+    level: Level = Level.CORE
+    feature: str = ""
     verdict: Verdict
+    aspects: dict[Aspect, Verdict] = {}
     seconds: float = 0.0
     reason: str = ""
     details: tuple[str, ...] = ()
@@ -43,6 +76,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The identifier `area/name`."""
         return f"{self.area}/{self.name}"
+
+    @property
+    def place(self) -> str:
+        """The place of the case, `FILE:LINE`."""
+        return f"{self.origin}:{self.line}" if self.line else self.origin
 
     @property
     def is_bad(self) -> bool:

@@ -6,7 +6,7 @@ import difflib
 import functools
 import json
 from importlib import resources
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import jsonschema
 import yaml
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jsonschema.exceptions import ValidationError
-
-__all__ = ["problem_in", "read_yaml", "schema"]
 
 _SHOWN_MAX: Final = 60
 _BOOL: Final = "tag:yaml.org,2002:bool"
@@ -62,10 +60,23 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return result
 
 
-def read_yaml(path: Path) -> object:
+class Document(NamedTuple):
+    """The content of a file, and the line of each item of its list `cases`."""
+
+    content: object
+    case_lines: list[int]
+
+
+def read_yaml(path: Path) -> Document:
     """Read the only document of a file. Raises InputError."""
     try:
-        return yaml.load(path.read_bytes(), Loader=_Loader)  # a safe loader, but for duplicate keys
+        loader = _Loader(path.read_bytes())  # a safe loader, but for duplicate keys
+        try:
+            root = loader.get_single_node()
+            content = None if root is None else loader.construct_document(root)
+            return Document(content, _case_lines(root))
+        finally:
+            loader.dispose()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except yaml.YAMLError as error:
@@ -73,6 +84,14 @@ def read_yaml(path: Path) -> object:
         raise InputError(f"{path}: {text}") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _case_lines(root: yaml.Node | None) -> list[int]:
+    if isinstance(root, yaml.MappingNode):
+        for key, value in root.value:
+            if key.value == "cases" and isinstance(value, yaml.SequenceNode):
+                return [item.start_mark.line + 1 for item in value.value]
+    return []
 
 
 @functools.cache

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..api import ApiClient, Json
     from ..extender import RunningExtender
-    from ..format.case import Bounds, ConditionMatch, EventMatch, Expectation, TextMatch
+    from ..format.expectation import Bounds, ConditionMatch, EventMatch, Expectation, TextMatch
     from .observe import Sight
     from .requeue import Moves
 

@@ -15,7 +15,7 @@ from .metrics import AFTER_FLUSH, INCOMING, in_words, risen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..format.case import Expectation
+    from ..format.expectation import Expectation
     from .metrics import QueueCounters
 
 __all__ = ["Moves", "moves_between", "requeue_problem"]

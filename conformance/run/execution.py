@@ -20,7 +20,9 @@ from ..api import ApiClient, Ref, ref_of
 from ..clock import RealClock
 from ..errors import ConformanceError, ExpectationFailed, NotObservable, TargetError
 from ..extender import RunningExtender
-from ..format.case import (
+from ..format.expectation import Expectation, pod_ref
+from ..format.objects import objects_of
+from ..format.steps import (
     Advance,
     Answer,
     Bind,
@@ -28,7 +30,6 @@ from ..format.case import (
     Create,
     Delete,
     Evict,
-    Expectation,
     Inject,
     Patch,
     Repeat,
@@ -36,14 +37,12 @@ from ..format.case import (
     Settle,
     Touch,
     UpdateStatus,
-    pod_ref,
 )
-from ..format.objects import objects_of
 from ..judge.expect import is_about_rest, unmet, unmet_by_extender, unmet_by_metric, unmet_by_moves
 from ..judge.metrics import MetricsReader
 from ..judge.observe import part
 from ..judge.requeue import moves_between
-from ..outcome import Outcome, Verdict
+from ..outcome import Verdict
 from ..targets.target import Surroundings
 from .event_log import event_log
 
@@ -53,10 +52,12 @@ if TYPE_CHECKING:
 
     from ..api import Json
     from ..clock import Clock
-    from ..format.case import Case, Step
+    from ..format.case import Case
     from ..format.objects import Item
+    from ..format.steps import Step
     from ..judge.expect import Unmet
     from ..judge.metrics import QueueCounters
+    from ..outcome import Outcome
     from ..targets.target import Target, TargetKind
 
 __all__ = ["Execution", "Observer", "run_case", "run_case_with"]
@@ -110,7 +111,7 @@ async def run_case_with(
     """Run a case as `run_case` does, with an observer."""
     skipped = kind.why_not(case)
     if skipped is not None:
-        return _outcome(case, Verdict.SKIPPED, 0.0, reason=skipped)
+        return case.outcome(Verdict.SKIPPED, reason=skipped)
     real = RealClock()
     started = real.monotonic()
     execution = Execution(case, kind, seed, observer)
@@ -119,7 +120,7 @@ async def run_case_with(
             async with execution.started():
                 await execution.carry_out(case.steps)
     except NotObservable as why:
-        return _outcome(case, Verdict.SKIPPED, real.monotonic() - started, reason=str(why))
+        return case.outcome(Verdict.SKIPPED, seconds=real.monotonic() - started, reason=str(why))
     except TimeoutError:
         error: ConformanceError = TargetError(f"still running after {timeout_seconds:g}s")
     except ConformanceError as failure:
@@ -128,38 +129,15 @@ async def run_case_with(
         lines = "".join(traceback.format_exception(bug)).splitlines()
         error = TargetError(f"broke off: {type(bug).__name__}: {bug}", tuple(lines))
     else:
-        return _outcome(case, Verdict.PASSED, real.monotonic() - started)
+        return case.outcome(Verdict.PASSED, seconds=real.monotonic() - started)
     where = f"{execution.where}: " if execution.where else ""
     is_failure = isinstance(error, ExpectationFailed)
-    return _outcome(
-        case,
+    return case.outcome(
         Verdict.FAILED if is_failure else Verdict.ERROR,
-        real.monotonic() - started,
+        seconds=real.monotonic() - started,
         reason=f"{where}{error}",
         details=error.details if isinstance(error, ExpectationFailed) else (),
         log=(error.log if isinstance(error, TargetError) else ()) or execution.log,
-    )
-
-
-def _outcome(
-    case: Case,
-    verdict: Verdict,
-    seconds: float,
-    *,
-    reason: str = "",
-    details: tuple[str, ...] = (),
-    log: tuple[str, ...] = (),
-) -> Outcome:
-    return Outcome(
-        area=case.area,
-        name=case.name,
-        source=case.source,
-        origin=case.origin,
-        verdict=verdict,
-        seconds=seconds,
-        reason=reason,
-        details=details,
-        log=log,
     )
 
 

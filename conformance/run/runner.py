@@ -225,6 +225,7 @@ class _Worker:
         order = Order(
             area=case.area,
             origin=case.origin,
+            line=case.line,
             case=case.raw,
             log_path="" if log_path is None else str(log_path),
         )
@@ -235,15 +236,7 @@ class _Worker:
         reason = await self._obituary(limit)
         # Its last output may still be in the pipe.
         await asyncio.wait([self._drain], timeout=_LAST_WORDS_SECONDS)
-        return Outcome(
-            area=case.area,
-            name=case.name,
-            source=case.source,
-            origin=case.origin,
-            verdict=Verdict.ERROR,
-            reason=reason,
-            log=tuple(self._stderr),
-        )
+        return case.outcome(Verdict.ERROR, reason=reason, log=tuple(self._stderr))
 
     async def _ask(self, question: msgspec.Struct, limit_seconds: float) -> bytes | None:
         """Send one line and read one; None after the time limit or at the end of the output."""

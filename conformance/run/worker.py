@@ -4,7 +4,7 @@ Input and output are one JSON document per line, on standard input and output:
 
     -> {"options": ..., "seed": 0, "timeout_seconds": 60}       first, once
     <- {"ready": true}
-    -> {"area": "filter", "origin": "...", "case": {...}}       then a case; "log_path" is the
+    -> {"area": "filter", "origin": "...", ...}                 then a case; "log_path" is the
                                                                 file of its event log, if any
     <- {"area": "filter", "name": "...", "verdict": "passed"}   its outcome
 
@@ -50,6 +50,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     area: str
     origin: str
+    line: int
     case: Json
     log_path: str = ""
 
@@ -68,7 +69,7 @@ def main() -> None:
     gc.set_threshold(_GARBAGE_THRESHOLD)
     for line in lines:
         order = msgspec.json.decode(line, type=Order)
-        case = case_of(order.case, area=order.area, origin=order.origin)
+        case = case_of(order.case, area=order.area, origin=order.origin, line=order.line)
         running = run_case(
             case,
             kind,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.format.case import Expectation, load_cases
+from conformance.format.case import load_cases
+from conformance.format.expectation import Expectation
 
 from .registered_events import UNREACHABLE, cases_of, registered_events, without_kind_of_pod
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import conformance
-from conformance.format.case import BUILT_IN, load_cases, select
+from conformance.format.case import BUILT_IN, load_cases
+from conformance.format.selection import select
 from conformance.outcome import Outcome, Verdict
 from conformance.run.runner import Settings, run_cases
 from conformance.targets.target import TargetOptions

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.format.case import BUILT_IN, load_cases, select
+from conformance.format.case import BUILT_IN, load_cases
+from conformance.format.selection import select
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
 from fakeapi import FakeApiServer

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from conformance.format.case import BUILT_IN, load_cases, select
+from conformance.format.case import BUILT_IN, load_cases
+from conformance.format.selection import select
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
 from conformance.targets.target import TargetOptions

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import scheduler.assembly.build
-from conformance.format.case import Expectation, load_cases
+from conformance.format.case import load_cases
+from conformance.format.expectation import Expectation
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
 from scheduler.framework.events import QueueingHint

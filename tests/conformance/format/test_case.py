@@ -12,9 +12,11 @@ import pytest
 import yaml
 
 from conformance.errors import InputError
-from conformance.format import case as case_module
-from conformance.format.case import BUILT_IN, load_cases, pod_ref, select
+from conformance.format import expectation, steps
+from conformance.format.case import BUILT_IN, load_cases
+from conformance.format.expectation import pod_ref
 from conformance.format.objects import NodeShorthand, PodShorthand
+from conformance.format.selection import select
 from conformance.format.validation import problem_in, schema
 
 from ..cases import BOUND, write_cases
@@ -248,9 +250,9 @@ def test_pods_are_named_with_or_without_namespace(name: str, namespace: str, sho
 
 #: Parts of the schema, and the type that each becomes.
 TWINS = {
-    "expectation": case_module.Expectation,
-    "event": case_module.EventMatch,
-    "objectName": case_module.ObjectName,
+    "expectation": expectation.Expectation,
+    "event": expectation.EventMatch,
+    "objectName": expectation.ObjectName,
 }
 
 
@@ -273,7 +275,7 @@ def test_the_published_schema_and_the_short_forms_agree(kind: str) -> None:
 def test_every_step_of_the_schema_can_be_carried_out() -> None:
     definitions = schema()["$defs"]
     assert isinstance(definitions, dict)
-    known = {*case_module._ACTIONS, *case_module._MADE_BY_HAND}
+    known = {*steps._ACTIONS, *steps._MADE_BY_HAND}
     assert set(definitions["step"]["properties"]) == known
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.api import ApiClient, Ref
 from conformance.clock import VirtualClock
-from conformance.format.case import Expectation, pod_group_ref
+from conformance.format.expectation import Expectation, pod_group_ref
 from conformance.format.objects import Item, objects_of
 from conformance.judge.expect import is_about_rest, unmet
 from fakeapi import FakeApiServer, ServerOptions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import InputError, NotObservable
-from conformance.format.case import Bounds, Expectation
+from conformance.format.expectation import Bounds, Expectation
 from conformance.judge.expect import is_about_rest, unmet_by_moves
 from conformance.judge.metrics import QueueCounters
 from conformance.judge.requeue import Moves, moves_between
