@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..api import USER_AGENT, Json
-from ..format.case import Expectation, Settle, Step
+from ..format.expectation import Expectation
+from ..format.steps import Settle, Step
 from ..judge.observe import ATTEMPT_REASONS, count_of, objects_in, part, text_in
 from ..judge.stories import read_stories
 from ..targets.quiet import QuietLoop
