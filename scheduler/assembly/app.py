@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import msgspec
@@ -81,7 +80,6 @@ class SchedulerApp:
         shadow: ShadowOptions | None = None,
     ) -> None:
         if shadow is not None:
-            connection = replace(connection, read_only=True)
             election = msgspec.structs.replace(config.leader_election, leader_elect=False)
             config = msgspec.structs.replace(config, leader_election=election)
         self._parts: Final = build(

@@ -165,7 +165,9 @@ class BaseParts:
         seed: int | None,
         identity: str,
         feature_gates: FeatureGates,
+        only_reads: bool,
     ) -> None:
+        self._only_reads: Final = only_reads
         self.clock: Final = clock
         self.feature_gates: Final = feature_gates
         self.cache: Final = Cache(generic_workload=GENERIC_WORKLOAD in feature_gates)
@@ -223,7 +225,7 @@ class BaseParts:
         )
 
     def _client(self, config: KubeSchedulerConfiguration, connection: Connection) -> RestClient:
-        limits, election = config.client_connection, self.election
+        limits = config.client_connection
         return RestClient(
             connection,
             clock=self.clock,
@@ -231,8 +233,15 @@ class BaseParts:
             qps=limits.qps,
             burst=limits.burst,
             metrics=self.metrics,
-            may_write=lambda: election is None or election.leads,
+            write_refusal=self._write_refusal,
         )
+
+    def _write_refusal(self) -> str:
+        if self._only_reads:
+            return "this process only reads"
+        if self.election is not None and not self.election.leads:
+            return "another process may lead now"
+        return ""
 
     def _activate(self, pods: Mapping[str, PodInfo]) -> None:
         assert self.queue is not None, "plugins activate pods only while pods are scheduled"
@@ -273,6 +282,7 @@ def build(
         seed=seed,
         identity=identity,
         feature_gates=feature_gates,
+        only_reads=shadow is not None,
     )
     profiles = build_profiles(config, base.handle, plugins=plugins)
     stories = PodStories()

@@ -26,7 +26,6 @@ class Connection:
     `base_url` has no slash at its end and may have a path (a server behind a gateway).
     `server_hostname` is the expected name in the server's certificate, if not the URL's host.
     `headers` are sent with every request (impersonation). `namespace` is the context's default.
-    With `read_only` a write raises `WriteRefused` and is not sent.
     """
 
     base_url: str
@@ -37,7 +36,6 @@ class Connection:
     headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
     compression: bool = True
-    read_only: bool = False
 
 
 def connection_to(

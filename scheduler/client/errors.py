@@ -5,10 +5,9 @@
     |-- ConnectionFailed             no answer; a write may or may not have been executed
     |   |-- ConnectionRefused        no server at the address: nothing was executed
     |   `-- StreamInterrupted        a watch broke off, perhaps in the middle of an event
-    |-- WriteRefused                 a write over a connection for reading only: nothing was sent
+    |-- WriteRefused                 this process may not write, or no longer: nothing was sent
     |-- DecodeError                  the answer is no valid object
     |-- KindNotFound                 the server does not have this kind of objects
-    |-- NotLeading                   the lease is not ours any more: the write was not sent
     `-- ApiError                     the server refused
         |-- Unauthorized             401  no valid credentials
         |-- Forbidden                403  the credentials do not allow this
@@ -75,7 +74,7 @@ class StreamInterrupted(ConnectionFailed):
 
 
 class WriteRefused(ClientError):
-    """A write over a connection for reading only; it was not sent."""
+    """A write that was not sent: this process only reads, or another one may lead now."""
 
 
 class DecodeError(ClientError):
@@ -90,10 +89,6 @@ class DecodeError(ClientError):
 
 class KindNotFound(ClientError):
     """The server's discovery does not name this kind."""
-
-
-class NotLeading(ClientError):
-    """The write was not sent, because another process may lead now."""
 
 
 class ApiError(ClientError):

@@ -27,9 +27,9 @@ from scheduler.client.errors import (
     ConnectionFailed,
     DecodeError,
     Expired,
-    NotLeading,
     StreamInterrupted,
     Unauthorized,
+    WriteRefused,
     error_of_response,
 )
 from scheduler.client.flow_control import TokenBucket
@@ -140,12 +140,12 @@ class RestClient:
     `qps` and `burst` limit requests as in client-go (0 means 5 and 10, a negative `qps` means no
     limit). `timeout_seconds` bounds every request but watches, including its retries, and is sent
     to the server; None means no bound, as in the scheduler except for its lease. Time is `clock`'s.
-    `metrics` count the requests of a scheduler, under client-go's names. `may_write` is called
-    before each write is sent, also before a retry.
+    `metrics` count the requests of a scheduler, under client-go's names. `write_refusal` is called
+    before each write is sent, also before a retry; it returns the reason not to send it, or "".
 
     Every method raises ApiError (the server refused), ConnectionFailed (no answer), DecodeError
     (the answer is no valid object) or KubeconfigError (there are no credentials). A write raises
-    NotLeading if `may_write` returns False.
+    WriteRefused if there is a `write_refusal`.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class RestClient:
         burst: int = 100,
         timeout_seconds: float | None = None,
         metrics: SchedulerMetrics | None = None,
-        may_write: Callable[[], bool] = lambda: True,
+        write_refusal: Callable[[], str] = lambda: "",
     ) -> None:
-        self._may_write = may_write
+        self._write_refusal = write_refusal
         self._transport = Transport(connection, user_agent=user_agent)
         self._metrics = metrics
         self._host = urlsplit(connection.base_url).netloc
@@ -324,8 +324,8 @@ class RestClient:
         content_type: str,
         subject: Subject,
     ) -> bytes:
-        if method != "GET" and not self._may_write():
-            raise NotLeading(f"{method} {path}: not sent, another process may lead now")
+        if method != "GET" and (reason := self._write_refusal()):
+            raise WriteRefused(f"{method} {path}: not sent, {reason}")
         with self._counted(method) as tried:
             answer = await self._transport.send(
                 method, path, query=query, body=body, content_type=content_type

@@ -24,7 +24,6 @@ from scheduler.client.errors import (
     ConnectionFailed,
     ConnectionRefused,
     StreamInterrupted,
-    WriteRefused,
 )
 
 if TYPE_CHECKING:
@@ -112,11 +111,8 @@ class Transport:
     ) -> Answer:
         """Send one request; return the answer, whatever its code. Raises ConnectionFailed.
 
-        If the server expects HTTPS, the error names the right URL and is not worth a retry. Over a
-        connection for reading only, everything but a GET raises WriteRefused.
+        If the server expects HTTPS, the error names the right URL and is not worth a retry.
         """
-        if self._connection.read_only and method != "GET":
-            raise WriteRefused(f"{method} {path}: refused, this process only reads")
         session = _entered(self._requests)
         headers = await self._headers_for(content_type if body is not None else "")
         try:

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,13 +178,16 @@ async def test_a_nominated_node_is_taken_without_looking_at_the_others(
     assert (found["agreement"], found["best"]) == ("same", "small")
 
 
-async def test_the_client_sends_no_write_over_a_connection_for_reading(
-    server: FakeApiServer, api: Api
-) -> None:
+async def test_a_client_that_may_not_write_sends_no_write(server: FakeApiServer, api: Api) -> None:
     await api.node("a")
     await api.pod("web")
-    connection = replace(connection_to(server.url), read_only=True)
-    async with RestClient(connection, clock=SystemClock(), user_agent="test") as client:
+    client = RestClient(
+        connection_to(server.url),
+        clock=SystemClock(),
+        user_agent="test",
+        write_refusal=lambda: "this process only reads",
+    )
+    async with client:
         web = await client.get(CLIENT_PODS, "web", namespace="default")
         writes = (
             client.bind(web, "a"),
