@@ -24,6 +24,7 @@ from __future__ import annotations
 import enum
 import itertools
 import logging
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -111,7 +112,7 @@ class Decision(NamedTuple):
 
     @property
     def has_error(self) -> bool:
-        return any(answer.answer == _ERROR for answer in self.answers)
+        return any(answer.answer.startswith(_ERROR) for answer in self.answers)
 
 
 class Decisions(NamedTuple):
@@ -411,9 +412,12 @@ class QueueingHints:
                 "QueueingHintFn returns error: event=%s plugin=%s pod=%s err=%s",
                 event_label, plugin, pod.key, error, exc_info=error if is_new else None,
             )  # fmt: skip
-            hint, answer = QueueingHint.QUEUE, _ERROR
+            # Interned: a hint fails in the same way again and again.
+            answer = sys.intern(f"{_ERROR}: {type(error).__name__}: {error}")
+            hint = QueueingHint.QUEUE
+        label = answer.partition(":")[0]
         self.metrics.queueing_hint_execution_duration.observe(
-            self.metrics.stopwatch() - started, plugin, event_label, answer
+            self.metrics.stopwatch() - started, plugin, event_label, label
         )
         return hint, HintAnswer(plugin, event_label, answer)
 

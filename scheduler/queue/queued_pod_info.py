@@ -120,7 +120,10 @@ class QueuedPodInfo:
 
 
 class HintAnswer(NamedTuple):
-    """The answer of a plugin's queueing hint to an event: `Queue`, `QueueSkip` or `Error`."""
+    """The answer of a plugin's queueing hint to an event: `Queue`, `QueueSkip`, or the exception.
+
+    An exception is `Error: ` with its type and text.
+    """
 
     plugin_name: str
     event_label: str

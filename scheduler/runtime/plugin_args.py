@@ -6,6 +6,7 @@ are errors, all of them in one message, each with the nearest field.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
@@ -16,6 +17,8 @@ from scheduler.api import field
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+_NAME: Final = re.compile(r"\w+")
+
 
 def decode_plugin_args(expected: type[S], args: object) -> S:
     """Return the arguments; raises `ValueError` for unknown fields and for wrong types."""
@@ -23,7 +26,10 @@ def decode_plugin_args(expected: type[S], args: object) -> S:
     renamed = reader.renamed(inspect.type_info(expected), args, "")
     if reader.errors:
         raise ValueError(", ".join(reader.errors))
-    return msgspec.convert(renamed, expected)
+    try:
+        return msgspec.convert(renamed, expected)
+    except msgspec.ValidationError as error:
+        raise ValueError(reader.as_written(str(error))) from error
 
 
 class _FieldNames:
@@ -31,6 +37,13 @@ class _FieldNames:
 
     def __init__(self) -> None:
         self.errors: Final[list[str]] = []
+        #: The names in the file, by the names that msgspec expects.
+        self._written: Final[dict[str, str]] = {}
+
+    def as_written(self, error: str) -> str:
+        """Return the text of an error of msgspec with the names of fields as in the file."""
+        text, at, path = error.partition(" - at `$")
+        return text + at + _NAME.sub(lambda match: self._written.get(match[0], match[0]), path)
 
     def renamed(self, kind: inspect.Type, value: object, path: str) -> object:
         """Return a value with the expected names in all structs within it."""
@@ -68,6 +81,7 @@ class _FieldNames:
             elif expected.encode_name in found:
                 self.errors.append(f'duplicate field "{below}"')
             else:
+                self._written[expected.encode_name] = str(key)
                 found[expected.encode_name] = self.renamed(expected.type, item, below)
         return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.metadata
+import inspect
 import os
 import sys
 from collections.abc import Mapping
@@ -142,10 +143,25 @@ def _complete_args(
     """Decode, complete and validate a plugin's arguments; raises `ValueError`."""
     decoded: object = _decoded_args(plugin_class, args)
     if isinstance(decoded, ArgsWithDefaults):
+        _check_parameters(decoded, "with_defaults", "gates")
         decoded = decoded.with_defaults(gates)
-    if isinstance(decoded, ValidatedArgs) and (errors := list(decoded.validate("", gates))):
-        raise ValueError(field.aggregate(errors))
+    if isinstance(decoded, ValidatedArgs):
+        _check_parameters(decoded, "validate", "path", "gates")
+        if errors := list(decoded.validate("", gates)):
+            raise ValueError(field.aggregate(errors))
     return cast("msgspec.Struct | None", decoded)
+
+
+def _check_parameters(args: object, method: str, *names: str) -> None:
+    """Raise `ValueError` for a method that cannot be called with these positional arguments."""
+    signature = inspect.signature(getattr(args, method))
+    try:
+        signature.bind(*names)
+    except TypeError as error:
+        own, expected = (
+            f"{method}({', '.join(['self', *of])})" for of in (signature.parameters, names)
+        )
+        raise ValueError(f"{type(args).__qualname__}.{own}: expected {expected}") from error
 
 
 def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | None:

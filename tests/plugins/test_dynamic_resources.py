@@ -17,7 +17,7 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
 )
 from scheduler.config.duration import SECOND, Duration
-from scheduler.framework import CycleState, NodeToStatus, Status
+from scheduler.framework import Code, CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.runtime import PluginSetupError
@@ -118,8 +118,8 @@ async def test_when_it_fits_nowhere_there_is_nothing_to_deallocate() -> None:
 async def test_without_pre_filter_its_other_methods_fail() -> None:
     """With this error upstream's message ends in `not found`, and no pod is preempted."""
     plugin, info, state = dynamic_resources(), PodInfo(make_pod()), CycleState()
-    with pytest.raises(CycleStateError, match="not found"):
-        await plugin.post_filter(state, info, NO_STATUSES)
+    _, status = await plugin.post_filter(state, info, NO_STATUSES)
+    assert (status.code, status.message) == (Code.ERROR, "not found")
     for point in (plugin.reserve, plugin.pre_bind_pre_flight):
         with pytest.raises(CycleStateError, match="not found"):
             point(state, info, "plain")

@@ -75,7 +75,8 @@ def requeueing(hints: Hints, profile: str = PROFILE) -> QueueingHints:
         ),
         pytest.param(
             "foo1", "", NODE_ADD, make_node(), {NODE_ADD: [("foo1", fail)]},
-            AFTER_BACKOFF, "foo1:Error", id="a hint that fails counts as Queue",
+            AFTER_BACKOFF, "foo1:Error: RuntimeError: unexpected error",
+            id="a hint that fails counts as Queue",
         ),
         pytest.param(
             "foo1", "", EVENT_UNSCHEDULABLE_TIMEOUT, None, {},
@@ -172,10 +173,12 @@ def test_a_pod_of_an_unknown_profile_is_tried_again(caplog: pytest.LogCaptureFix
 
 def test_a_failing_hint_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     judge = requeueing({NODE_ADD: [("foo1", fail)]})
+    answers: list[HintAnswer] = []
     judge.is_pod_worth_requeuing(
-        waiting(POD, "foo1"), judge.registered_for(NODE_ADD), None, None, []
+        waiting(POD, "foo1"), judge.registered_for(NODE_ADD), None, None, answers
     )
     assert counted(judge) == {("foo1", "NodeAdd", "Error"): 1}
+    assert answers == [HintAnswer("foo1", "NodeAdd", "Error: RuntimeError: unexpected error")]
     assert (
         "QueueingHintFn returns error: event=NodeAdd plugin=foo1 pod=ns1/pod1 err=unexpected error"
         in caplog.text

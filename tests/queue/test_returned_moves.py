@@ -62,9 +62,9 @@ def test_moves_by_gates_errors_and_deletions_are_returned() -> None:
     world.delete(pod)
     assert story(world) == [
         "0 p: outside -> gated (UnschedulablePodAdd)",
-        "0 p: gated -> gated (NodeAdd) gate/NodeAdd:Error",
+        "0 p: gated -> gated (NodeAdd) gate/NodeAdd:Error: RuntimeError: unexpected error",
         "0 p: gated -> gated (UnschedulablePodUpdate) gate/UnschedulablePodUpdate:QueueSkip",
-        "0 p: gated -> active (NodeAdd) gate/NodeAdd:Error",
+        "0 p: gated -> active (NodeAdd) gate/NodeAdd:Error: RuntimeError: unexpected error",
         "0 p: active -> in-flight",
         "0 p: in-flight -> backoff (ScheduleAttemptFailure)",
         "0 p: backoff -> outside",

@@ -154,7 +154,7 @@ def test_arguments_may_come_decoded_or_as_written(args: object, size: int) -> No
             'unknown field "tolerations[0].maxSecond" (did you mean "max_seconds"?)',
         ),
         ("Detailed", {"nodeLabel": "x", "node_label": "y"}, 'duplicate field "node_label"'),
-        ("Detailed", {"nodeLabel": 3}, "Expected `str`, got `int` - at `$.node_label`"),
+        ("Detailed", {"nodeLabel": 3}, "Expected `str`, got `int` - at `$.nodeLabel`"),
         ("Strict", [1], "Expected `object`, got `array`"),
         ("Guard", {"size": 5}, "takes no arguments, but pluginConfig has some"),
     ],
@@ -231,6 +231,36 @@ def test_arguments_are_validated_with_the_feature_gates() -> None:
     with pytest.raises(PluginSetupError) as refusal:
         registry.create("Limited", {"limit": 50}, handle_with_gates(frozenset()))
     assert str(refusal.value) == 'initializing plugin "Limited": limit: too large'
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "text"),
+    [
+        ("validate", lambda self, path: [], "validate(self, path, gates)"),
+        ("with_defaults", lambda self: self, "with_defaults(self, gates)"),
+    ],
+)
+def test_a_method_of_arguments_with_other_parameters_is_named(
+    method: str, parameters: object, text: str
+) -> None:
+    args = type("Args", (msgspec.Struct,), {method: parameters})
+    with pytest.raises(PluginSetupError) as refusal:
+        Registry([plugin("P", Args=args, filter=None)]).create("P", {}, FakeHandle())
+    assert str(refusal.value).endswith(f": expected {text}")
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        ({"nodeLabel": 1}, "nodeLabel"),
+        ({"node_label": 1}, "node_label"),
+        ({"nodeLabel": "x", "tolerations": [{"maxSeconds": "3"}]}, "tolerations[0].maxSeconds"),
+    ],
+)
+def test_a_wrong_type_is_reported_with_the_name_that_the_file_has(args: object, path: str) -> None:
+    with pytest.raises(PluginSetupError) as refusal:
+        Registry([Detailed]).create("Detailed", args, FakeHandle())
+    assert f"at `$.{path}`" in str(refusal.value)
 
 
 @pytest.mark.parametrize(("gates", "seconds"), [(DEFAULT_FEATURE_GATES, 600), (frozenset(), None)])

@@ -38,6 +38,7 @@ from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.devices.results import allocation_result
 from scheduler.framework.arithmetic import default_normalize_score
+from scheduler.framework.cycle_state import CycleStateError
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -259,9 +260,12 @@ class DynamicResources(Plugin):
         """Deallocate a claim that is not available on some node and that nothing else uses.
 
         A claim for extended resources of an earlier attempt is deleted. Upstream chooses any of
-        several claims; here it is the first.
+        several claims; here it is the first. Fails, with upstream's text, if PreFilter did not run,
+        because another plugin's PreFilter rejected the pod.
         """
-        data = state.read(STATE)
+        data = state.find(STATE)
+        if data is None:
+            return None, error(CycleStateError(STATE))
         if not data.claims:
             return None, _NOTHING_TO_DEALLOCATE
         extended = data.extended_claim
