@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import logging
+import os
 import platform
 import signal
 import sys
@@ -244,11 +245,15 @@ async def _until_stopped(
 ) -> None:
     """Run until SIGTERM or SIGINT; raise the failure that ended the scheduler.
 
+    The second signal ends the process at once, with status 1, as upstream's.
     SIGUSR2 compares the cache with the API's view, and writes cache and queue to the log.
     """
     running = asyncio.ensure_future(work)
 
     def stop() -> None:
+        if stopping.is_set():
+            # Another cancellation would interrupt the closing of connections.
+            os._exit(1)
         stopping.set()
         running.cancel()
 

@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer
+from fakeapi.faults import fault_of
 from tests.integration.api_client import Api, eventually
 
 if TYPE_CHECKING:
@@ -369,3 +370,26 @@ async def test_a_bad_configuration_is_one_line_that_names_the_field(
     assert (code, stderr.count("\n")) == (1, 1)
     quoted = complaint.replace('"', r"\"")
     assert f'] "command failed" err="{config}: {quoted}' in stderr
+
+
+async def test_a_second_signal_ends_the_process_at_once(
+    server: FakeApiServer, api: Api, kubeconfig: str
+) -> None:
+    await api.node("a")
+    await api.pod("web")
+    async with _process(*SCHEDULER, "--kubeconfig", kubeconfig) as process:
+        assert await api.node_of("web") == "a"
+        # The release of the lease gets no answer.
+        match = {"verb": "update", "resource": "leases.coordination.k8s.io"}
+        server.faults.add(fault_of({"name": "held", "match": match, "delay": {}}))
+        process.send_signal(signal.SIGTERM)
+
+        async def held() -> str:
+            return "held" if server.statistics().requests_held else ""
+
+        await eventually(held)
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            _, stderr = await process.communicate()
+    assert process.returncode == 1
+    assert b"Unclosed" not in stderr
