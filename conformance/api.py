@@ -1,23 +1,35 @@
-"""The client through which a case creates, reads, changes, deletes and binds objects, over HTTP."""
+"""The client of an API server: any server, by URL, with TLS and a token or a client certificate.
+
+It creates, reads, changes, deletes, lists and watches objects of any kind that the server has: the
+path of a kind is found by discovery (`/api/v1`, `/apis/{group}/{version}`) and then kept.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import aiohttp
 import msgspec
 
-from .errors import InputError, StepFailed
+from .errors import InputError, RequestFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import TracebackType
+    import ssl
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from fakeapi import Kind, KindTable
-
-__all__ = ["USER_AGENT", "ApiClient", "Json", "Ref", "ref_of"]
+__all__ = [
+    "USER_AGENT",
+    "ApiClient",
+    "Connection",
+    "Json",
+    "Listing",
+    "Ref",
+    "WatchEvent",
+    "ref_of",
+]
 
 Json: TypeAlias = dict[str, object]
+T = TypeVar("T")
 
 PATCH_TYPES: Final = {
     "json": "application/json-patch+json",
@@ -28,9 +40,18 @@ PATCH_TYPES: Final = {
 USER_AGENT: Final = "kubesched-conformance"
 _JSON: Final = "application/json"
 _KEEPALIVE_SECONDS: Final = 3600.0
+_PAGE_SIZE: Final = 2000
 _FAULTS: Final = "/_fakeapi/faults"
 #: A misspelt field of an object in a case is an error; it is not ignored.
 _STRICT: Final = {"fieldValidation": "Strict"}
+
+
+class Connection(NamedTuple):
+    """The address of an API server, and how to identify oneself to it."""
+
+    url: str
+    tls: ssl.SSLContext | None = None
+    token: str = ""
 
 
 class Ref(NamedTuple):
@@ -46,69 +67,167 @@ class Ref(NamedTuple):
         return f"{self.kind.lower()} {where}{self.name}"
 
 
-class ApiClient:
-    """A client of one API server; an async context manager. `kinds` are the server's kinds."""
+class Listing(NamedTuple, Generic[T]):
+    """All objects of a kind, and the version of the list."""
 
-    def __init__(self, url: str, kinds: KindTable) -> None:
-        self._url = url
-        self._kinds = kinds
+    resource_version: str
+    items: list[T]
+
+
+class WatchEvent(NamedTuple, Generic[T]):
+    """An event of a watch: ADDED, MODIFIED or DELETED, and the object."""
+
+    type: str
+    object: T
+
+
+class Resource(msgspec.Struct, frozen=True, rename="camel"):
+    """A kind as the server's discovery has it; the name of a subresource is `pods/status`."""
+
+    name: str
+    kind: str
+    namespaced: bool
+
+
+class _Resources(msgspec.Struct, frozen=True):
+    resources: list[Resource]
+
+
+class _PageMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct, Generic[T], frozen=True):
+    metadata: _PageMetadata
+    items: list[T] | None = None
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class _Status(msgspec.Struct, frozen=True):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class ApiClient:
+    """A client of one API server; an async context manager. Every method raises RequestFailed."""
+
+    def __init__(self, connection: Connection, *, connections_max: int = 100) -> None:
+        self._connection = connection
+        self._connections_max = connections_max
         self._session: aiohttp.ClientSession | None = None
+        #: By API version, then by kind; a subresource's key is `Pod/status`.
+        self._discovered: dict[str, dict[str, Resource]] = {}
 
     async def __aenter__(self) -> ApiClient:
+        url, tls, token = self._connection
         self._session = aiohttp.ClientSession(
-            self._url,
-            headers={"User-Agent": USER_AGENT},
+            url,
+            headers={
+                "User-Agent": USER_AGENT,
+                **({"Authorization": f"Bearer {token}"} if token else {}),
+            },
             # Kept alive: during an injected outage the server accepts no new connection.
-            connector=aiohttp.TCPConnector(keepalive_timeout=_KEEPALIVE_SECONDS),
+            connector=aiohttp.TCPConnector(
+                keepalive_timeout=_KEEPALIVE_SECONDS,
+                limit=self._connections_max,
+                ssl=True if tls is None else tls,
+            ),
+            timeout=aiohttp.ClientTimeout(total=None),
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
 
     async def create(self, obj: Json) -> Json:
-        """Create an object, and write its status, which the server ignores in a create."""
+        """Create an object, with its status, which the server ignores in most creates."""
         ref = ref_of(obj)
-        kind = self._kind(ref)
-        created = await self._request("POST", self._path(ref, collection=True), obj, query=_STRICT)
-        if "status" in obj and kind.has_status and not kind.keeps_status_on_create:
-            return await self.patch(
-                ref, {"status": obj["status"]}, patch_type="merge", subresource="status"
-            )
-        return created
+        path = await self._path(ref, collection=True)
+        created = await self._request("POST", path, obj, query=_STRICT)
+        if "status" not in obj or _contains(created.get("status"), obj["status"]):
+            return created
+        if f"{ref.kind}/status" not in await self._kinds(ref.api_version):
+            return created
+        status = {"status": obj["status"]}
+        return await self.patch(ref, status, patch_type="merge", subresource="status")
 
     async def create_unless_there(self, obj: Json) -> None:
         """Create an object unless it exists."""
-        await self._request(
-            "POST", self._path(ref_of(obj), collection=True), obj, query=_STRICT, accept=409
-        )
+        path = await self._path(ref_of(obj), collection=True)
+        await self._request("POST", path, obj, query=_STRICT, accept=409)
 
     async def find(self, ref: Ref) -> Json | None:
         """Return an object, or None if it does not exist."""
-        found = await self._request("GET", self._path(ref), accept=404)
+        found = await self._request("GET", await self._path(ref), accept=404)
         return None if found.get("kind") == "Status" else found
 
     async def list(
         self, kind: str, *, api_version: str = "v1", namespace: str = "", field_selector: str = ""
     ) -> list[Json]:
         """Return all objects of a kind, in one namespace or in all."""
+        selected = {"fieldSelector": field_selector} if field_selector else {}
         ref = Ref(kind, "", namespace, api_version)
-        query = {"fieldSelector": field_selector} if field_selector else None
-        answer = await self._request("GET", self._path(ref, collection=True), query=query)
-        items = answer.get("items")
-        return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        return (await self.listing(ref, Json, query=selected)).items
+
+    async def listing(
+        self, kind: Ref, item: type[T], *, query: Mapping[str, str] | None = None
+    ) -> Listing[T]:
+        """Return all objects of a kind, converted to `item`, and the version of the list.
+
+        `kind` is a reference without a name, and without a namespace for all namespaces.
+        """
+        path = await self._path(kind, collection=True)
+        decoder = msgspec.json.Decoder(_Page[item])  # type: ignore[valid-type]
+        items: list[T] = []
+        asked = {"limit": str(_PAGE_SIZE), **(query or {})}
+        while True:
+            answer = await self._send("GET", path, query=asked)
+            page = _decoded(decoder, answer, f"GET {path}")
+            items += page.items or []
+            if not page.metadata.continue_:
+                return Listing(page.metadata.resource_version, items)
+            asked["continue"] = page.metadata.continue_
+
+    async def watch(
+        self, kind: Ref, item: type[T], resource_version: str
+    ) -> AsyncGenerator[WatchEvent[T], None]:
+        """Yield every change of the objects of a kind, until the server ends the watch.
+
+        Close the generator when leaving it early. An ERROR event is raised as RequestFailed, with
+        the status 410 if the server's log does not go back to the version.
+        """
+        path = await self._path(kind, collection=True)
+        decoder = msgspec.json.Decoder(item)
+        query = {"watch": "true", "resourceVersion": resource_version}
+        subject = f"watch of {path}"
+        try:
+            async with self._http.get(path, params=query) as response:
+                if response.status >= 400:
+                    raise _refused(subject, response.status, await response.read())
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        event = _decoded(_event, line, subject)
+                        if event.type == "ERROR":
+                            raise _refused(subject, 0, bytes(event.object))
+                        found = _decoded(decoder, self._incoming(bytes(event.object)), subject)
+                        yield WatchEvent(event.type, found)
+        except (aiohttp.ClientError, OSError) as error:
+            raise RequestFailed(f"{subject}: {error}") from error
 
     async def patch(
         self, ref: Ref, patch: object, *, patch_type: str, subresource: str = ""
     ) -> Json:
         """Patch an object. `patch_type` is one of PATCH_TYPES."""
-        path = self._path(ref, subresource=subresource)
+        path = await self._path(ref, subresource=subresource)
         return await self._request(
             "PATCH", path, patch, query=_STRICT, content_type=PATCH_TYPES[patch_type]
         )
@@ -120,7 +239,7 @@ class ApiClient:
             "apiVersion": "v1",
             "gracePeriodSeconds": grace_period_seconds,
         }
-        await self._request("DELETE", self._path(ref), options)
+        await self._request("DELETE", await self._path(ref), options)
 
     async def bind(self, pod: Ref, node_name: str) -> None:
         """Bind a pod to a node, as a scheduler does."""
@@ -130,7 +249,7 @@ class ApiClient:
             "metadata": {"name": pod.name, "namespace": pod.namespace},
             "target": {"kind": "Node", "name": node_name},
         }
-        await self._request("POST", self._path(pod, subresource="binding"), binding)
+        await self._request("POST", await self._path(pod, subresource="binding"), binding)
 
     async def evict(self, pod: Ref) -> None:
         """Evict a pod, as far as its disruption budget allows."""
@@ -140,14 +259,14 @@ class ApiClient:
             "metadata": {"name": pod.name, "namespace": pod.namespace},
             "deleteOptions": {"gracePeriodSeconds": 0},
         }
-        await self._request("POST", self._path(pod, subresource="eviction"), eviction)
+        await self._request("POST", await self._path(pod, subresource="eviction"), eviction)
 
     async def inject(self, faults: Sequence[Json]) -> None:
         """Start injecting faults."""
         await self._request("POST", _FAULTS, {"faults": faults})
 
     async def clear_faults(self, names: Sequence[str] = ()) -> None:
-        """Stop injecting faults, or the named ones. Raises StepFailed for unknown names."""
+        """Stop injecting faults, or the named ones; an unknown name is refused."""
         for path in [f"{_FAULTS}/{name}" for name in names] or [_FAULTS]:
             await self._request("DELETE", path)
 
@@ -157,20 +276,63 @@ class ApiClient:
         entries = log if isinstance(log, list) else []
         return sum(1 for entry in entries if isinstance(entry, dict) and entry["fault"] == fault)
 
-    def _kind(self, ref: Ref) -> Kind:
-        kind = self._kinds.find_kind(ref.api_version, ref.kind)
-        if kind is None:
-            raise StepFailed(f"the API server does not know {ref.kind} of {ref.api_version}")
-        return kind
+    # The server's kinds
 
-    def _path(self, ref: Ref, *, collection: bool = False, subresource: str = "") -> str:
-        kind = self._kind(ref)
-        root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-        where = f"/namespaces/{ref.namespace}" if kind.namespaced and ref.namespace else ""
-        path = f"{root}{where}/{kind.plural}"
+    async def _kinds(self, api_version: str) -> dict[str, Resource]:
+        """Return the kinds of an API version, with the subresources; empty for an unknown one."""
+        if api_version not in self._discovered:
+            path = f"/{'apis' if '/' in api_version else 'api'}/{api_version}"
+            try:
+                answer = _decoded(_resources, await self._send("GET", path), f"GET {path}")
+            except RequestFailed as error:
+                if error.status != 404:
+                    raise
+                return {}
+            self._discovered[api_version] = {
+                f"{each.kind}{each.name.partition('/')[1]}{each.name.partition('/')[2]}": each
+                for each in answer.resources
+            }
+        return self._discovered[api_version]
+
+    async def resource(self, ref: Ref) -> Resource:
+        """Return the server's description of an object's kind."""
+        found = (await self._kinds(ref.api_version)).get(ref.kind)
+        if found is None:
+            raise RequestFailed(
+                f"the API server does not know {ref.kind} of {ref.api_version}", status=404
+            )
+        return found
+
+    async def _path(self, ref: Ref, *, collection: bool = False, subresource: str = "") -> str:
+        resource = await self.resource(ref)
+        root = f"/{'apis' if '/' in ref.api_version else 'api'}/{ref.api_version}"
+        if resource.namespaced and ref.namespace:
+            root += f"/namespaces/{self._namespace(ref.namespace)}"
+        path = f"{root}/{resource.name}"
         if not collection:
             path += f"/{ref.name}"
         return f"{path}/{subresource}" if subresource else path
+
+    # The border: a subclass may have other names on the server than its callers
+
+    def _namespace(self, name: str) -> str:
+        """Return the server's name of a namespace."""
+        return name
+
+    def _outgoing(self, body: object) -> object:
+        """Return a request's body as the server is to get it."""
+        return body
+
+    def _incoming(self, body: bytes) -> bytes:
+        """Return an answer's body as the callers are to get it."""
+        return body
+
+    # Requests
+
+    @property
+    def _http(self) -> aiohttp.ClientSession:
+        assert self._session is not None, "used outside of its context"
+        return self._session
 
     async def _request(
         self,
@@ -182,23 +344,40 @@ class ApiClient:
         content_type: str = _JSON,
         accept: int = 200,
     ) -> Json:
-        assert self._session is not None, "used outside of its context"
+        answer = await self._send(
+            method, path, body, query=query, content_type=content_type, accept=accept
+        )
+        return _decoded(_object, answer, f"{method} {path}")
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = _JSON,
+        accept: int = 200,
+    ) -> bytes:
+        """Send a request and return the answer's body. A refusal with the code `accept` is none."""
+        data = None if body is None else msgspec.json.encode(self._outgoing(body))
+        headers = {"Content-Type": content_type, "Accept": _JSON}
         try:
-            async with self._session.request(
-                method,
-                path,
-                params=query,
-                data=None if body is None else msgspec.json.encode(body),
-                headers={"Content-Type": content_type},
+            async with self._http.request(
+                method, path, params=query, data=data, headers=headers
             ) as response:
-                answer = msgspec.json.decode(await response.read())
-        except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
-            raise StepFailed(f"{method} {path}: {error}") from error
-        if not isinstance(answer, dict):
-            raise StepFailed(f"{method} {path}: expected a JSON object in answer")
+                answer = self._incoming(await response.read())
+        except (aiohttp.ClientError, OSError) as error:
+            raise RequestFailed(f"{method} {path}: {error}") from error
         if response.status >= 400 and response.status != accept:
-            raise StepFailed(f"{method} {path}: {response.status} {answer.get('message', '')}")
+            raise _refused(f"{method} {path}", response.status, answer)
         return answer
+
+
+_event: Final = msgspec.json.Decoder(_Event)
+_object: Final = msgspec.json.Decoder(Json)
+_resources: Final = msgspec.json.Decoder(_Resources)
+_status: Final = msgspec.json.Decoder(_Status)
 
 
 def ref_of(obj: Json) -> Ref:
@@ -210,3 +389,27 @@ def ref_of(obj: Json) -> Ref:
         raise InputError("expected an object with apiVersion, kind and metadata.name")
     namespace = metadata.get("namespace")
     return Ref(kind, name, namespace if isinstance(namespace, str) else "default", api_version)
+
+
+def _contains(found: object, wanted: object) -> bool:
+    """True if a JSON value has all fields of another one; `found` may have further fields."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(_contains(found.get(name), value) for name, value in wanted.items())
+    return found == wanted
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise RequestFailed(f"{subject}: not the expected JSON in the answer: {error}") from error
+
+
+def _refused(subject: str, code: int, body: bytes) -> RequestFailed:
+    try:
+        status = _status.decode(body)
+    except msgspec.MsgspecError:
+        status = _Status()
+    code = code or status.code
+    message = status.message or body[:200].decode(errors="replace")
+    return RequestFailed(f"{subject}: {code} {message}", status=code)

@@ -2,7 +2,7 @@
 
     ConformanceError
         InputError          the caller: an invalid case file or option
-        StepFailed          the case: the API server refused one of its steps
+        RequestFailed       the case: the API server refused a request of the suite
         ExpectationFailed   the scheduler: it did not do what the case expects
         TargetError         the scheduler: it did not start, or it died
             NotSettled      it never became idle
@@ -21,7 +21,7 @@ __all__ = [
     "InputError",
     "NotObservable",
     "NotSettled",
-    "StepFailed",
+    "RequestFailed",
     "TargetError",
     "first_error",
 ]
@@ -37,8 +37,15 @@ class InputError(ConformanceError):
     """An invalid case file, pattern or command."""
 
 
-class StepFailed(ConformanceError):
-    """A step of a case failed."""
+class RequestFailed(ConformanceError):
+    """The API server refused a request or did not answer.
+
+    `status` is the HTTP code, 0 without an answer.
+    """
+
+    def __init__(self, problem: str, *, status: int = 0) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 class ExpectationFailed(ConformanceError):

@@ -10,7 +10,7 @@ from .objects import GPU_RESOURCE, PODS_PER_NODE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .api_client import HeldNode, HeldPod
+    from .held import HeldNode, HeldPod
     from .trace import TraceNode, TracePod
 
 __all__ = [

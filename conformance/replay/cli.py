@@ -18,7 +18,7 @@ import msgspec
 from rich.console import Console
 
 from ..clock import RealClock
-from ..errors import InputError
+from ..errors import InputError, RequestFailed
 from ..targets.quiet import QuietLoop
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
@@ -192,7 +192,7 @@ def replay(
         raise _BadInput(str(error)) from error
     try:
         report = summarise(_run(trace, settings, in_virtual_time=time == "trace"))
-    except ReplayError as error:
+    except (ReplayError, RequestFailed) as error:
         raise _Failure(str(error)) from error
     render(report, _console())
     title = f"Allocation of {openb_pods.stem} on {report.nodes} nodes"

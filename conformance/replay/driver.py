@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -22,10 +21,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
-from ..errors import InputError, first_error
-from .api_client import ApiClient
+from ..api import ApiClient, Connection
+from ..errors import ConformanceError, InputError, first_error
 from .errors import ReplayError
-from .objects import NAMESPACE, node_object, pod_object
+from .held import NODES, PODS, HeldNode, HeldPod
+from .objects import node_object, pod_object
 from .processes import Child, Usage, own_usage
 from .recording import Recorder
 from .verify import Evidence, Violation, verify
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from ..clock import Clock
-    from .api_client import HeldPod
     from .objects import Json
     from .trace import Trace
 
@@ -140,7 +139,7 @@ async def replay(
             scheduler = _scheduler(Path(folder), settings, clock)
             async with (
                 _process(run, "the scheduler", scheduler),
-                ApiClient(url, connections_max=settings.concurrency) as client,
+                ApiClient(Connection(url), connections_max=settings.concurrency + 1) as client,
             ):
                 await _drive(run, client, server, scheduler, clock, show)
     run.timeline.ended = clock.now()
@@ -202,7 +201,7 @@ async def _drive(
     recorder = run.recorder
     await recorder.start(client)
     # Raised outside of `except*`, which before Python 3.11.4 wraps even a single error.
-    failed: ReplayError | None = None
+    failed: ConformanceError | None = None
     try:
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(recorder.run(client))
@@ -213,11 +212,14 @@ async def _drive(
                 guard.cancel()
             # The watchers have stopped before the lists are read.
             await scheduler.stop()
-            nodes, pods = await client.list_nodes(), await client.list_pods()
+            nodes, pods = (
+                await client.listing(NODES, HeldNode),
+                await client.listing(PODS, HeldPod),
+            )
             await _caught_up(recorder, pods.items, clock)
             watch.cancel()
             shown.cancel()
-    except* ReplayError as failures:
+    except* ConformanceError as failures:
         failed = first_error(failures)
     if failed is not None:
         raise failed
@@ -231,12 +233,11 @@ async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
     timeline, settings = run.timeline, run.settings
     try:
         async with asyncio.timeout(settings.timeout_seconds):
-            create = functools.partial(client.create, "/api/v1/nodes")
-            await _each(create, map(node_object, run.trace.nodes), settings.concurrency)
+            await _each(client.create, map(node_object, run.trace.nodes), settings.concurrency)
             timeline.nodes_created = clock.now()
 
             async def create_pod(pod: Json) -> None:
-                await client.create(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+                await client.create(pod)
                 run.created += 1
 
             await _each(create_pod, map(pod_object, run.trace.pods), settings.concurrency)
@@ -250,7 +251,7 @@ async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
 
 
 async def _each(
-    work: Callable[[Json], Awaitable[None]], objects: Iterable[Json], concurrency: int
+    work: Callable[[Json], Awaitable[object]], objects: Iterable[Json], concurrency: int
 ) -> None:
     """Apply a function to each object, some at a time, started in order."""
     waiting = iter(objects)

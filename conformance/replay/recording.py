@@ -16,13 +16,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import ApiFailure
+from ..errors import RequestFailed
+from .held import PODS, HeldPod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..api import ApiClient, Listing
     from ..clock import Clock
-    from .api_client import ApiClient, HeldPod, Listing
 
 __all__ = ["Placement", "Recorder", "Verdict"]
 
@@ -75,21 +76,23 @@ class Recorder:
         return int(self._version or 0)
 
     async def start(self, client: ApiClient) -> None:
-        """Read the existing pods. Raises ApiFailure."""
-        self._relist(await client.list_pods())
+        """Read the existing pods. Raises RequestFailed."""
+        self._relist(await client.listing(PODS, HeldPod))
 
     async def run(self, client: ApiClient) -> None:
-        """Follow the pods until cancelled, resuming where a watch ended. Raises ApiFailure."""
+        """Follow the pods until cancelled, resuming where a watch ended. Raises RequestFailed."""
         while True:
             try:
-                async with contextlib.aclosing(client.watch_pods(self._version)) as events:
+                async with contextlib.aclosing(
+                    client.watch(PODS, HeldPod, self._version)
+                ) as events:
                     async for event in events:
                         self.observe(event.type, event.object)
-            except ApiFailure as failure:
+            except RequestFailed as failure:
                 if failure.status != _GONE:
                     raise
                 self.gaps += 1
-                self._relist(await client.list_pods())
+                self._relist(await client.listing(PODS, HeldPod))
 
     def observe(self, event_type: str, pod: HeldPod) -> None:
         """Record one event."""

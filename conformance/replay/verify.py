@@ -23,7 +23,7 @@ from .objects import GPU_MODEL_LABEL
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from .api_client import HeldNode, HeldPod
+    from .held import HeldNode, HeldPod
     from .recording import Placement
     from .trace import Trace, TracePod
 

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fakeapi import FakeApiServer
 
+from ..api import ApiClient, Connection, Ref
 from ..clock import VirtualClock
 from ..errors import TargetError
 from ..targets.in_process import InProcessKind
 from ..targets.target import OUR_SCHEDULER, Surroundings
-from .api_client import ApiClient
 from .driver import Counts, Run, Settings, scheduler_config
 from .errors import ReplayError
+from .held import NODES, PODS, HeldNode, HeldPod
 from .objects import NAMESPACE, node_object, pod_object
 from .processes import own_usage
 from .recording import Recorder
@@ -40,7 +41,6 @@ __all__ = ["replay_in_virtual_time"]
 
 #: Longer than the longest backoff of a pod (10 s).
 _ADVANCE_SECONDS_MAX: Final = 30.0
-_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
 class _Change(NamedTuple):
@@ -69,10 +69,10 @@ async def replay_in_virtual_time(
     with tempfile.TemporaryDirectory(prefix="kubesched-replay-") as folder:
         async with (
             FakeApiServer(clock=clock, seed=0) as server,
-            ApiClient(server.url, connections_max=1) as client,
+            ApiClient(Connection(server.url)) as client,
         ):
             for node in trace.nodes:
-                await client.create("/api/v1/nodes", node_object(node))
+                await client.create(node_object(node))
             surroundings = Surroundings(
                 server=server,
                 clock=clock,
@@ -112,10 +112,10 @@ async def _drive(
             for change in changes:
                 name = change.pod.name
                 if change.is_creation:
-                    await client.create(_PODS, pod_object(change.pod))
+                    await client.create(pod_object(change.pod))
                     run.created += 1
                 else:
-                    await client.delete(f"{_PODS}/{name}")
+                    await client.delete(Ref("Pod", name, NAMESPACE))
                     deleted.add(name)
             await target.settle()
             show(run.counts)
@@ -123,7 +123,10 @@ async def _drive(
         await target.advance(_ADVANCE_SECONDS_MAX)
         target.check()
         run.timeline.settled = clock.now()
-        nodes, pods = await client.list_nodes(), await client.list_pods()
+        nodes, pods = (
+            await client.listing(NODES, HeldNode),
+            await client.listing(PODS, HeldPod),
+        )
     finally:
         watch.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fakeapi import FakeApiServer, ServerOptions
 
-from ..api import ApiClient, Ref, ref_of
+from ..api import ApiClient, Connection, Ref, ref_of
 from ..clock import RealClock
 from ..errors import ConformanceError, ExpectationFailed, NotObservable, TargetError
 from ..extender import RunningExtender
@@ -173,7 +173,7 @@ class Execution:
                 FakeApiServer(clock=clock, seed=self._rng.getrandbits(32), options=options)
             )
             stack.enter_context(self._observer.following(server, clock))
-            self._api = await stack.enter_async_context(ApiClient(server.url, server.kinds))
+            self._api = await stack.enter_async_context(ApiClient(Connection(server.url)))
             self.where = "cluster"
             self._observer.step(self.where)
             await self._create(self._case.cluster)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.api import ApiClient, Ref
+from conformance.api import ApiClient, Connection, Ref
 from conformance.clock import VirtualClock
 from conformance.format.expectation import Expectation, pod_group_ref
 from conformance.format.objects import Item, objects_of
@@ -60,7 +60,7 @@ async def api() -> AsyncIterator[ApiClient]:
     options = ServerOptions(runtime_config=["api/alpha=true"])
     async with (
         FakeApiServer(clock=clock, seed=1, options=options) as server,
-        ApiClient(server.url, server.kinds) as client,
+        ApiClient(Connection(server.url)) as client,
     ):
         await _create(client, node={"name": "a", "cpu": 1})
         await _create(client, pod={"name": "bound", "cpu": 1})

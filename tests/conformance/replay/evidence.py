@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.replay.api_client import HeldNode, HeldPod
+from conformance.replay.held import HeldNode, HeldPod
 from conformance.replay.objects import node_object, pod_object
 from conformance.replay.recording import Placement
 from conformance.replay.trace import Trace, TraceNode, TracePod

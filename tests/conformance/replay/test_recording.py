@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.api import Listing, Ref, WatchEvent
 from conformance.clock import VirtualClock
-from conformance.replay.api_client import HeldPod, Listing, PodEvent
-from conformance.replay.errors import ApiFailure
+from conformance.errors import RequestFailed
+from conformance.replay.held import HeldPod
 from conformance.replay.recording import Placement, Recorder
 from tests.conformance.replay.evidence import held_pod, task
 
@@ -75,32 +76,38 @@ def test_placements_keep_their_order_and_time(recorder: Recorder, clock: Virtual
 class Server:
     """Answers lists and watches from a script: each watch yields events, then fails if told to."""
 
-    def __init__(self, lists: list[Listing[HeldPod]], watches: list[list[PodEvent]]) -> None:
+    def __init__(
+        self, lists: list[Listing[HeldPod]], watches: list[list[WatchEvent[HeldPod]]]
+    ) -> None:
         self.lists = lists
         self.watches = watches
         self.asked: list[str] = []
 
-    async def list_pods(self) -> Listing[HeldPod]:
+    async def listing(self, kind: Ref, item: type[HeldPod]) -> Listing[HeldPod]:
+        assert (kind.kind, item) == ("Pod", HeldPod)
         return self.lists.pop(0)
 
-    async def watch_pods(self, resource_version: str) -> AsyncGenerator[PodEvent, None]:
+    async def watch(
+        self, kind: Ref, item: type[HeldPod], resource_version: str
+    ) -> AsyncGenerator[WatchEvent[HeldPod], None]:
+        assert (kind.kind, item) == ("Pod", HeldPod)
         self.asked.append(resource_version)
         if not self.watches:
-            raise ApiFailure("no more", status=500)
+            raise RequestFailed("no more", status=500)
         for event in self.watches.pop(0):
             if event.type == "ERROR":
-                raise ApiFailure("too old", status=410)
+                raise RequestFailed("too old", status=410)
             yield event
 
 
 async def follow(recorder: Recorder, server: Server) -> None:
     await recorder.start(server)  # type: ignore[arg-type] # the two methods are all it calls
-    with pytest.raises(ApiFailure, match="no more"):
+    with pytest.raises(RequestFailed, match="no more"):
         await recorder.run(server)  # type: ignore[arg-type]
 
 
 async def test_a_watch_that_ends_is_resumed_where_it_ended(recorder: Recorder) -> None:
-    bound = PodEvent("MODIFIED", held_pod(A, node="n", version=7))
+    bound = WatchEvent("MODIFIED", held_pod(A, node="n", version=7))
     server = Server([Listing("5", [held_pod(A, version=4)])], [[bound], []])
     await follow(recorder, server)
     assert server.asked == ["5", "7", "7"]
@@ -109,7 +116,7 @@ async def test_a_watch_that_ends_is_resumed_where_it_ended(recorder: Recorder) -
 
 
 async def test_a_gap_is_closed_by_a_list_in_the_order_of_versions(recorder: Recorder) -> None:
-    lost = PodEvent("ERROR", held_pod(A))
+    lost = WatchEvent("ERROR", held_pod(A))
     missed = [held_pod(A, node="n", version=9), held_pod(B, node="m", version=8)]
     server = Server([Listing("5", []), Listing("9", missed)], [[lost]])
     await follow(recorder, server)
@@ -119,8 +126,8 @@ async def test_a_gap_is_closed_by_a_list_in_the_order_of_versions(recorder: Reco
 
 
 async def test_a_bound_pod_that_went_during_a_gap_gives_its_node_back(recorder: Recorder) -> None:
-    bound = PodEvent("MODIFIED", held_pod(A, node="n", version=6))
-    lost = PodEvent("ERROR", held_pod(A))
+    bound = WatchEvent("MODIFIED", held_pod(A, node="n", version=6))
+    lost = WatchEvent("ERROR", held_pod(A))
     lists: list[Listing[HeldPod]] = [Listing("5", []), Listing("9", []), Listing("9", [])]
     server = Server(lists, [[bound, lost], [lost]])
     await follow(recorder, server)

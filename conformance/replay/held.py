@@ -1,0 +1,97 @@
+"""The API server's nodes and pods, with only the fields that the replay reads.
+
+They are independent of the scheduler's own types on purpose: the verifier must see the server's
+state, not the scheduler's view of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ..api import Ref
+
+__all__ = ["NODES", "PODS", "HeldNode", "HeldPod"]
+
+#: The kinds, in all namespaces, for `ApiClient.listing` and `ApiClient.watch`.
+NODES: Final = Ref("Node", "", "")
+PODS: Final = Ref("Pod", "", "")
+
+
+class _Held(msgspec.Struct, rename="camel"):
+    """The base of everything read from the server. Unknown fields are skipped."""
+
+
+class Metadata(_Held):
+    """An object's name, version and labels."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+
+
+class Condition(_Held):
+    """One condition of a pod."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class Resources(_Held):
+    """A container's requests, as quantities."""
+
+    requests: dict[str, str] | None = None
+
+
+class Container(_Held):
+    """A container, as far as it matters for its node."""
+
+    resources: Resources | None = None
+
+
+class PodSpec(_Held):
+    """A pod's node and containers."""
+
+    node_name: str = ""
+    containers: list[Container] = []
+
+
+class PodStatus(_Held):
+    """A pod's conditions."""
+
+    conditions: list[Condition] | None = None
+
+
+class HeldPod(_Held):
+    """A pod on the API server."""
+
+    metadata: Metadata
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def unschedulable_message(self) -> str | None:
+        """The message of the scheduler if it found no node; None otherwise."""
+        for condition in self.status.conditions or ():
+            if condition.type == "PodScheduled":
+                told = condition.status == "False" and condition.reason == "Unschedulable"
+                return condition.message if told else None
+        return None
+
+
+class NodeStatus(_Held):
+    """A node's resources, as quantities."""
+
+    allocatable: dict[str, str] = {}
+
+
+class HeldNode(_Held):
+    """A node on the API server."""
+
+    metadata: Metadata
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
