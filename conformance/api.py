@@ -14,13 +14,13 @@ import msgspec
 from .errors import InputError, RequestFailed
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    from .connection import Connection
 
 __all__ = [
     "USER_AGENT",
     "ApiClient",
-    "Connection",
     "Json",
     "Listing",
     "Ref",
@@ -44,14 +44,6 @@ _PAGE_SIZE: Final = 2000
 _FAULTS: Final = "/_fakeapi/faults"
 #: A misspelt field of an object in a case is an error; it is not ignored.
 _STRICT: Final = {"fieldValidation": "Strict"}
-
-
-class Connection(NamedTuple):
-    """The address of an API server, and how to identify oneself to it."""
-
-    url: str
-    tls: ssl.SSLContext | None = None
-    token: str = ""
 
 
 class Ref(NamedTuple):

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
-from ..api import ApiClient, Connection
+from ..api import ApiClient
+from ..connection import Connection
 from ..errors import ConformanceError, InputError, first_error
 from .errors import ReplayError
 from .held import NODES, PODS, HeldNode, HeldPod

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fakeapi import FakeApiServer
 
-from ..api import ApiClient, Connection, Ref
+from ..api import ApiClient, Ref
 from ..clock import VirtualClock
+from ..connection import Connection
 from ..errors import TargetError
 from ..targets.in_process import InProcessKind
 from ..targets.target import OUR_SCHEDULER, Surroundings

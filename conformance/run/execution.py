@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import random
 import tempfile
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fakeapi import FakeApiServer, ServerOptions
-
-from ..api import ApiClient, Connection, Ref, ref_of
+from ..api import Ref, ref_of
 from ..clock import RealClock
 from ..errors import ConformanceError, ExpectationFailed, NotObservable, TargetError
 from ..extender import RunningExtender
@@ -50,6 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractContextManager
 
+    from fakeapi import FakeApiServer
+
     from ..api import Json
     from ..clock import Clock
     from ..format.case import Case
@@ -62,12 +61,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Execution", "Observer", "run_case", "run_case_with"]
 
-#: As in upstream's scheduler tests: no controller would remove the finalizers.
-_OPTIONS: Final = ServerOptions(
-    disable_admission_plugins=["StorageObjectInUseProtection", "PodGroupProtection"]
-)
-#: The kinds behind alpha gates have alpha versions.
-_ALPHA_OPTIONS: Final = dataclasses.replace(_OPTIONS, runtime_config=("api/alpha=true",))
 #: The interval between two checks of an expectation.
 _LOOK_SECONDS: Final = 0.05
 _TOUCH_ANNOTATION: Final = "conformance.kubesched/touched"
@@ -166,14 +159,12 @@ class Execution:
         At the end of the block the scheduler is checked. Raises ConformanceError.
         """
         clock = self._kind.new_clock()
-        options = _ALPHA_OPTIONS if self._case.gates else _OPTIONS
         async with contextlib.AsyncExitStack() as stack:
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
-            server = await stack.enter_async_context(
-                FakeApiServer(clock=clock, seed=self._rng.getrandbits(32), options=options)
-            )
-            stack.enter_context(self._observer.following(server, clock))
-            self._api = await stack.enter_async_context(ApiClient(Connection(server.url)))
+            serving = self._kind.serve(self._case, clock=clock, seed=self._rng.getrandbits(32))
+            self._api, server = await stack.enter_async_context(serving)
+            if server is not None:
+                stack.enter_context(self._observer.following(server, clock))
             self.where = "cluster"
             self._observer.step(self.where)
             await self._create(self._case.cluster)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..format.case import Case
     from ..outcome import Outcome
-    from ..targets.target import Surroundings, Target, TargetKind
+    from ..targets.target import Served, Surroundings, Target, TargetKind
 
 __all__ = ["Observation", "PodRecord", "Rejection", "observe", "observe_case"]
 
@@ -283,6 +283,11 @@ class _ObservedKind:
 
     def new_clock(self) -> Clock:
         return self._kind.new_clock()
+
+    def serve(
+        self, case: Case, *, clock: Clock, seed: int
+    ) -> contextlib.AbstractAsyncContextManager[Served]:
+        return self._kind.serve(case, clock=clock, seed=seed)
 
     def _with_port(self, surroundings: Surroundings) -> Surroundings:
         return replace(surroundings, reads_metrics=True) if self._explains else surroundings

@@ -22,18 +22,19 @@ import yaml
 
 from ..clock import RealClock
 from ..errors import InputError, NotSettled, TargetError
-from .target import configuration
+from .target import configuration, serve_fake_server
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from fakeapi import FakeApiServer
 
     from ..clock import Clock
     from ..format.case import Case
-    from .target import Surroundings, Target, TargetOptions
+    from .target import Served, Surroundings, Target, TargetOptions
 
 __all__ = ["CommandKind"]
 
@@ -97,6 +98,9 @@ class CommandKind:
     def new_clock(self) -> Clock:
         return RealClock()
 
+    def serve(self, case: Case, *, clock: Clock, seed: int) -> AbstractAsyncContextManager[Served]:
+        return serve_fake_server(case, clock=clock, seed=seed)
+
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         """Run the command while the block runs. Raises TargetError."""
@@ -134,7 +138,7 @@ class CommandKind:
 
     def _arguments(self, surroundings: Surroundings, port: int) -> list[str]:
         directory = surroundings.directory
-        kubeconfig = surroundings.server.write_kubeconfig(directory / "kubeconfig")
+        kubeconfig = surroundings.fake_server.write_kubeconfig(directory / "kubeconfig")
         config = directory / "config.yaml"
         whole = configuration(surroundings.config, kubeconfig)
         config.write_text(yaml.safe_dump(whole), encoding="utf-8")
@@ -163,7 +167,7 @@ class _CommandTarget:
         metrics_url: str,
     ) -> None:
         self._options = options
-        self._server: FakeApiServer = surroundings.server
+        self._server: FakeApiServer = surroundings.fake_server
         self._clock = surroundings.clock
         self._process = process
         self._log = log
@@ -243,7 +247,9 @@ def _is_free(port: int) -> bool:
 async def _until_unwatched(surroundings: Surroundings) -> None:
     """Return when the watches of an earlier process have ended, at the latest after a while."""
     deadline = surroundings.clock.monotonic() + _TERMINATE_SECONDS
-    while surroundings.server.statistics().watchers and surroundings.clock.monotonic() < deadline:
+    while (
+        surroundings.fake_server.statistics().watchers and surroundings.clock.monotonic() < deadline
+    ):
         await surroundings.clock.sleep(_LOOK_SECONDS)
 
 

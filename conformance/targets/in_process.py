@@ -34,7 +34,7 @@ import yaml
 from ..clock import VirtualClock
 from ..errors import InputError, NotSettled, TargetError
 from .quiet import QuietLoop
-from .target import configuration
+from .target import configuration, serve_fake_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..format.case import Case
-    from .target import Surroundings, Target
+    from .target import Served, Surroundings, Target
 
 __all__ = ["InProcessKind"]
 
@@ -121,12 +121,17 @@ class InProcessKind:
     def new_clock(self) -> Clock:
         return VirtualClock()
 
+    def serve(self, case: Case, *, clock: Clock, seed: int) -> AbstractAsyncContextManager[Served]:
+        return serve_fake_server(case, clock=clock, seed=seed)
+
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         """Run the scheduler while the block runs. Raises TargetError."""
         clock = surroundings.clock
         assert isinstance(clock, VirtualClock), "the clock is one of ours"
-        kubeconfig = surroundings.server.write_kubeconfig(surroundings.directory / "kubeconfig")
+        kubeconfig = surroundings.fake_server.write_kubeconfig(
+            surroundings.directory / "kubeconfig"
+        )
         config = None
         if surroundings.config is not None:
             config = surroundings.directory / "config.yaml"
@@ -153,7 +158,7 @@ class InProcessKind:
                     raise
                 except Exception as error:
                     raise TargetError(f"did not start: {error}", tuple(lines)) from error
-                yield _InProcessTarget(surroundings.server, clock, scheduler, lines)
+                yield _InProcessTarget(surroundings.fake_server, clock, scheduler, lines)
 
 
 def _check_plugin(reference: str) -> None:

@@ -9,17 +9,22 @@ is a command runs in real time, and "idle" means that it has not written for a w
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
+from fakeapi import FakeApiServer, ServerOptions
+
+from ..api import ApiClient
+from ..connection import Connection
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
-
-    from fakeapi import FakeApiServer
 
     from ..api import Json
     from ..clock import Clock
@@ -27,15 +32,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OUR_SCHEDULER",
+    "Served",
     "Surroundings",
     "Target",
     "TargetKind",
     "TargetOptions",
     "configuration",
+    "serve_fake_server",
 ]
 
 #: Our scheduler, by reference: the suite imports no scheduler.
 OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
+
+
+#: As in upstream's scheduler tests: no controller would remove the finalizers.
+_OPTIONS: Final = ServerOptions(
+    disable_admission_plugins=["StorageObjectInUseProtection", "PodGroupProtection"]
+)
+#: The kinds behind alpha gates have alpha versions.
+_ALPHA_OPTIONS: Final = dataclasses.replace(_OPTIONS, runtime_config=("api/alpha=true",))
 
 
 class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +72,18 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     metrics_url: str = "https://127.0.0.1:{port}/metrics"
 
 
+class Served(NamedTuple):
+    """The API server of a case: a client, and the server itself if the suite has started it."""
+
+    api: ApiClient
+    server: FakeApiServer | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """The surroundings in which a scheduler is started."""
+    """The surroundings in which a scheduler is started; `server` is one that the suite started."""
 
-    server: FakeApiServer
+    server: FakeApiServer | None
     clock: Clock
     directory: Path
     config: Json | None
@@ -69,6 +91,12 @@ class Surroundings:
     seed: int
     reads_metrics: bool = False
     """Whether the case will read the scheduler's metrics: it should serve them, if it can."""
+
+    @property
+    def fake_server(self) -> FakeApiServer:
+        """The server, which a scheduler that the suite starts has in any case."""
+        assert self.server is not None, "the suite starts a server before it starts a scheduler"
+        return self.server
 
 
 class Target(Protocol):
@@ -117,9 +145,24 @@ class TargetKind(Protocol):
         """Return the clock of a case, for the server and, if possible, the target."""
         ...
 
+    def serve(self, case: Case, *, clock: Clock, seed: int) -> AbstractAsyncContextManager[Served]:
+        """Serve an API without objects while the block runs."""
+        ...
+
     def run(self, surroundings: Surroundings) -> AbstractAsyncContextManager[Target]:
         """Run the scheduler while the block runs. Raises TargetError if it does not start."""
         ...
+
+
+@contextlib.asynccontextmanager
+async def serve_fake_server(case: Case, *, clock: Clock, seed: int) -> AsyncIterator[Served]:
+    """Run an API server of a case's own while the block runs."""
+    options = _ALPHA_OPTIONS if case.gates else _OPTIONS
+    async with (
+        FakeApiServer(clock=clock, seed=seed, options=options) as server,
+        ApiClient(Connection(server.url)) as api,
+    ):
+        yield Served(api, server)
 
 
 def configuration(config: Json | None, kubeconfig: Path) -> Json:

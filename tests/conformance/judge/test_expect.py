@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.api import ApiClient, Connection, Ref
+from conformance.api import ApiClient, Ref
 from conformance.clock import VirtualClock
+from conformance.connection import Connection
 from conformance.format.expectation import Expectation, pod_group_ref
 from conformance.format.objects import Item, objects_of
 from conformance.judge.expect import is_about_rest, unmet
