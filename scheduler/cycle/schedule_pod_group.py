@@ -24,6 +24,7 @@ from scheduler.client import ClientError
 from scheduler.config import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, WORKLOAD_AWARE_PREEMPTION
 from scheduler.cycle.failure_handler import fail
 from scheduler.cycle.schedule_one import Found, assume_and_bind, find_node, skip_pod_schedule
+from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status, error
 from scheduler.framework.types import (
     Condition,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.pod_groups import PodGroup
     from scheduler.cycle.attempt import Attempt, CycleParts
-    from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.interface import PodGroupPreemption
     from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.runtime.framework import Framework
@@ -191,6 +191,7 @@ class _PodGroupCycle:
         self._parts: Final = parts
         self._framework: Final = framework
         self._attempt: Final = attempt
+        self._state: Final = CycleState()
         self._snapshot: Final = parts.algorithm.snapshot
         self._stopwatch: Final = framework.handle.metrics.stopwatch
 
@@ -322,7 +323,7 @@ class _PodGroupCycle:
         Source: `podGroupPodSchedulingAlgorithm`.
         """
         attempt = self._parts.attempts.start(self._framework, queued)
-        attempt.state.is_pod_group_cycle = True
+        attempt.state.pod_group_state = self._state
         found = await find_node(self._parts, attempt, run_post_filters=run_post_filters)
         member = MemberResult(attempt=attempt, found=found, status=found.status)
         info = found.nominating_info
@@ -447,7 +448,7 @@ class _PodGroupCycle:
             is_own = status is not None and status.code == Code.ERROR
             fail(parts, attempt, status if is_own and status is not None else of_group)
         elif status is None and of_group is None:
-            attempt.state.is_pod_group_cycle = False
+            attempt.state.pod_group_state = None
             assert member.found.result is not None, "a member that fits has a node"
             attempt.placed(member.found.result)
             if (failure := assume_and_bind(parts, attempt)) is not None:

@@ -49,14 +49,14 @@ class CycleState:
 
     `skip_filter_plugins` and `skip_score_plugins` are the names of the plugins that returned Skip
     and are not called again in this cycle. With `records_plugin_metrics` each call of a plugin is
-    measured; only a sample of the cycles has it. `is_pod_group_cycle` is True while the pod's group
-    is being scheduled: pods are then assumed in the snapshot only.
+    measured; only a sample of the cycles has it. `pod_group_state` is the state of the cycle of the
+    pod's group, for all members, as long as it runs: pods are then assumed in the snapshot only.
     """
 
     __slots__ = (
         "_data",
-        "is_pod_group_cycle",
         "notes",
+        "pod_group_state",
         "records_plugin_metrics",
         "skip_filter_plugins",
         "skip_score_plugins",
@@ -64,7 +64,7 @@ class CycleState:
 
     def __init__(self, *, records_plugin_metrics: bool = False) -> None:
         self.records_plugin_metrics: Final = records_plugin_metrics
-        self.is_pod_group_cycle = False
+        self.pod_group_state: CycleState | None = None
         #: The texts of `note`, in order.
         self.notes: list[str] = []
         self._data: dict[StateKey[object], object] = {}
@@ -101,7 +101,7 @@ class CycleState:
             key: cast("Cloneable", value).clone() if hasattr(value, "clone") else value
             for key, value in self._data.items()
         }
-        state.is_pod_group_cycle = self.is_pod_group_cycle
+        state.pod_group_state = self.pod_group_state
         state.skip_filter_plugins = self.skip_filter_plugins
         state.skip_score_plugins = self.skip_score_plugins
         return state

@@ -74,7 +74,7 @@ class GangScheduling(Plugin):
         gang = pod_group.spec.scheduling_policy.gang
         if gang is None:
             return None
-        if state.is_pod_group_cycle:
+        if state.pod_group_state is not None:
             members = self.handle.snapshot.pod_groups.get(pod.pod_group_key)
         else:
             members = self.handle.pod_group(pod.pod_group_key)

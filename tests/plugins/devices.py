@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from scheduler.api import core
 from scheduler.api.dynamic_resources import (
     AllocationResult,
+    Device,
     DeviceAllocationResult,
     DeviceClass,
     DeviceClassSpec,
@@ -17,7 +18,9 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimStatus,
+    ResourcePool,
     ResourceSlice,
+    ResourceSliceSpec,
 )
 from scheduler.client import Store
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
@@ -92,6 +95,17 @@ def make_class(name: str = "class", *, extended_resource_name: str | None = None
     return DeviceClass(
         core.ObjectMeta(name=name), DeviceClassSpec(extended_resource_name=extended_resource_name)
     )
+
+
+def slice_of(node_name: str, *names: str) -> ResourceSlice:
+    """Return a slice with these devices of a node."""
+    spec = ResourceSliceSpec(
+        "gpu.example.com",
+        ResourcePool(node_name, resource_slice_count=1),
+        node_name=node_name,
+        devices=tuple(map(Device, names)),
+    )
+    return ResourceSlice(core.ObjectMeta(name=node_name), spec)
 
 
 def with_claims(

@@ -12,6 +12,7 @@ from scheduler.api import core
 from scheduler.api.dynamic_resources import (
     DeviceClaim,
     DeviceRequest,
+    ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceSlice,
@@ -30,6 +31,7 @@ from tests.plugins.devices import (
     dynamic_resources,
     make_claim,
     make_class,
+    slice_of,
     with_claims,
 )
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, verdict_of
@@ -42,6 +44,7 @@ GPU = "example.com/gpu"
 GPU_CLASS = make_class("gpu", extended_resource_name=GPU)
 NOT_ALLOCATED = "cannot allocate all claims"
 STALE = "cannot schedule extended resource claim"
+IN_FLIGHT = "resource claim default/claim is in the process of being allocated"
 SNAPSHOT = snapshot_of([make_node("plain"), make_node("gpu", allocatable={GPU: "2"})])
 NO_STATUSES = NodeToStatus((), {})
 OWN_UID = make_pod().metadata.uid
@@ -240,6 +243,37 @@ def test_its_arguments_are_checked() -> None:
     dynamic_resources(args=DynamicResourcesArgs(binding_timeout=Duration(SECOND)))
     with pytest.raises(PluginSetupError, match="must be at least 1 second"):
         dynamic_resources(args=DynamicResourcesArgs(binding_timeout=Duration(SECOND // 2)))
+
+
+@pytest.mark.parametrize(("same_cycle", "reason"), [(True, None), (False, IN_FLIGHT)])
+def test_members_of_a_group_share_an_allocation_in_flight_within_a_cycle(
+    reason: str | None, *, same_cycle: bool
+) -> None:
+    exactly = ExactDeviceRequest("gpu", allocation_mode="ExactCount", count=1)
+    spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("r", exactly),)))
+    plugin = dynamic_resources(
+        [replace(make_claim(), spec=spec)], [GPU_CLASS], slices=[slice_of("gpu", "gpu-0")]
+    )
+    group, nodes = CycleState(), SNAPSHOT.nodes
+    first, second = CycleState(), CycleState()
+    first.pod_group_state = group
+    second.pod_group_state = group if same_cycle else CycleState()
+    members = [PodInfo(with_claims(by_name(), pod=make_pod(name))) for name in ("one", "two")]
+    assert plugin.pre_filter(first, members[0], nodes) is None
+    plugin.filter_nodes(first, members[0], nodes)
+    plugin.reserve(first, members[0], "gpu")
+    answer = plugin.pre_filter(second, members[1], nodes)
+    assert verdict_of(answer) == ((UNRESOLVABLE, (reason,)) if reason else None)
+    if reason is None:
+        # The devices are on another node: only an allocation that is written is checked.
+        assert plugin.filter_nodes(second, members[1], nodes) is None
+        plugin.reserve(second, members[1], "plain")
+        plugin.unreserve(first, members[0], "gpu")
+        assert plugin.pre_filter(CycleState(), members[0], nodes) is not None
+        plugin.unreserve(second, members[1], "plain")
+    else:
+        plugin.unreserve(first, members[0], "gpu")
+    assert plugin.pre_filter(CycleState(), members[0], nodes) is None
 
 
 class SteppedClock(VirtualClock):

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from fakeapi import FakeApiServer, ServerOptions
-from scheduler.api.core import PodSchedulingGroup
+from scheduler.api.core import PodResourceClaim, PodSchedulingGroup
 from scheduler.client.kinds import POD_GROUPS
 from scheduler.testing import Simulation, VirtualClock, make_node, make_pod
 
@@ -122,3 +122,70 @@ async def test_room_is_made_for_a_whole_gang(server: FakeApiServer) -> None:
             await simulation.delete_pod(f"low-{name}")
         await simulation.advance(30)
         assert sorted(await nodes_of(simulation, "g0", "g1")) == ["a", "b"]
+
+
+GANG_OF_TWO = {"gang": {"minCount": 2}}
+
+
+@pytest.mark.parametrize(
+    ("count", "policy"),
+    [
+        (2, GANG_OF_TWO),
+        (20, {"gang": {"minCount": 20}}),
+        (5, GANG_OF_TWO),
+        (2, {"basic": {}}),
+        (20, {"basic": {}}),
+    ],
+)
+async def test_members_share_a_claim_that_is_being_allocated(
+    server: FakeApiServer, count: int, policy: dict[str, Any]
+) -> None:
+    """The cases of upstream's `test/integration/dra/pod_group.go`.
+
+    The first member that is bound writes the claim; the others fail in PreBind and are tried again.
+    """
+    async with Simulation(server, feature_gates=GATES) as simulation:
+        for name in ("worker-0", "worker-1"):
+            await simulation.create(make_node(name, allocatable={"cpu": "64", "pods": "110"}))
+        await create_devices(simulation)
+        await create_group(simulation, "group", schedulingPolicy=policy)
+        names = [f"pod-{number}" for number in range(count)]
+        await simulation.create(*(with_claim(member(name, "group", "1")) for name in names))
+        await simulation.advance(60)
+        assert await nodes_of(simulation, *names) == ["worker-0"] * count
+        claim = await devices(simulation, "GET", "namespaces/default/resourceclaims/shared")
+        assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == sorted(names)
+
+
+def with_claim(pod: Pod) -> Pod:
+    entry = PodResourceClaim(name="devices", resource_claim_name="shared")
+    return replace(pod, spec=replace(pod.spec, resource_claims=(entry,)))
+
+
+async def create_devices(simulation: Simulation) -> None:
+    """Create a device on `worker-0`, its class, and the claim `shared` for it."""
+    driver = "gpu.example.com"
+    pool = {"name": "worker-0", "generation": 1, "resourceSliceCount": 1}
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    for path, name, spec in (
+        ("deviceclasses", "gpu", {}),
+        (
+            "resourceslices",
+            "worker-0",
+            {"driver": driver, "pool": pool, "nodeName": "worker-0", "devices": [{"name": "gpu"}]},
+        ),
+        (
+            "namespaces/default/resourceclaims",
+            "shared",
+            {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+        ),
+    ):
+        await devices(simulation, "POST", path, {"metadata": {"name": name}, "spec": spec})
+
+
+async def devices(
+    simulation: Simulation, verb: str, path: str, value: dict[str, Any] | None = None
+) -> Any:
+    body = json.dumps(value).encode() if value is not None else None
+    path = f"/apis/resource.k8s.io/v1/{path}"
+    return json.loads(await simulation.client.request(verb, path, body=body))

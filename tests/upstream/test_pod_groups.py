@@ -87,7 +87,7 @@ async def test_flow(case: Case) -> None:
     handle.activated.clear()
     state, info = CycleState(), pods[case["pod"]].assigned_to("some-node")
     if case.get("in_group_cycle"):
-        state.is_pod_group_cycle = True
+        state.pod_group_state = CycleState()
         members = cache.pod_group(info.pod_group_key)
         assert members is not None
         snapshot.pod_groups[info.pod_group_key] = members.copy()

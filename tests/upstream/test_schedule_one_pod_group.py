@@ -88,7 +88,7 @@ def _scripted(case: Case) -> type[Plugin]:
 
     def permit(self: Plugin, state: CycleState, info: PodInfo, node_name: str) -> Any:
         code = (case.get("permit") or {}).get(info.name)
-        return _status(code) if state.is_pod_group_cycle else None
+        return _status(code) if state.pod_group_state is not None else None
 
     methods: dict[str, Callable[..., Any]] = {
         "filter": filter_node,

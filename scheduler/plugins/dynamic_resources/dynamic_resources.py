@@ -10,8 +10,10 @@
     PreBind      the claims are written, and devices become ready (`ClaimBinder`)
 
 Extended resources that devices provide are one more claim, which PreBind creates.
-Nodes whose devices and usage are equal get one answer. Not built: claims that the members of a pod
-group share, claims of pod groups, and node-allocatable resources (alpha gates).
+Members of a pod group that are scheduled in one cycle share allocations in flight; the first that
+is written counts, and the other members fail in PreBind and are tried again. Nodes whose devices
+and usage are equal get one answer. Not built: claims of pod groups, and node-allocatable resources
+(alpha gates).
 Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 """
 
@@ -62,13 +64,13 @@ from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
 from scheduler.plugins.dynamic_resources.scoring import score_of
-from scheduler.plugins.dynamic_resources.state import STATE, StateData
+from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, StateData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from scheduler.api.core import Pod
-    from scheduler.api.dynamic_resources import ClaimReference, DeviceClass
+    from scheduler.api.dynamic_resources import AllocationResult, ClaimReference, DeviceClass
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import NodeToStatus, Rejections
     from scheduler.framework.types import PostFilterResult
@@ -128,17 +130,18 @@ class DynamicResources(Plugin):
         except ClaimError as failure:
             return unresolvable(str(failure))
         data = StateData(claims, len(claims))
+        group_claims = _group_claims(state)
         self._add_extended_claim(data, pod)
         if not claims:
             return skip()
         for claim in claims:
             try:
-                reason = self._prepare(data, claim)
+                reason = self._prepare(data, claim, group_claims)
             except DynamicResourcesError as failure:
                 return error(failure)
             if reason:
                 return unresolvable(reason)
-        if data.to_allocate:
+        if data.to_allocate or data.pending:
             self._devices.refresh()
             data.allocator = Allocator(
                 state=self._devices.claims.allocated,
@@ -148,8 +151,11 @@ class DynamicResources(Plugin):
         state.write(STATE, data)
         return None
 
-    def _prepare(self, data: StateData, claim: ResourceClaim) -> str:
-        """Return why a claim cannot be used or allocated now; empty if it can."""
+    def _prepare(self, data: StateData, claim: ResourceClaim, group_claims: Container[str]) -> str:
+        """Return why a claim cannot be used or allocated now; empty if it can.
+
+        An allocation in flight can be shared with the members that are scheduled in one cycle.
+        """
         data.allocations.append(None)
         allocation = claim.status.allocation
         selector = allocation.node_selector if allocation is not None else None
@@ -159,7 +165,12 @@ class DynamicResources(Plugin):
         data.available_on.append(matcher)
         if allocation is not None:
             return ""
-        if self._devices.claims.pending_allocation(claim.metadata.uid) is not None:
+        uid = claim.metadata.uid
+        pending = self._devices.claims.pending_allocation(uid)
+        if pending is not None and uid in group_claims:
+            data.pending[len(data.allocations) - 1] = pending
+            return ""
+        if pending is not None:
             return f"resource claim {claim.key} is in the process of being allocated"
         return "" if claim is data.extended_claim else self._wrong_class(claim)
 
@@ -288,7 +299,7 @@ class DynamicResources(Plugin):
             for position, name in enumerate(nodes.names):
                 found = data.node_allocation(name)
                 if found is not None:
-                    scores[position] = score_of(data.claims, found.claims)
+                    scores[position] = score_of(data, found.claims)
         return scores
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
@@ -300,7 +311,9 @@ class DynamicResources(Plugin):
         Raises `DynamicResourcesError` if Filter has found none.
         """
         data = state.read(STATE)
-        to_allocate = data.to_allocate
+        to_allocate, group_claims = data.to_allocate, _group_claims(state)
+        for index, result in data.pending.items():
+            self._take(data, index, data.claims[index], result, group_claims)
         if not to_allocate:
             return
         found = data.reserved = data.node_allocation(node_name)
@@ -313,27 +326,40 @@ class DynamicResources(Plugin):
         for index, allocated in zip(to_allocate, found.claims, strict=True):
             claim = data.claims[index]
             result = allocation_result(allocated, found.inventory, self._new_uid)
-            data.allocations[index] = result
             if claim is extended and found.extended_claim is not None:
                 claim = found.extended_claim
-            metadata = claim.metadata
-            if FINALIZER not in metadata.finalizers:
-                metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
-            status = replace(claim.status, allocation=result)
-            taken = replace(claim, metadata=metadata, status=status)
-            self._devices.claims.signal_pending_allocation(metadata.uid, taken)
+            self._take(data, index, claim, result, group_claims)
             given = ", ".join(f"{r.driver}/{r.pool}/{r.device}" for r in result.devices.results)
             state.note(f"devices for claim {claim.key}: {given or 'none'}")
+
+    def _take(
+        self,
+        data: StateData,
+        index: int,
+        claim: ResourceClaim,
+        result: AllocationResult,
+        group_claims: set[str],
+    ) -> None:
+        """Take the devices of an allocation in memory, or share them if they are taken already."""
+        data.allocations[index] = result
+        metadata = claim.metadata
+        if FINALIZER not in metadata.finalizers:
+            metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
+        status = replace(claim.status, allocation=result)
+        taken = replace(claim, metadata=metadata, status=status)
+        self._devices.claims.signal_pending_allocation(metadata.uid, taken)
+        group_claims.add(metadata.uid)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give the devices back, and remove the pod from the users of its claims."""
         data = state.find(STATE)
         if data is None:
             return
-        tracker = self._devices.claims
+        tracker, group_claims = self._devices.claims, _group_claims(state)
         for claim in data.claims[: data.user_claims_count]:
             if tracker.remove_pending_allocation(claim.metadata.uid, force=False):
                 tracker.restore(claim)
+                group_claims.discard(claim.metadata.uid)
             if claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
                 work = self._binder.release(claim, pod.pod)
                 self.handle.spawn(work, f"release {claim.key}")
@@ -427,3 +453,18 @@ class DynamicResources(Plugin):
         if reference.must_be_own:
             ensure_is_for_pod(pod, claim)
         return claim
+
+
+def _group_claims(state: CycleState) -> set[str]:
+    """Return the claims that members have reserved in the cycle of the group.
+
+    Outside of such a cycle the set is new and empty.
+    """
+    of_group = state.pod_group_state
+    if of_group is None:
+        return set()
+    found = of_group.find(GROUP_CLAIMS)
+    if found is None:
+        found = set()
+        of_group.write(GROUP_CLAIMS, found)
+    return found

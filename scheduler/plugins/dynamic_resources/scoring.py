@@ -8,26 +8,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from scheduler.api.dynamic_resources import ResourceClaim
+    from scheduler.api.dynamic_resources import AllocationResult
     from scheduler.devices.allocator import ClaimAllocation
+    from scheduler.plugins.dynamic_resources.state import StateData
 
 #: The most alternatives that a request can have.
 _ALTERNATIVES_MAX: Final = 8
 
 
-def score_of(claims: Sequence[ResourceClaim], found: Iterable[ClaimAllocation]) -> int:
-    """Return the score of a node; `found` are the devices for the claims that have none yet."""
-    score, allocations = 0, iter(found)
-    for claim in claims:
+def score_of(data: StateData, found: Iterable[ClaimAllocation]) -> int:
+    """Return the score of a node; `found` are its devices for the claims that have none yet.
+
+    As upstream, the new allocations come before the pending ones, whichever claims they are for.
+    """
+    names = [{device.request.full_name for device in each.devices} for each in found]
+    names += map(_request_names, data.pending.values())
+    score, allocations = 0, iter(names)
+    for claim in data.claims:
         allocation = claim.status.allocation
-        if allocation is not None:
-            chosen = {result.request for result in allocation.devices.results}
-        else:
-            chosen = {device.request.full_name for device in next(allocations).devices}
+        chosen = _request_names(allocation) if allocation is not None else next(allocations)
         for request in claim.spec.devices.requests:
             for index, alternative in enumerate(request.first_available):
                 if f"{request.name}/{alternative.name}" in chosen:
                     score += _ALTERNATIVES_MAX - index
     return score
+
+
+def _request_names(allocation: AllocationResult) -> set[str]:
+    return {result.request for result in allocation.devices.results}

@@ -71,6 +71,8 @@ class StateData:
     available_on: list[NodeSelectorMatcher | None] = field(default_factory=list)
     #: By claim: set by Reserve, written by PreBind.
     allocations: list[AllocationResult | None] = field(default_factory=list)
+    #: By claim: the allocation that another member of the pod's group has reserved in this cycle.
+    pending: dict[int, AllocationResult] = field(default_factory=dict)
     allocator: Allocator | None = None
     #: The positions of allocated claims that are not available on some node.
     unavailable_claims: set[int] = field(default_factory=set)
@@ -87,8 +89,12 @@ class StateData:
 
     @property
     def to_allocate(self) -> list[int]:
-        """The positions of the claims without devices."""
-        return [index for index, claim in enumerate(self.claims) if claim.status.allocation is None]
+        """The positions of the claims without devices, pending ones excluded."""
+        return [
+            index
+            for index, claim in enumerate(self.claims)
+            if claim.status.allocation is None and index not in self.pending
+        ]
 
     def node_allocation(self, name: str) -> NodeAllocation | None:
         """Return the devices for a node; None if it was rejected, or no claim needs any.
@@ -105,6 +111,9 @@ class StateData:
                 return answer._replace(inventory=answers.inventory(position))
         return None
 
+
+#: In the state of the cycle of a pod group: the uids of the claims that its members have reserved.
+GROUP_CLAIMS = StateKey[set[str]]("DynamicResources")
 
 #: Later extension points fail without this state.
 STATE = StateKey[StateData]("DynamicResources")
