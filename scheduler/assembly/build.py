@@ -9,11 +9,14 @@ Source: `New` in `pkg/scheduler/scheduler.go`.
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import os
 import platform
 import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+
+import msgspec
 
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api_calls.dispatcher import ApiDispatcher
@@ -428,12 +431,28 @@ def _read_state_metrics(metrics: SchedulerMetrics, queue: PriorityQueue, cache: 
     ]
 
 
+def installed_commit() -> str:
+    """Return the git commit that pip has installed (PEP 610); empty for any other installation."""
+    try:
+        text = importlib.metadata.distribution("kubesched").read_text("direct_url.json")
+        origin = msgspec.json.decode(text or "{}", type=_Origin)
+    except (importlib.metadata.PackageNotFoundError, msgspec.DecodeError):
+        return ""
+    return origin.vcs_info.get("commit_id", "")
+
+
+class _Origin(msgspec.Struct):
+    vcs_info: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 def _read_process_metrics(metrics: SchedulerMetrics) -> None:
     """Connect the metrics of the program and its event loop."""
     python = f"python{platform.python_version()}"
     where = f"{platform.system().lower()}/{platform.machine()}"
     compiler = platform.python_implementation()
-    labels = ("", compiler, "", "", KUBERNETES_VERSION, python, "1", "36", where)
+    commit = installed_commit()
+    tree = "clean" if commit else ""
+    labels = ("", compiler, commit, tree, KUBERNETES_VERSION, python, "1", "36", where)
     metrics.build_info.read = lambda: [(labels, 1.0)]
     metrics.version_info.read = lambda: [
         ((KUBERNETES_VERSION.removeprefix("v"), "kube", "1.36", "1.35"), 1.0)

@@ -377,7 +377,9 @@ async def test_the_static_pod_runs_in_kube_schedulers_place(cluster: Cluster) ->
     assert not [one for one in cluster.ours if one.status in (401, 403)]
 
 
-async def test_the_pod_monitor_selects_the_port_of_the_deployment(cluster: Cluster) -> None:
+async def test_the_pod_monitor_selects_the_port_and_its_account_may_read_metrics(
+    cluster: Cluster,
+) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": "PodMonitor", "plural": "podmonitors", "singular": "podmonitor"}
@@ -397,6 +399,13 @@ async def test_the_pod_monitor_selects_the_port_of_the_deployment(cluster: Clust
     assert monitor["selector"]["matchLabels"] == template["metadata"]["labels"]
     [endpoint], [container] = monitor["podMetricsEndpoints"], template["spec"]["containers"]
     assert endpoint["port"] in [port["name"] for port in container["ports"]]
+    secret = document("podmonitor.yaml", "Secret")["metadata"]
+    assert endpoint["authorization"]["credentials"]["name"] == secret["name"]
+    account = secret["annotations"]["kubernetes.io/service-account.name"]
+    path = await cluster.kubeconfig_of(account)
+    can = ("auth", "can-i", f"--kubeconfig={path}", "get")
+    assert await cluster.run(*can, endpoint["path"]) == "yes\n"
+    assert "no" in (await asyncio.to_thread(cluster.kubectl.run, *can, "pods")).stdout
 
 
 def test_both_manifests_name_the_image_that_the_readme_builds() -> None:

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer
+from scheduler import Plugin
 from scheduler.assembly.app import SchedulerApp
 from scheduler.assembly.shadow import ShadowOptions
 from scheduler.client import PODS as CLIENT_PODS
@@ -30,7 +31,9 @@ from tests.integration.test_stock_scheduler import BINARY
 from tests.integration.test_stock_scheduler import scheduler as stock_scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
+
+    from scheduler import CycleState, NodeInfo, PodInfo
 
 Json = dict[str, Any]
 
@@ -70,7 +73,9 @@ class ShadowProcess:
 
 
 @contextlib.asynccontextmanager
-async def shadow_of(server: FakeApiServer, api: Api, path: Path) -> AsyncIterator[ShadowProcess]:
+async def shadow_of(
+    server: FakeApiServer, api: Api, path: Path, plugins: Sequence[type[Plugin]] = ()
+) -> AsyncIterator[ShadowProcess]:
     """Run a scheduler in shadow mode until the block is left; it has synced."""
     clock, config = SystemClock(), default_config(SCHEME)
     kubeconfig = str(server.write_kubeconfig(path / "shadow-kubeconfig"))
@@ -80,6 +85,7 @@ async def shadow_of(server: FakeApiServer, api: Api, path: Path) -> AsyncIterato
             config,
             connect(kubeconfig=kubeconfig, clock=clock),
             clock=clock,
+            plugins=plugins,
             shadow=ShadowOptions(file),
         )
         async with serve_for_tests(config, app, clock=clock) as port:
@@ -151,6 +157,52 @@ async def test_an_impossible_node_is_explained_by_the_plugin(shadow: ShadowProce
     assert found["reasons"] == ["Insufficient cpu"]
     assert found["answer"].startswith("small is rejected by NodeResourcesFit: Insufficient cpu; ")
     assert lost["agreement"] == "unknown_node"
+
+
+@pytest.mark.parametrize(
+    ("order", "agreement"),
+    [(("first", "second"), "concurrent"), (("second", "first"), "lower_score")],
+)
+async def test_bindings_that_arrive_in_another_order_than_that_of_the_queue_are_concurrent(
+    server: FakeApiServer, api: Api, tmp_path: Path, order: tuple[str, str], agreement: str
+) -> None:
+    await api.node("large", cpu="8")
+    await api.node("small", cpu="7")
+    async with shadow_of(server, api, tmp_path) as shadow:
+        for name in order:
+            await api.pod(name, cpu="4")
+        await shadow.bind("second", "small")  # the best node only if `first` is on the other
+        await shadow.bind("first", "large")
+        found = {item["pod"]: item for item in await shadow.compared(2)}
+    assert found["default/first"]["agreement"] == "same"
+    second = found["default/second"]
+    assert second["agreement"] == agreement
+    if agreement == "concurrent":
+        words = "with concurrent bindings in the order of the queue"
+        assert second["answer"] == f"small is the best with {second['total']}, {words}"
+
+
+class Broken(Plugin):
+    """A filter with a defect."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
+        raise RuntimeError("a defect")
+
+
+async def test_a_decision_that_fails_is_an_error_and_the_next_is_compared(
+    server: FakeApiServer, api: Api, tmp_path: Path
+) -> None:
+    await api.node("large", cpu="8")
+    async with shadow_of(server, api, tmp_path, [Broken]) as shadow:
+        for name in ("one", "two"):
+            await api.pod(name)
+            await shadow.bind(name, "large")
+        found = await shadow.compared(2)
+        page = json.loads(await shadow.get("/debug/shadow"))
+    assert [item["agreement"] for item in found] == ["error", "error"]
+    assert 'running "Broken" filter plugin' in found[0]["answer"]
+    assert page["decisions"] == {"default-scheduler": {"error": 2}}
+    assert len(page["disagreements"]) == 2
 
 
 async def test_pods_left_pending_are_decided_at_each_report(shadow: ShadowProcess) -> None:
