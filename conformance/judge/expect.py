@@ -1,24 +1,26 @@
 """Check expectations, and describe the actual state if one does not hold.
 
-Each matcher looks at one pod or pod group and returns None or a description of the mismatch. A few
-are about things that must not happen; they are meaningful only when the scheduler is idle.
+Each matcher looks at one pod or pod group and yields its mismatches, each with the aspect that it
+belongs to. A few are about things that must not happen; they are meaningful only when the scheduler
+is idle.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from ..clock import parse_duration
 from ..extender import matches
+from ..outcome import Aspect
 from .capacity import overcommitments
 from .observe import count_of, epoch_seconds, part, sight_of, text_in
-from .requeue import after_flush, requeue_problem
+from .requeue import after_flush, requeue_mismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..api import ApiClient, Json
     from ..extender import RunningExtender
@@ -26,22 +28,27 @@ if TYPE_CHECKING:
     from .observe import Sight
     from .requeue import Moves
 
-__all__ = [
-    "Unmet",
-    "is_about_rest",
-    "unmet",
-    "unmet_by_extender",
-    "unmet_by_metric",
-    "unmet_by_moves",
-]
+
+class Mismatch(NamedTuple):
+    """A difference between an expectation and the actual state.
+
+    It is final if nothing that the scheduler still does can change it: a pod stays on its node, and
+    counts only grow.
+    """
+
+    aspect: Aspect
+    problem: str
+    is_final: bool = False
 
 
 class Unmet(NamedTuple):
-    """An expectation that does not hold: its subject, the reason, and the actual state."""
+    """An expectation that does not hold in one aspect: its subject, the reason, the actual state."""
 
     subject: str
     problem: str
     lines: tuple[str, ...]
+    aspect: Aspect
+    is_final: bool
 
 
 class _Look(NamedTuple):
@@ -50,6 +57,51 @@ class _Look(NamedTuple):
     sight: Sight
     expected: Expectation
     started_at: float
+
+
+_Found: TypeAlias = "Iterable[Mismatch]"
+
+_FIELDS: Final[dict[str, Aspect]] = {
+    "bound_to": Aspect.PLACEMENT,
+    "bound_to_one_of": Aspect.PLACEMENT,
+    "not_bound": Aspect.PLACEMENT,
+    "bound_count": Aspect.PLACEMENT,
+    "pod_count": Aspect.PLACEMENT,
+    "nodes": Aspect.PLACEMENT,
+    "deleted": Aspect.PLACEMENT,
+    "unschedulable": Aspect.PLACEMENT,
+    "gated": Aspect.PLACEMENT,
+    "condition": Aspect.STATUS,
+    "no_condition": Aspect.STATUS,
+    "nominated_node_name": Aspect.STATUS,
+    "phase": Aspect.STATUS,
+    "has": Aspect.STATUS,
+    "event": Aspect.EVENTS,
+    "no_event": Aspect.EVENTS,
+    "attempts": Aspect.EVENTS,
+    "requeued_by": Aspect.REQUEUE,
+    "not_requeued_by": Aspect.REQUEUE,
+    "scheduled_after_flush": Aspect.REQUEUE,
+    "injected": Aspect.REQUESTS,
+    "calls": Aspect.REQUESTS,
+    "received": Aspect.REQUESTS,
+    "value": Aspect.METRICS,
+}
+
+
+def aspects_of(expected: Expectation) -> frozenset[Aspect]:
+    """Return the aspects that an expectation judges."""
+    found = {aspect for name, aspect in _FIELDS.items() if getattr(expected, name) is not None}
+    if expected.unschedulable is not None:
+        found.add(Aspect.STATUS)
+    if expected.gated is not None:
+        found |= {Aspect.STATUS, Aspect.EVENTS}
+    for texts in (expected.unschedulable, expected.condition):
+        if texts is not None and _texts(texts) != (None, None, None):
+            found.add(Aspect.MESSAGES)
+    if expected.event is not None and _notes(expected.event) != (None, None, None):
+        found.add(Aspect.MESSAGES)
+    return frozenset(found)
 
 
 def is_about_rest(expected: Expectation) -> bool:
@@ -72,171 +124,196 @@ def is_about_rest(expected: Expectation) -> bool:
     )
 
 
-async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> Unmet | None:
-    """Return the first part of an expectation that does not hold now, or None.
+async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> list[Unmet]:
+    """Return the parts of an expectation that do not hold now, at most one for each aspect.
 
     `started_at` is the start of the scheduler, in seconds since 1970.
     """
     if expected.nodes is not None:
         problems = overcommitments(await api.list("Node"), await api.list("Pod"))
-        return Unmet("nodes", problems[0], tuple(problems[1:])) if problems else None
+        mismatches = [Mismatch(Aspect.PLACEMENT, problem) for problem in problems[:1]]
+        return _unmet("nodes", mismatches, problems[1:])
     if expected.node is not None:
         return await _unmet_of_node(api, expected.node, expected)
     if expected.fault is not None:
         injected = await api.injected(expected.fault)
-        wrong = _count_problem("times injected", expected.injected, injected)
-        return Unmet(f"fault {expected.fault}", wrong, ()) if wrong else None
+        mismatch = _count(Aspect.REQUESTS, "times injected", expected.injected, injected)
+        return _unmet(f"fault {expected.fault}", mismatch, ())
     sights = [await sight_of(api, ref) for ref in expected.refs]
+    found: dict[Aspect, Unmet] = {}
     for sight in sights:
-        problem = _problem(_Look(sight, expected, started_at))
-        if problem is not None:
-            return Unmet(str(sight.ref), problem, tuple(sight.lines()))
+        mismatches = _mismatches(_Look(sight, expected, started_at))
+        for unmet_here in _unmet(str(sight.ref), mismatches, sight.lines):
+            found.setdefault(unmet_here.aspect, unmet_here)
     if expected.bound_count is not None:
-        return _unmet_bound_count(sights, expected.bound_count)
-    return None
+        for unmet_here in _unmet_bound_count(sights, expected.bound_count):
+            found.setdefault(unmet_here.aspect, unmet_here)
+    return list(found.values())
 
 
-def unmet_by_moves(expected: Expectation, moves: Moves) -> Unmet | None:
-    """Return the part of an expectation that the scheduler's counters contradict, or None.
+def unmet_by_moves(expected: Expectation, moves: Moves) -> list[Unmet]:
+    """Return the part of an expectation that the scheduler's counters contradict, if any.
 
     `moves` are the counts since the last look. Raises NotObservable.
     """
-    problem = requeue_problem(expected, moves)
-    if problem is None and expected.scheduled_after_flush is not None:
-        wanted = expected.scheduled_after_flush
-        problem = _count_problem("pods scheduled after a flush", wanted, after_flush(moves))
-    if problem is None:
-        return None
-    return Unmet(", ".join(map(str, expected.refs)), problem, tuple(moves.lines()))
+    problem, is_final = requeue_mismatch(expected, moves)
+    mismatches = [] if problem is None else [Mismatch(Aspect.REQUEUE, problem, is_final)]
+    if not mismatches and expected.scheduled_after_flush is not None:
+        wanted, what = expected.scheduled_after_flush, "pods scheduled after a flush"
+        mismatches += _count(Aspect.REQUEUE, what, wanted, after_flush(moves))
+    return _unmet(", ".join(map(str, expected.refs)), mismatches, moves.lines)
 
 
-def unmet_by_metric(expected: Expectation, found: int) -> Unmet | None:
-    """Return an expectation about a metric whose samples add up to another number, or None."""
-    problem = _count_problem("in all", expected.value, found)
+def unmet_by_metric(expected: Expectation, found: int) -> list[Unmet]:
+    """Return an expectation about a metric whose samples add up to another number, if any."""
+    mismatches = _count(Aspect.METRICS, "in all", expected.value, found)
     labels = ", ".join(f'{name}="{value}"' for name, value in (expected.labels or {}).items())
-    return Unmet(f"metric {expected.metric}{{{labels}}}", problem, ()) if problem else None
+    return _unmet(f"metric {expected.metric}{{{labels}}}", mismatches, ())
 
 
-def unmet_by_extender(extender: RunningExtender, expected: Expectation) -> Unmet | None:
-    """Return the part of an expectation that an extender's requests contradict, or None."""
+def unmet_by_extender(extender: RunningExtender, expected: Expectation) -> list[Unmet]:
+    """Return the part of an expectation that an extender's requests contradict, if any."""
     subject = f"extender {expected.extender}"
     for verb, wanted in (expected.calls or {}).items():
-        problem = _count_problem(f"calls of {verb}", wanted, extender.calls[verb])
-        if problem is not None:
-            return Unmet(subject, problem, ())
+        mismatches = [*_count(Aspect.REQUESTS, f"calls of {verb}", wanted, extender.calls[verb])]
+        if mismatches:
+            return _unmet(subject, mismatches, ())
     for verb, wanted_request in (expected.received or {}).items():
         received = extender.received.get(verb)
         if not matches(wanted_request, received):
-            line = msgspec.json.encode(received).decode()
-            return Unmet(subject, f"expected another request of {verb}", (line,))
-    return None
+            problem = f"expected another request of {verb}"
+            lines = (msgspec.json.encode(received).decode(),)
+            return _unmet(subject, [Mismatch(Aspect.REQUESTS, problem)], lines)
+    return []
 
 
-async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) -> Unmet | None:
+def _unmet(
+    subject: str, mismatches: _Found, lines: Callable[[], Iterable[str]] | Iterable[str]
+) -> list[Unmet]:
+    """Return the first mismatch of each aspect, with the actual state as lines."""
+    by_aspect: dict[Aspect, Mismatch] = {}
+    for mismatch in mismatches:
+        by_aspect.setdefault(mismatch.aspect, mismatch)
+    if not by_aspect:
+        return []
+    state = tuple(lines() if callable(lines) else lines)
+    return [
+        Unmet(subject, problem, state, aspect, is_final)
+        for aspect, problem, is_final in by_aspect.values()
+    ]
+
+
+async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) -> list[Unmet]:
     on_it = [
         text_in(part(pod, "metadata"), "name")
         for pod in await api.list("Pod")
         if part(pod, "spec").get("nodeName") == node_name
     ]
-    problem = _count_problem("pods on it", expected.pod_count, len(on_it))
-    names = ", ".join(on_it) or "none"
-    return Unmet(f"node {node_name}", problem, (f"pods on it: {names}",)) if problem else None
+    mismatches = _count(
+        Aspect.PLACEMENT, "pods on it", expected.pod_count, len(on_it), only_grows=False
+    )
+    return _unmet(f"node {node_name}", mismatches, [f"pods on it: {', '.join(on_it) or 'none'}"])
 
 
-def _unmet_bound_count(sights: list[Sight], expected: int | Bounds) -> Unmet | None:
-    bound = sum(1 for sight in sights if sight.node_name)
-    problem = _count_problem("of the pods with a node", expected, bound)
-    if problem is None:
-        return None
-    lines = tuple(line for sight in sights for line in sight.lines())
-    return Unmet(f"{len(sights)} pods", problem, lines)
+def _unmet_bound_count(sights: list[Sight], expected: int | Bounds) -> list[Unmet]:
+    bound, what = sum(1 for sight in sights if sight.node_name), "of the pods with a node"
+    mismatches = _count(Aspect.PLACEMENT, what, expected, bound, only_grows=False)
+    lines = [line for sight in sights for line in sight.lines()]
+    return _unmet(f"{len(sights)} pods", mismatches, lines)
 
 
-def _problem(look: _Look) -> str | None:
+def _mismatches(look: _Look) -> Iterator[Mismatch]:
     for name, matcher in _MATCHERS.items():
-        if getattr(look.expected, name) is not None:
-            problem = _missing(look, name) or matcher(look)
-            if problem is not None:
-                return problem
-    return None
-
-
-def _missing(look: _Look, matcher: str) -> str | None:
-    may_be_gone = ("deleted", "event", "no_event", "attempts")
-    if look.sight.object is None and matcher not in may_be_gone:
-        return "expected to exist, is gone"
-    return None
+        if getattr(look.expected, name) is None:
+            continue
+        if look.sight.object is None and name not in _MAY_BE_GONE:
+            # A pod that is gone stays away; other objects the scheduler may still make.
+            is_final = look.sight.ref.kind == "Pod"
+            yield Mismatch(_FIELDS[name], "expected to exist, is gone", is_final)
+        else:
+            yield from matcher(look)
 
 
 def _where(look: _Look) -> str:
     return f"is bound to {look.sight.node_name}" if look.sight.node_name else "is not bound"
 
 
-def _bound_to(look: _Look) -> str | None:
+def _bound_to(look: _Look) -> _Found:
     wanted = look.expected.bound_to
-    return None if look.sight.node_name == wanted else f"expected on {wanted}, {_where(look)}"
+    if look.sight.node_name != wanted:
+        problem = f"expected on {wanted}, {_where(look)}"
+        yield Mismatch(Aspect.PLACEMENT, problem, bool(look.sight.node_name))
 
 
-def _bound_to_one_of(look: _Look) -> str | None:
+def _bound_to_one_of(look: _Look) -> _Found:
     wanted = look.expected.bound_to_one_of or []
-    if look.sight.node_name in wanted:
-        return None
-    return f"expected on one of {', '.join(wanted)}, {_where(look)}"
+    if look.sight.node_name not in wanted:
+        problem = f"expected on one of {', '.join(wanted)}, {_where(look)}"
+        yield Mismatch(Aspect.PLACEMENT, problem, bool(look.sight.node_name))
 
 
-def _not_bound(look: _Look) -> str | None:
-    return f"expected not to be bound, {_where(look)}" if look.sight.node_name else None
+def _without_node(look: _Look, wanted: str) -> _Found:
+    if look.sight.node_name:
+        yield Mismatch(Aspect.PLACEMENT, f"expected {wanted}, {_where(look)}", is_final=True)
 
 
-def _unschedulable(look: _Look) -> str | None:
+def _not_bound(look: _Look) -> _Found:
+    return _without_node(look, "not to be bound")
+
+
+def _unschedulable(look: _Look) -> _Found:
     wanted = look.expected.unschedulable
     assert wanted is not None
-    if look.sight.node_name:
-        return f"expected to be unschedulable, {_where(look)}"
+    yield from _without_node(look, "to be unschedulable")
+    condition = look.sight.condition("PodScheduled") or {}
+    status, reason = text_in(condition, "status"), text_in(condition, "reason")
+    if not condition:
+        problem = "expected to be unschedulable, has no condition PodScheduled"
+        yield Mismatch(Aspect.STATUS, problem)
+    elif status != "False":
+        yield Mismatch(Aspect.STATUS, f"expected PodScheduled=False, found {status}")
+    elif reason != wanted.reason:
+        problem = f"expected the reason {wanted.reason}, found {reason or 'none'}"
+        yield Mismatch(Aspect.STATUS, problem)
+    yield from _text("message", text_in(condition, "message"), _texts(wanted))
+
+
+def _gated(look: _Look) -> _Found:
+    yield from _without_node(look, "to be gated")
     condition = look.sight.condition("PodScheduled")
-    if condition is None:
-        return "expected to be unschedulable, has no condition PodScheduled"
-    if (status := text_in(condition, "status")) != "False":
-        return f"expected PodScheduled=False, found {status}"
-    if (reason := text_in(condition, "reason")) != wanted.reason:
-        return f"expected the reason {wanted.reason}, found {reason or 'none'}"
-    return _text_problem("message", wanted, text_in(condition, "message"))
+    if (reason := text_in(condition or {}, "reason")) != "SchedulingGated":
+        problem = f"expected the reason SchedulingGated, found {reason or 'none'}"
+        yield Mismatch(Aspect.STATUS, problem)
+    if tried := look.sight.attempts:
+        yield Mismatch(
+            Aspect.EVENTS, f"expected to be gated, was tried {tried} times", is_final=True
+        )
 
 
-def _gated(look: _Look) -> str | None:
-    condition = look.sight.condition("PodScheduled")
-    reason = text_in(condition or {}, "reason")
-    if look.sight.node_name:
-        return f"expected to be gated, {_where(look)}"
-    if reason != "SchedulingGated":
-        return f"expected the reason SchedulingGated, found {reason or 'none'}"
-    tried = look.sight.attempts
-    return f"expected to be gated, was tried {tried} times" if tried else None
-
-
-def _condition(look: _Look) -> str | None:
+def _condition(look: _Look) -> _Found:
     wanted = look.expected.condition
     assert wanted is not None
     found = look.sight.condition(wanted.type)
     if found is None:
-        return f"expected the condition {wanted.type}, there is none"
-    for field, value in (("status", wanted.status), ("reason", wanted.reason)):
-        if value is not None and text_in(found, field) != value:
-            return (
-                f"expected {wanted.type} with {field} {value}, "
-                f"found {text_in(found, field) or 'none'}"
-            )
-    return (
-        _text_problem("message", wanted, text_in(found, "message"))
-        or _generation_problem(look, wanted, found)
-        or _time_problem(look, wanted, found)
-    )
+        yield Mismatch(Aspect.STATUS, f"expected the condition {wanted.type}, there is none")
+    else:
+        for field, value in (("status", wanted.status), ("reason", wanted.reason)):
+            if value is not None and text_in(found, field) != value:
+                problem = (
+                    f"expected {wanted.type} with {field} {value}, "
+                    f"found {text_in(found, field) or 'none'}"
+                )
+                yield Mismatch(Aspect.STATUS, problem)
+        for check in (_generation_problem, _time_problem):
+            if (problem := check(look, wanted, found)) is not None:
+                yield Mismatch(Aspect.STATUS, problem)
+    yield from _text("message", text_in(found or {}, "message"), _texts(wanted))
 
 
-def _no_condition(look: _Look) -> str | None:
+def _no_condition(look: _Look) -> _Found:
     unwanted = look.expected.no_condition or ""
-    found = look.sight.condition(unwanted)
-    return None if found is None else f"expected no condition {unwanted}, there is one"
+    if look.sight.condition(unwanted) is not None:
+        yield Mismatch(Aspect.STATUS, f"expected no condition {unwanted}, there is one")
 
 
 def _generation_problem(look: _Look, wanted: ConditionMatch, found: Json) -> str | None:
@@ -268,33 +345,38 @@ def _time_problem(look: _Look, wanted: ConditionMatch, found: Json) -> str | Non
     return None
 
 
-def _event(look: _Look) -> str | None:
+def _event(look: _Look) -> _Found:
     wanted = look.expected.event
     assert wanted is not None
-    alike = [event for event in look.sight.events if event.get("reason") == wanted.reason]
-    if not alike:
-        return f"expected an event {wanted.reason}, there is none"
-    problems = [_event_problem(event, wanted) for event in alike]
-    matching = [event for event, wrong in zip(alike, problems, strict=True) if wrong is None]
-    if not matching:
-        return problems[-1]
-    counts = [count_of(event) for event in matching]
     what = f"events {wanted.reason}"
-    return _count_problem(what, wanted.count, sum(counts)) or _count_problem(
-        f"{what} in one series", wanted.series_count, max(counts)
-    )
+    alike = [event for event in look.sight.events if event.get("reason") == wanted.reason]
+    problems = [_fields_problem(event, wanted) for event in alike]
+    same = [event for event, wrong in zip(alike, problems, strict=True) if wrong is None]
+    if not alike:
+        yield Mismatch(Aspect.EVENTS, f"expected an event {wanted.reason}, there is none")
+    elif not same:
+        yield Mismatch(Aspect.EVENTS, problems[-1] or "")
+    noted = [event for event in same or alike if _note_problem(event, wanted) is None]
+    if not noted:
+        last = (same or alike or [{}])[-1]
+        yield from _text("note", text_in(last, "note"), _notes(wanted))
+    if counts := [count_of(event) for event in noted or same]:
+        yield from _count(Aspect.EVENTS, what, wanted.count, sum(counts))
+        series = f"{what} in one series"
+        yield from _count(Aspect.EVENTS, series, wanted.series_count, max(counts))
 
 
-def _no_event(look: _Look) -> str | None:
+def _no_event(look: _Look) -> _Found:
     wanted = look.expected.no_event
     assert wanted is not None
     for event in look.sight.events:
-        if event.get("reason") == wanted.reason and _event_problem(event, wanted) is None:
-            return f"expected no event {wanted.reason}, there is one"
-    return None
+        is_same = event.get("reason") == wanted.reason and _fields_problem(event, wanted) is None
+        if is_same and _note_problem(event, wanted) is None:
+            problem = f"expected no event {wanted.reason}, there is one"
+            yield Mismatch(Aspect.EVENTS, problem, is_final=True)
 
 
-def _event_problem(event: Json, wanted: EventMatch) -> str | None:
+def _fields_problem(event: Json, wanted: EventMatch) -> str | None:
     fields = (
         ("type", wanted.type),
         ("action", wanted.action),
@@ -304,42 +386,45 @@ def _event_problem(event: Json, wanted: EventMatch) -> str | None:
         if value is not None and text_in(event, field) != value:
             found = text_in(event, field) or "none"
             return f"expected an event {wanted.reason} with {field} {value}, found {found}"
-    return _compare(
-        "note", text_in(event, "note"), wanted.note, wanted.note_prefix, wanted.note_contains
-    )
+    return None
 
 
-def _nominated(look: _Look) -> str | None:
+def _note_problem(event: Json, wanted: EventMatch) -> str | None:
+    return _text_problem("note", text_in(event, "note"), _notes(wanted))
+
+
+def _nominated(look: _Look) -> _Found:
     wanted = look.expected.nominated_node_name
     found = text_in(part(look.sight.object, "status"), "nominatedNodeName")
-    if found == wanted:
-        return None
-    return f"expected nominatedNodeName {wanted or 'not to be set'}, found {found or 'none'}"
+    if found != wanted:
+        problem = f"expected nominatedNodeName {wanted or 'not to be set'}, found {found or 'none'}"
+        yield Mismatch(Aspect.STATUS, problem)
 
 
-def _phase(look: _Look) -> str | None:
+def _phase(look: _Look) -> _Found:
     wanted, found = look.expected.phase, text_in(part(look.sight.object, "status"), "phase")
-    return None if found == wanted else f"expected the phase {wanted}, found {found or 'none'}"
+    if found != wanted:
+        yield Mismatch(Aspect.STATUS, f"expected the phase {wanted}, found {found or 'none'}")
 
 
-def _attempts(look: _Look) -> str | None:
-    return _count_problem("attempts", look.expected.attempts, look.sight.attempts)
+def _attempts(look: _Look) -> _Found:
+    return _count(Aspect.EVENTS, "attempts", look.expected.attempts, look.sight.attempts)
 
 
-def _deleted(look: _Look) -> str | None:
-    return None if look.sight.object is None else "expected to be gone, is still there"
+def _deleted(look: _Look) -> _Found:
+    if look.sight.object is not None:
+        yield Mismatch(Aspect.PLACEMENT, "expected to be gone, is still there")
 
 
-def _has(look: _Look) -> str | None:
+def _has(look: _Look) -> _Found:
     wanted, found = look.expected.has or {}, look.sight.object or {}
     for name, value in wanted.items():
         if not matches(value, found.get(name)):
             actual = msgspec.json.encode(found.get(name)).decode()
-            return f"expected another {name}, found {actual}"
-    return None
+            yield Mismatch(Aspect.STATUS, f"expected another {name}, found {actual}")
 
 
-_MATCHERS: Final[dict[str, Callable[[_Look], str | None]]] = {
+_MATCHERS: Final[dict[str, Callable[[_Look], _Found]]] = {
     "bound_to": _bound_to,
     "bound_to_one_of": _bound_to_one_of,
     "not_bound": _not_bound,
@@ -355,27 +440,50 @@ _MATCHERS: Final[dict[str, Callable[[_Look], str | None]]] = {
     "deleted": _deleted,
     "has": _has,
 }
+#: The fields that can hold for an object that is gone.
+_MAY_BE_GONE: Final = frozenset({"deleted", "event", "no_event", "attempts"})
 
 
-def _count_problem(what: str, expected: int | Bounds | None, found: int) -> str | None:
+def _count(
+    aspect: Aspect, what: str, expected: int | Bounds | None, found: int, *, only_grows: bool = True
+) -> _Found:
+    """Yield a mismatch for another number. Too many of what only grows is final."""
     if expected is None:
-        return None
+        return
+    at_least = expected if isinstance(expected, int) else expected.at_least
+    at_most = expected if isinstance(expected, int) else expected.at_most
     if isinstance(expected, int):
-        return None if found == expected else f"expected {expected} {what}, found {found}"
-    if expected.at_least is not None and found < expected.at_least:
-        return f"expected at least {expected.at_least} {what}, found {found}"
-    if expected.at_most is not None and found > expected.at_most:
-        return f"expected at most {expected.at_most} {what}, found {found}"
-    return None
+        wanted = str(expected)
+    elif at_most is not None and found > at_most:
+        wanted = f"at most {at_most}"
+    else:
+        wanted = f"at least {at_least}"
+    problem = f"expected {wanted} {what}, found {found}"
+    if at_most is not None and found > at_most:
+        yield Mismatch(aspect, problem, only_grows)
+    elif at_least is not None and found < at_least:
+        yield Mismatch(aspect, problem)
 
 
-def _text_problem(what: str, wanted: TextMatch | ConditionMatch, found: str) -> str | None:
-    return _compare(what, found, wanted.message, wanted.message_prefix, wanted.message_contains)
+_Texts: TypeAlias = "tuple[str | None, str | None, str | None]"
 
 
-def _compare(
-    what: str, found: str, exact: str | None, prefix: str | None, contained: str | None
-) -> str | None:
+def _texts(wanted: TextMatch | ConditionMatch) -> _Texts:
+    return wanted.message, wanted.message_prefix, wanted.message_contains
+
+
+def _notes(wanted: EventMatch) -> _Texts:
+    return wanted.note, wanted.note_prefix, wanted.note_contains
+
+
+def _text(what: str, found: str, wanted: _Texts) -> _Found:
+    problem = _text_problem(what, found, wanted)
+    if problem is not None:
+        yield Mismatch(Aspect.MESSAGES, problem)
+
+
+def _text_problem(what: str, found: str, wanted: _Texts) -> str | None:
+    exact, prefix, contained = wanted
     if exact is not None and found != exact:
         return f"expected the {what} {exact!r}, found {found!r}"
     if prefix is not None and not found.startswith(prefix):

@@ -54,16 +54,19 @@ def moves_between(before: QueueCounters, after: QueueCounters) -> Moves:
     )
 
 
-def requeue_problem(expected: Expectation, moves: Moves) -> str | None:
-    """Return the first mismatch, or None. Raises NotObservable if a counter is missing."""
+def requeue_mismatch(expected: Expectation, moves: Moves) -> tuple[str | None, bool]:
+    """Return the first mismatch, or None, and True if it is final, as counts only grow.
+
+    Raises NotObservable if a counter is missing.
+    """
     if expected.requeued_by is not None:
         pods = 1 if expected.pods is None else len(expected.pods)
-        problem = _not_by_these(_list(expected.requeued_by), pods, _requeued(moves))
-        if problem is not None:
-            return problem
+        mismatch = _not_by_these(_list(expected.requeued_by), pods, _requeued(moves))
+        if mismatch[0] is not None:
+            return mismatch
     if expected.not_requeued_by is not None:
         return _by_one_of_these(_list(expected.not_requeued_by), moves)
-    return None
+    return None, False
 
 
 def after_flush(moves: Moves) -> int:
@@ -79,27 +82,32 @@ def _requeued(moves: Moves) -> Mapping[str, int]:
     return moves.requeued
 
 
-def _not_by_these(events: list[str], pods: int, requeued: Mapping[str, int]) -> str | None:
+def _not_by_these(
+    events: list[str], pods: int, requeued: Mapping[str, int]
+) -> tuple[str | None, bool]:
     wanted = f"expected to be requeued by {' and '.join(events)}"
     if missing := [event for event in events if not requeued.get(event)]:
-        return f"{wanted}, {' and '.join(missing)} requeued nothing"
+        return f"{wanted}, {' and '.join(missing)} requeued nothing", False
     others = requeued.keys() - _NO_EVENTS - {_ARRIVAL} - set(events)
     if others:
-        return f"{wanted} alone, found {in_words(requeued, sorted(others))}"
+        return f"{wanted} alone, found {in_words(requeued, sorted(others))}", True
     count = sum(requeued[event] for event in events)
-    return None if count == pods else f"{wanted} {pods} times in all, found {count}"
+    if count == pods:
+        return None, False
+    return f"{wanted} {pods} times in all, found {count}", count > pods
 
 
-def _by_one_of_these(events: list[str], moves: Moves) -> str | None:
+def _by_one_of_these(events: list[str], moves: Moves) -> tuple[str | None, bool]:
     requeued = _requeued(moves)
     if wrong := [event for event in events if requeued.get(event)]:
-        return f"expected not to be requeued by {in_words(requeued, wrong)}"
+        return f"expected not to be requeued by {in_words(requeued, wrong)}", True
     if moves.handled is None:
-        return None
+        return None, False
     silent = [event for event in events if not moves.handled.get(event)]
     if silent := [event for event in silent if event not in _WITHOUT_OBJECT]:
-        return f"expected {' and '.join(silent)} to happen and to requeue nothing, it has not come"
-    return None
+        happened = f"expected {' and '.join(silent)} to happen and to requeue nothing"
+        return f"{happened}, it has not come", False
+    return None, False
 
 
 def _list(value: str | list[str]) -> list[str]:

@@ -1,0 +1,70 @@
+"""Count, for each aspect of a case, the expectations that were checked and those that failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..format.expectation import Expectation
+from ..format.steps import in_order
+from ..outcome import Aspect, Verdict
+from .expect import aspects_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..format.case import Case
+    from .expect import Unmet
+
+
+class Failure(NamedTuple):
+    """A failed expectation, with the place of its step."""
+
+    where: str
+    unmet: Unmet
+
+    @property
+    def line(self) -> str:
+        """The failure as one line."""
+        return f"{self.where}: {self.unmet.subject}: {self.unmet.problem}"
+
+
+class Tally:
+    """The verdicts on the aspects of one case. Only the aspects in `judged` count."""
+
+    def __init__(self, case: Case, judged: frozenset[Aspect]) -> None:
+        self._judged = judged
+        self._unchecked: dict[str, frozenset[Aspect]] = {
+            step.where: aspects_of(step.action) & judged
+            for step in in_order(case.steps)
+            if isinstance(step.action, Expectation)
+        }
+        self._all = frozenset[Aspect]().union(*self._unchecked.values())
+        self.failures: list[Failure] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no expectation of the case belongs to an aspect that counts."""
+        return bool(self._unchecked) and not self._all
+
+    def counts(self, unmet: Iterable[Unmet]) -> list[Unmet]:
+        """Return those that count."""
+        return [each for each in unmet if each.aspect in self._judged]
+
+    def record(self, where: str, unmet: Sequence[Unmet]) -> None:
+        """Record the result of an expectation: what does not hold, in the aspects that count."""
+        self._unchecked.pop(where, None)
+        self.failures += [Failure(where, each) for each in unmet]
+
+    def verdicts(self) -> dict[Aspect, Verdict]:
+        """Return the verdicts on the case's aspects; SKIPPED if not all was checked."""
+        failed = {failure.unmet.aspect for failure in self.failures}
+        unchecked = frozenset[Aspect]().union(*self._unchecked.values())
+        return {
+            aspect: Verdict.FAILED
+            if aspect in failed
+            else Verdict.SKIPPED
+            if aspect in unchecked
+            else Verdict.PASSED
+            for aspect in Aspect
+            if aspect in self._all
+        }
