@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -34,6 +34,9 @@ class Aspect(enum.Enum):
     REQUESTS = "requests"
     METRICS = "metrics"
     REQUEUE = "requeue"
+
+
+ALL_ASPECTS: Final = frozenset(Aspect)
 
 
 class Verdict(enum.Enum):

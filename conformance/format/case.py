@@ -14,7 +14,7 @@ import msgspec
 from ..api import Json
 from ..errors import InputError
 from ..extender import Extender
-from ..outcome import Level, Outcome, Verdict
+from ..outcome import Aspect, Level, Outcome, Verdict
 from .expectation import Expectation
 from .faults import aimed
 from .objects import Item
@@ -101,6 +101,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         reason: str = "",
         details: tuple[str, ...] = (),
         log: tuple[str, ...] = (),
+        aspects: dict[Aspect, Verdict] | None = None,
     ) -> Outcome:
         """Return an outcome of this case."""
         return Outcome(
@@ -114,6 +115,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
             level=self.level,
             feature=self.feature,
             verdict=verdict,
+            aspects=aspects or {},
             seconds=seconds,
             reason=reason,
             details=details,

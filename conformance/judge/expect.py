@@ -42,7 +42,7 @@ class Mismatch(NamedTuple):
 
 
 class Unmet(NamedTuple):
-    """An expectation that does not hold in one aspect: its subject, the reason, the actual state."""
+    """An expectation that does not hold in one aspect: its subject, the reason, the state found."""
 
     subject: str
     problem: str
@@ -131,8 +131,8 @@ async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> lis
     """
     if expected.nodes is not None:
         problems = overcommitments(await api.list("Node"), await api.list("Pod"))
-        mismatches = [Mismatch(Aspect.PLACEMENT, problem) for problem in problems[:1]]
-        return _unmet("nodes", mismatches, problems[1:])
+        overcommitted = [Mismatch(Aspect.PLACEMENT, problem) for problem in problems]
+        return _unmet("nodes", overcommitted, problems[1:])
     if expected.node is not None:
         return await _unmet_of_node(api, expected.node, expected)
     if expected.fault is not None:
@@ -305,8 +305,8 @@ def _condition(look: _Look) -> _Found:
                 )
                 yield Mismatch(Aspect.STATUS, problem)
         for check in (_generation_problem, _time_problem):
-            if (problem := check(look, wanted, found)) is not None:
-                yield Mismatch(Aspect.STATUS, problem)
+            if (wrong := check(look, wanted, found)) is not None:
+                yield Mismatch(Aspect.STATUS, wrong)
     yield from _text("message", text_in(found or {}, "message"), _texts(wanted))
 
 

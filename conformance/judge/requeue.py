@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..format.expectation import Expectation
     from .metrics import QueueCounters
 
-__all__ = ["Moves", "moves_between", "requeue_problem"]
-
 #: Labels that are counted as events but are steps of a pod's normal way.
 _NO_EVENTS: Final = frozenset({"BackoffComplete", "PopFromBackoffQ", "ScheduleAttemptFailure"})
 #: A new pod enters the active queue and normally brings no other pod back. With a plugin for

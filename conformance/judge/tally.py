@@ -34,7 +34,7 @@ class Tally:
     def __init__(self, case: Case, judged: frozenset[Aspect]) -> None:
         self._judged = judged
         self._unchecked: dict[str, frozenset[Aspect]] = {
-            step.where: aspects_of(step.action) & judged
+            step.where: aspects_of(step.action)
             for step in in_order(case.steps)
             if isinstance(step.action, Expectation)
         }
@@ -44,10 +44,38 @@ class Tally:
     @property
     def is_empty(self) -> bool:
         """True if no expectation of the case belongs to an aspect that counts."""
-        return bool(self._unchecked) and not self._all
+        return bool(self._all) and not self._all & self._judged
 
-    def counts(self, unmet: Iterable[Unmet]) -> list[Unmet]:
-        """Return those that count."""
+    @property
+    def unjudged(self) -> frozenset[Aspect]:
+        """The aspects of the case that do not count."""
+        return self._all - self._judged
+
+    def judges_all(self, expected: Expectation) -> bool:
+        """True if all aspects of an expectation count."""
+        return aspects_of(expected) <= self._judged
+
+    @property
+    def reason(self) -> str:
+        """The failures as one line: the first, or the first about placement; the number of all."""
+        ordered = sorted(self.failures, key=lambda each: each.unmet.aspect is not Aspect.PLACEMENT)
+        others = len(ordered) - 1
+        return f"{ordered[0].line} (and {others} more)" if others else ordered[0].line
+
+    def lines(self) -> list[str]:
+        """Return the failures as lines; alone, a failure is the reason, and not repeated."""
+        found: list[str] = []
+        shown: tuple[str, ...] = ()
+        for failure in self.failures:
+            if len(self.failures) > 1:
+                found.append(f"{failure.unmet.aspect.value}: {failure.line}")
+            if failure.unmet.lines != shown:
+                shown = failure.unmet.lines
+                found += shown
+        return found
+
+    def judged(self, unmet: Iterable[Unmet]) -> list[Unmet]:
+        """Return those whose aspects count."""
         return [each for each in unmet if each.aspect in self._judged]
 
     def record(self, where: str, unmet: Sequence[Unmet]) -> None:
@@ -66,5 +94,5 @@ class Tally:
             if aspect in unchecked
             else Verdict.PASSED
             for aspect in Aspect
-            if aspect in self._all
+            if aspect in self._all & self._judged
         }

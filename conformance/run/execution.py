@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import tempfile
 import traceback
@@ -39,7 +40,9 @@ from ..judge.expect import is_about_rest, unmet, unmet_by_extender, unmet_by_met
 from ..judge.metrics import MetricsReader
 from ..judge.observe import part
 from ..judge.requeue import moves_between
-from ..outcome import Verdict
+from ..judge.stories import read_stories, story_lines
+from ..judge.tally import Tally
+from ..outcome import ALL_ASPECTS, Aspect, Verdict
 from ..targets.target import Surroundings
 from .event_log import event_log
 
@@ -59,10 +62,14 @@ if TYPE_CHECKING:
     from ..outcome import Outcome
     from ..targets.target import Target, TargetKind
 
-__all__ = ["Execution", "Observer", "run_case", "run_case_with"]
-
 #: The interval between two checks of an expectation.
 _LOOK_SECONDS: Final = 0.05
+#: The time after which an expectation is checked only when the scheduler has come to rest.
+_REST_SECONDS: Final = 1.0
+#: The longest pause of a scheduler that still has work; while requests fail, pauses are longer.
+_IDLE_SECONDS: Final = 3.0
+_RETRYING: Final = frozenset({"extenders", "faults"})
+_STORIES_MAX: Final = 3
 _TOUCH_ANNOTATION: Final = "conformance.kubesched/touched"
 #: Created before the objects that refer to them.
 _PRIORITY_CLASS: Final = "PriorityClass"
@@ -74,14 +81,23 @@ async def run_case(
     *,
     seed: int,
     timeout_seconds: float = 60.0,
+    aspects: frozenset[Aspect] = ALL_ASPECTS,
     log_path: Path | None = None,
+    folder: Path | None = None,
 ) -> Outcome:
     """Run a case and return its outcome. `timeout_seconds` is real time.
 
-    The events on its API server are written to `log_path`, see event_log.py.
+    `aspects` are those that count. The events on the API server are written to `log_path`, see
+    event_log.py. The case's temporary files are below `folder`, by default the system's.
     """
     with event_log(log_path, case.id) as log:
-        outcome = await run_case_with(log, case, kind, seed=seed, timeout_seconds=timeout_seconds)
+        tally = Tally(case, aspects)
+        if tally.is_empty:
+            reason = "judges other aspects: " + ", ".join(sorted(a.value for a in tally.unjudged))
+            return case.outcome(Verdict.SKIPPED, reason=reason)
+        outcome = await run_case_with(
+            log, case, kind, seed=seed, timeout_seconds=timeout_seconds, tally=tally, folder=folder
+        )
         log.end(outcome)
     return outcome
 
@@ -99,58 +115,102 @@ class Observer(Protocol):
 
 
 async def run_case_with(
-    observer: Observer, case: Case, kind: TargetKind, *, seed: int, timeout_seconds: float
+    observer: Observer,
+    case: Case,
+    kind: TargetKind,
+    *,
+    seed: int,
+    timeout_seconds: float,
+    tally: Tally | None = None,
+    folder: Path | None = None,
 ) -> Outcome:
-    """Run a case as `run_case` does, with an observer."""
+    """Run a case as `run_case` does, with an observer; without a tally nothing may fail."""
     skipped = kind.why_not(case)
     if skipped is not None:
         return case.outcome(Verdict.SKIPPED, reason=skipped)
     real = RealClock()
     started = real.monotonic()
-    execution = Execution(case, kind, seed, observer)
+    tally = Tally(case, ALL_ASPECTS) if tally is None else tally
+    execution = Execution(case, kind, seed, observer, tally=tally, folder=folder)
+    error: ConformanceError | None = None
     try:
         async with asyncio.timeout(timeout_seconds):
             async with execution.started():
                 await execution.carry_out(case.steps)
-    except NotObservable as why:
-        return case.outcome(Verdict.SKIPPED, seconds=real.monotonic() - started, reason=str(why))
+    except ExpectationFailed:
+        pass  # the tally has it
     except TimeoutError:
-        error: ConformanceError = TargetError(f"still running after {timeout_seconds:g}s")
+        error = TargetError(f"still running after {timeout_seconds:g}s")
     except ConformanceError as failure:
         error = failure
     except Exception as bug:
         lines = "".join(traceback.format_exception(bug)).splitlines()
         error = TargetError(f"broke off: {type(bug).__name__}: {bug}", tuple(lines))
+    return _judged(case, execution, tally, error, real.monotonic() - started)
+
+
+def _judged(
+    case: Case,
+    execution: Execution,
+    tally: Tally,
+    error: ConformanceError | None,
+    seconds: float,
+) -> Outcome:
+    """Return the outcome of a case that was run to its end, or to an error."""
+    aspects = tally.verdicts()
+    if error is None and not tally.failures:
+        return case.outcome(Verdict.PASSED, seconds=seconds, aspects=aspects)
+    if isinstance(error, NotObservable) and not tally.failures:
+        return case.outcome(Verdict.SKIPPED, seconds=seconds, reason=str(error))
+    if error is None or isinstance(error, NotObservable):
+        verdict, reason = Verdict.FAILED, tally.reason
     else:
-        return case.outcome(Verdict.PASSED, seconds=real.monotonic() - started)
-    where = f"{execution.where}: " if execution.where else ""
-    is_failure = isinstance(error, ExpectationFailed)
+        where = f"{execution.where}: " if execution.where else ""
+        verdict, reason = Verdict.ERROR, f"{where}{error}"
     return case.outcome(
-        Verdict.FAILED if is_failure else Verdict.ERROR,
-        seconds=real.monotonic() - started,
-        reason=f"{where}{error}",
-        details=error.details if isinstance(error, ExpectationFailed) else (),
+        verdict,
+        seconds=seconds,
+        reason=reason,
+        details=(*tally.lines(), *execution.story),
         log=(error.log if isinstance(error, TargetError) else ()) or execution.log,
+        aspects=aspects,
     )
 
 
 class Execution:
-    """A running case: its API server, its scheduler and its steps. `where` is the current step."""
+    """A running case: its API server, its scheduler and its steps. `where` is the current step.
 
-    def __init__(self, case: Case, kind: TargetKind, seed: int, observer: Observer) -> None:
+    Failed expectations are counted in the tally, see `_expect`. `story` is the scheduler's own
+    account of the pods of the first of them.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        kind: TargetKind,
+        seed: int,
+        observer: Observer,
+        *,
+        tally: Tally | None = None,
+        folder: Path | None = None,
+    ) -> None:
         # Each case has its own random generator, independent of other cases.
         self._rng = random.Random(f"{seed}/{case.id}")
         self._case = case
         self._kind = kind
         self._observer = observer
+        self._tally = tally
+        self._folder = folder
         self._touches = 0
         self._extenders: dict[str, RunningExtender] = {}
         self._metrics: MetricsReader | None = None
         self._before: QueueCounters | None = None
         self._counters: QueueCounters | None = None
         self._window_is_open = False
+        self._patience_seconds = 0.0
         self.where = ""
         self.log: tuple[str, ...] = ()
+        self.story: tuple[str, ...] = ()
 
     @contextlib.asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
@@ -160,7 +220,9 @@ class Execution:
         """
         clock = self._kind.new_clock()
         async with contextlib.AsyncExitStack() as stack:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
+            directory = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="conformance-", dir=self._folder)
+            )
             serving = self._kind.serve(self._case, clock=clock, seed=self._rng.getrandbits(32))
             self._api, server = await stack.enter_async_context(serving)
             if server is not None:
@@ -178,20 +240,21 @@ class Execution:
                 config=await self._config(stack, clock),
                 gates=self._case.gates,
                 seed=self._rng.getrandbits(32),
-                reads_metrics=self._case.reads_metrics,
             )
             self._started_at = clock.now()
             self._running = await stack.enter_async_context(contextlib.AsyncExitStack())
             self._target = await self._running.enter_async_context(
                 self._kind.run(self._surroundings)
             )
+            self._patience_seconds = self._target.patience_seconds
+            if not self._case.labels & _RETRYING:
+                self._patience_seconds = min(self._patience_seconds, _IDLE_SECONDS)
             try:
                 await self._begin()
                 yield
                 self._target.check()
-            except BaseException:
+            finally:
                 self.log = self._target.log()
-                raise
 
     async def _begin(self) -> None:
         """Wait until a scheduler that has just started is idle, and read its counters."""
@@ -320,32 +383,81 @@ class Execution:
             await target.settle()
 
     async def _expect(self, expected: Expectation) -> None:
-        """Wait until an expectation holds. Raises ExpectationFailed after the time limit."""
+        """Check an expectation.
+
+        Raises ExpectationFailed if it does not hold, and there is no tally or the pods' placement
+        is wrong: then what follows in the case means nothing.
+        """
+        unmet = await self._unmet_at_last(expected)
+        self._window_is_open = False
+        if unmet and not self.story:
+            self.story = await self._story(expected)
+        if self._tally is not None:
+            self._tally.record(self.where, unmet)
+            unmet = [each for each in unmet if each.aspect is Aspect.PLACEMENT]
+        if unmet:
+            first = unmet[0]
+            lines = (*first.lines, *self.story)
+            raise ExpectationFailed(f"{first.subject}: {first.problem}", lines)
+
+    async def _unmet_at_last(self, expected: Expectation) -> list[Unmet]:
+        """Return what does not hold once all holds, or waiting cannot change it.
+
+        The time to wait after the scheduler has come to rest is for the whole case: a scheduler
+        that writes no conditions would otherwise be waited for again and again.
+        """
         target, real = self._target, RealClock()
-        deadline = real.monotonic() + target.patience_seconds
+        asked_at = real.monotonic()
+        rested_at = asked_at if target.settles_exactly else math.inf
+        judges_all = self._tally is None or self._tally.judges_all(expected)
         while True:
-            if is_about_rest(expected):
+            now = real.monotonic()
+            if is_about_rest(expected) or not judges_all or now - asked_at > _REST_SECONDS:
                 await target.settle()
-            wrong = await self._unmet(expected)
-            if wrong is None:
-                self._window_is_open = False
-                return
+                rested_at = min(rested_at, real.monotonic())
+            unmet = await self._unmet(expected)
+            if self._tally is not None:
+                unmet = self._tally.judged(unmet)
+            if not unmet or _is_final(unmet):
+                return unmet
             target.check()
-            if real.monotonic() >= deadline:
-                raise ExpectationFailed(f"{wrong.subject}: {wrong.problem}", wrong.lines)
+            waited = real.monotonic() - rested_at
+            if waited >= self._patience_seconds:
+                self._patience_seconds = 0.0
+                return unmet
             await real.sleep(_LOOK_SECONDS)
 
-    async def _unmet(self, expected: Expectation) -> Unmet | None:
+    async def _unmet(self, expected: Expectation) -> list[Unmet]:
         if expected.metric is not None:
             assert self._metrics is not None, "the case says that it reads them"
             total = await self._metrics.total(expected.metric, expected.labels or {})
             return unmet_by_metric(expected, total)
         if expected.extender is not None:
             return unmet_by_extender(self._extenders[expected.extender], expected)
-        wrong = await unmet(self._api, expected, self._started_at)
-        if wrong is not None or not expected.reads_moves:
-            return wrong
+        found = await unmet(self._api, expected, self._started_at)
+        if not expected.reads_moves:
+            return found
         assert self._metrics is not None, "the case says that it reads them"
         assert self._before is not None, "a case begins with a step that does something"
         self._counters = await self._metrics.read()
-        return unmet_by_moves(expected, moves_between(self._before, self._counters))
+        return [*found, *unmet_by_moves(expected, moves_between(self._before, self._counters))]
+
+    async def _story(self, expected: Expectation) -> tuple[str, ...]:
+        """Return the stories of an expectation's pods, if the scheduler serves any."""
+        url = self._target.metrics_url
+        if url is None:
+            return ()
+        pods = [f"{ref.namespace}/{ref.name}" for ref in expected.refs if ref.kind == "Pod"]
+        stories = await read_stories(url, pods[:_STORIES_MAX])
+        return tuple(
+            line
+            for pod, story in stories.items()
+            for line in (f"story of pod {pod}:", *(f"  {text}" for text in story_lines(story)))
+        )
+
+
+def _is_final(unmet: list[Unmet]) -> bool:
+    """True if waiting changes nothing: the placement is final, or everything is."""
+    return all(each.is_final for each in unmet) or any(
+        each.is_final and each.aspect is Aspect.PLACEMENT for each in unmet
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -289,13 +289,10 @@ class _ObservedKind:
     ) -> contextlib.AbstractAsyncContextManager[Served]:
         return self._kind.serve(case, clock=clock, seed=seed)
 
-    def _with_port(self, surroundings: Surroundings) -> Surroundings:
-        return replace(surroundings, reads_metrics=True) if self._explains else surroundings
-
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         self._observer.scheduler_starts()
-        async with self._kind.run(self._with_port(surroundings)) as target:
+        async with self._kind.run(surroundings) as target:
             yield target
             if self._explains and target.metrics_url is not None:
                 stories = await read_stories(target.metrics_url, self._observer.pod_keys)

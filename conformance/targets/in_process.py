@@ -8,12 +8,13 @@ The scheduler is a function, given by name and not imported here:
         scheduler.resource_versions  # the last version seen, by kind
         scheduler.check()            # checks its invariants; optional
 
-A scheduler that can serve kube-scheduler's metrics has a keyword parameter `serve`. For cases that
-read metrics the function is called with `serve=True`, and then has
+A scheduler that can serve kube-scheduler's metrics has a keyword parameter `serve`. The function is
+then called with `serve=True`, and the scheduler has
 
         scheduler.url                # http://127.0.0.1:PORT, to which /metrics is added
 
-Without such a parameter those cases are skipped. Other cases never pass it. A scheduler that takes
+Without such a parameter cases that read metrics are skipped. Below that URL a scheduler can serve
+`/debug/pods/NAMESPACE/NAME` as ours does: the story is part of a failure. A scheduler that takes
 plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`; it is
 passed if the user has named some.
 """
@@ -137,8 +138,7 @@ class InProcessKind:
             config = surroundings.directory / "config.yaml"
             whole = configuration(surroundings.config, kubeconfig)
             config.write_text(yaml.safe_dump(whole), encoding="utf-8")
-        serves = surroundings.reads_metrics and self._serves
-        options: dict[str, object] = {"serve": True} if serves else {}
+        options: dict[str, object] = {"serve": True} if self._serves else {}
         if self._plugins:
             options["plugins"] = self._plugins
         if surroundings.gates:

@@ -89,8 +89,6 @@ class Surroundings:
     config: Json | None
     gates: Mapping[str, bool]
     seed: int
-    reads_metrics: bool = False
-    """Whether the case will read the scheduler's metrics: it should serve them, if it can."""
 
     @property
     def fake_server(self) -> FakeApiServer:

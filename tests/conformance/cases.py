@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from conformance.format.case import load_cases
+from conformance.outcome import ALL_ASPECTS
 from conformance.run.execution import run_case
 from conformance.targets import target_kind
 from conformance.targets.quiet import QuietLoop
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.format.case import Case
-    from conformance.outcome import Outcome
+    from conformance.outcome import Aspect, Outcome
 
 #: One case that a scheduler which binds everything to `a` passes.
 BOUND = """
@@ -44,8 +45,15 @@ def write_cases(directory: Path, text: str) -> list[Case]:
     return load_cases([file])
 
 
-def run_one(case: Case, options: TargetOptions, *, timeout_seconds: float = 20.0) -> Outcome:
+def run_one(
+    case: Case,
+    options: TargetOptions,
+    *,
+    timeout_seconds: float = 20.0,
+    aspects: frozenset[Aspect] = ALL_ASPECTS,
+) -> Outcome:
     """Run a case on an event loop of its own and return its outcome."""
     with asyncio.Runner(loop_factory=QuietLoop) as runner:
         kind = target_kind(options)
-        return runner.run(run_case(case, kind, seed=0, timeout_seconds=timeout_seconds))
+        running = run_case(case, kind, seed=0, timeout_seconds=timeout_seconds, aspects=aspects)
+        return runner.run(running)

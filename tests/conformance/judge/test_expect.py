@@ -13,6 +13,7 @@ from conformance.connection import Connection
 from conformance.format.expectation import Expectation, pod_group_ref
 from conformance.format.objects import Item, objects_of
 from conformance.judge.expect import is_about_rest, unmet
+from conformance.outcome import Aspect
 from fakeapi import FakeApiServer, ServerOptions
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ async def api() -> AsyncIterator[ApiClient]:
 async def _judge(api: ApiClient, **expectation: object) -> str | None:
     started_at = VirtualClock().now()
     wrong = await unmet(api, msgspec.convert(expectation, Expectation), started_at)
-    return None if wrong is None else f"{wrong.subject}: {wrong.problem}"
+    return f"{wrong[0].subject}: {wrong[0].problem}" if wrong else None
 
 
 HOLDS: list[dict[str, object]] = [
@@ -233,10 +234,33 @@ async def test_overcommitment_is_seen_on_the_server(api: ApiClient) -> None:
     assert found == "nodes: node a: pods request 2 of cpu, 1 is allocatable"
 
 
+@pytest.mark.parametrize(
+    ("expectation", "final"),
+    [
+        ({"pod": "bound", "bound_to": "b"}, {Aspect.PLACEMENT: True}),
+        ({"pod": "bound", "not_bound": True}, {Aspect.PLACEMENT: True}),
+        ({"pod": "waits", "bound_to": "a"}, {Aspect.PLACEMENT: False}),
+        ({"pod": "gone", "bound_to": "a"}, {Aspect.PLACEMENT: True}),
+        ({"pod": "waits", "attempts": 2}, {Aspect.EVENTS: True}),
+        ({"pod": "waits", "attempts": 4}, {Aspect.EVENTS: False}),
+        ({"pod": "waits", "no_event": {"reason": "FailedScheduling"}}, {Aspect.EVENTS: True}),
+        (
+            {"pod": "gated", "unschedulable": {"message": "m"}, "attempts": 1},
+            {Aspect.STATUS: False, Aspect.MESSAGES: False, Aspect.EVENTS: False},
+        ),
+    ],
+    ids=str,
+)
+async def test_each_aspect_has_its_mismatch_which_may_be_final(
+    api: ApiClient, expectation: dict[str, object], final: dict[Aspect, bool]
+) -> None:
+    wrong = await unmet(api, msgspec.convert(expectation, Expectation), 0.0)
+    assert {each.aspect: each.is_final for each in wrong} == final
+
+
 async def test_a_failure_shows_the_pods_conditions_and_events(api: ApiClient) -> None:
     expected = msgspec.convert({"pod": "waits", "bound_to": "a"}, Expectation)
-    wrong = await unmet(api, expected, 0.0)
-    assert wrong is not None
+    (wrong,) = await unmet(api, expected, 0.0)
     assert wrong.lines == (
         "pod waits is Pending, on no node, nominated for a",
         "conditions:",

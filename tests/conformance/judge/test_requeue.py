@@ -40,7 +40,7 @@ def _moves(
 
 def _problem(expected: Expectation, moves: Moves) -> str | None:
     wrong = unmet_by_moves(expected, moves)
-    return None if wrong is None else wrong.problem
+    return wrong[0].problem if wrong else None
 
 
 def test_moves_are_the_counts_that_have_risen_between_two_reads() -> None:
@@ -157,8 +157,7 @@ def test_a_metric_that_is_absent_is_no_answer(expected: Expectation) -> None:
 
 def test_a_mismatch_is_shown_with_all_moves() -> None:
     expected = Expectation(pods=["p", "team/q"], requeued_by="NodeAdd")
-    wrong = unmet_by_moves(expected, _moves({"B": 1, "C": 2}, {"D": 1}))
-    assert wrong is not None
+    (wrong,) = unmet_by_moves(expected, _moves({"B": 1, "C": 2}, {"D": 1}))
     assert wrong.subject == "pod p, pod team/q"
     assert wrong.lines == (
         "requeued since the last look: B 1, C 2",

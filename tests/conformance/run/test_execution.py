@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.outcome import Verdict
+from conformance.judge.expect import Unmet
+from conformance.outcome import Aspect, Verdict
+from conformance.run.execution import _is_final
+from conformance.targets.target import TargetOptions
 
 from .. import schedulers
 from ..cases import BOUND, in_process, run_one, write_cases
@@ -200,3 +203,86 @@ def test_gates_are_passed_to_the_scheduler_and_alpha_versions_are_served(tmp_pat
     name = f"{schedulers.__name__}:binds_all_to_a"
     reason = f"needs feature gates, and {name} has no parameter feature_gates"
     assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, reason)
+
+
+LENIENT = """
+area: tiny
+cases:
+- name: tainted
+  source: nowhere
+  cluster: [{node: {name: a, taints: ["dedicated=db:NoSchedule"]}}, {pod: {name: p}}]
+  steps:
+  - expect: {pod: p, unschedulable: {message_prefix: "0/1"}, attempts: 1}
+  - patch: {node: a, patch: {spec: {taints: null}}}
+  - expect: {pod: p, not_bound: true}
+"""
+
+
+def test_aspects_are_judged_separately_and_the_case_goes_on(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, LENIENT)
+    outcome = run_one(case, in_process(schedulers.binds_nothing))
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.aspects == {
+        Aspect.PLACEMENT: Verdict.PASSED,
+        Aspect.STATUS: Verdict.FAILED,
+        Aspect.MESSAGES: Verdict.FAILED,
+        Aspect.EVENTS: Verdict.FAILED,
+    }
+    assert outcome.reason.startswith("steps[0]: pod p: expected to be unschedulable, has no cond")
+
+
+def test_a_case_ends_with_a_wrong_placement(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, LENIENT)
+    outcome = run_one(case, in_process(schedulers.binds_all_to_a))
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.aspects[Aspect.PLACEMENT] is Verdict.FAILED
+    assert outcome.reason.startswith("steps[0]: pod p: expected to be unschedulable, is bound to a")
+
+
+def test_only_the_chosen_aspects_are_judged(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, LENIENT)
+    options = in_process(schedulers.binds_nothing)
+    outcome = run_one(case, options, aspects=frozenset({Aspect.PLACEMENT}))
+    assert (outcome.verdict, outcome.aspects) == (
+        Verdict.PASSED,
+        {Aspect.PLACEMENT: Verdict.PASSED},
+    )
+    outcome = run_one(case, options, aspects=frozenset({Aspect.REQUEUE}))
+    assert outcome.verdict is Verdict.SKIPPED
+    assert outcome.reason == "judges other aspects: events, messages, placement, status"
+
+
+def test_a_failure_has_the_pods_story_if_the_scheduler_serves_it(tmp_path: Path) -> None:
+    (case,) = write_cases(
+        tmp_path,
+        """
+        area: tiny
+        cases:
+        - name: full
+          source: nowhere
+          cluster: [{node: {name: a, cpu: 1}}, {pod: {name: p, cpu: 2}}]
+          steps: [{expect: {pod: p, bound_to: a}}]
+        """,
+    )
+    outcome = run_one(case, TargetOptions())
+    assert outcome.verdict is Verdict.FAILED
+    story = outcome.details[outcome.details.index("story of pod default/p:") :]
+    assert any("NodeResourcesFit" in line and "Insufficient cpu" in line for line in story)
+
+
+def _unmet(aspect: Aspect, *, is_final: bool) -> Unmet:
+    return Unmet("pod p", "wrong", (), aspect, is_final)
+
+
+@pytest.mark.parametrize(
+    ("unmet", "final"),
+    [
+        ([_unmet(Aspect.PLACEMENT, is_final=True)], True),
+        ([_unmet(Aspect.PLACEMENT, is_final=True), _unmet(Aspect.STATUS, is_final=False)], True),
+        ([_unmet(Aspect.EVENTS, is_final=True), _unmet(Aspect.STATUS, is_final=False)], False),
+        ([_unmet(Aspect.EVENTS, is_final=True)], True),
+        ([_unmet(Aspect.STATUS, is_final=False)], False),
+    ],
+)
+def test_waiting_ends_when_it_cannot_change_the_verdict(unmet: list[Unmet], final: bool) -> None:
+    assert _is_final(unmet) is final
