@@ -1,9 +1,9 @@
 """The Common Expression Language with Kubernetes' types, as selectors of devices use it."""
 
-from scheduler.cel.checker import CompileError
+from scheduler.cel.errors import CelError, CompileError
 from scheduler.cel.program import Program, compile_expression
 from scheduler.cel.types import Environment, StructType
-from scheduler.cel.values import CelError, DefaultMap, Quantity, Semver
+from scheduler.cel.values import DefaultMap, Quantity, Semver
 
 __all__ = [
     "CelError",

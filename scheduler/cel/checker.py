@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scheduler.cel import types
-from scheduler.cel.library import OVERLOADS
+from scheduler.cel.errors import CelError, CompileError
+from scheduler.cel.library import COMPARABLE, FUNCTIONS, OVERLOADS, pattern
 from scheduler.cel.syntax import (
     Call,
     Ident,
@@ -24,6 +25,8 @@ from scheduler.cel.syntax import (
 from scheduler.cel.types import ERROR, Substitutions, Type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from scheduler.cel.syntax import Node
     from scheduler.cel.types import Environment, Overload
 
@@ -32,9 +35,12 @@ _LITERALS: Final = {
     bytes: types.BYTES, type(None): types.NULL,
 }  # fmt: skip
 
-
-class CompileError(Exception):
-    """An expression that cannot be evaluated. The text is upstream's."""
+#: Functions whose first argument is parsed while compiling, if it is a literal.
+_VALIDATED: Final[Mapping[str, Callable[..., object]]] = {
+    "matches": pattern,
+    "timestamp": FUNCTIONS["timestamp"],
+    "duration": FUNCTIONS["duration"],
+}
 
 
 def compiled_tree(expression: str, environment: Environment) -> tuple[Node, Type]:
@@ -46,7 +52,7 @@ def compiled_tree(expression: str, environment: Environment) -> tuple[Node, Type
         raise CompileError(f"compilation failed: {text}") from problem
     checker = _Checker(environment)
     result = checker.check(node)
-    if problems := checker.problems or checker.mixed:
+    if problems := checker.problems or checker.literal_problems:
         raise CompileError(f"compilation failed: {_shown(expression, problems)}")
     return node, checker.substitutions.apply(result, free_as_dyn=True)
 
@@ -97,8 +103,8 @@ class _Checker:
         self._scopes: Final[list[dict[str, Type]]] = [dict(environment.variables)]
         self.substitutions: Final = Substitutions()
         self.problems: Final[list[tuple[int, str]]] = []
-        #: Elements of different types in one list or map.
-        self.mixed: Final[list[tuple[int, str]]] = []
+        #: Elements of different types in one list or map, and wrong literals as arguments.
+        self.literal_problems: Final[list[tuple[int, str]]] = []
 
     def check(self, node: Node) -> Type:
         """Return the type of a node; `ERROR` after a problem."""
@@ -164,6 +170,7 @@ class _Checker:
 
     def _call(self, node: Call) -> Type:
         arguments = [self.check(argument) for argument in node.arguments]
+        self._check_literal(node)
         target = node.target
         if target is not None and (prefix := qualified_name(target)) is not None:
             overloads = OVERLOADS.get(f"{prefix}.{node.function}")
@@ -205,6 +212,20 @@ class _Checker:
         target = f"{shown.pop(0)}." if is_method else ""
         text = f"found no matching overload for '{name}' applied to '{target}({', '.join(shown)})'"
         return self._problem(node.position, text)
+
+    def _check_literal(self, node: Call) -> None:
+        """Note a literal that the function of a call cannot parse."""
+        name, first = node.function, node.arguments[0] if node.arguments else None
+        check = _VALIDATED.get(name)
+        if check is None or not isinstance(first, Literal):
+            return
+        try:
+            check(first.value)
+        except CelError:
+            self.literal_problems.append((first.position, f"invalid {name} argument"))
+        except TypeError:
+            # The overloads are checked elsewhere.
+            return
 
     def _logical(self, node: Call, arguments: list[Type]) -> Type:
         result = types.BOOL
@@ -254,7 +275,7 @@ class _Checker:
             if not _is_equivalent(first, found):
                 shown = (self.substitutions.apply(t, free_as_dyn=True) for t in (first, found))
                 text = "expected type '{}' but found '{}'".format(*shown)
-                self.mixed.append((node.position, text))
+                self.literal_problems.append((node.position, text))
 
     def _macro(self, node: Macro) -> Type:
         given = self.substitutions.apply(self.check(node.range))
@@ -287,15 +308,45 @@ class _Checker:
             return bodies[0]
         if node.name == "optMap":
             return types.optional_of(bodies[0])
+        if node.name == "sortBy":
+            return self._sorted(node, given, self.substitutions.apply(bodies[0]))
+        if node.name == "map" or node.name.startswith("transform"):
+            return self._transformed(node, variables, bodies)
         for body, type in zip(node.bodies, bodies, strict=True):
-            is_last = body is node.bodies[-1]
-            if node.name == "map" and is_last:
-                continue
             if not self.substitutions.are_assignable((types.BOOL,), (type,)):
                 self._mismatch(body, types.BOOL, type)
-        if node.name == "map":
-            return types.list_of(bodies[-1])
         return types.list_of(variables[0]) if node.name == "filter" else types.BOOL
+
+    def _sorted(self, node: Macro, given: Type, key: Type) -> Type:
+        is_list = given.name == "list" or given.is_dynamic
+        if is_list and (key.is_dynamic or key == ERROR or key.name in COMPARABLE):
+            return given
+        text = "found no matching overload for '@sortByAssociatedKeys' applied to "
+        return self._problem(node.position, f"{text}'{given}.(list({key}))'")
+
+    def _transformed(self, node: Macro, variables: list[Type], bodies: list[Type]) -> Type:
+        """Return the type of the list or the map that a macro makes."""
+        *conditions, body = map(self.substitutions.apply, bodies)
+        if node.name in ("map", "transformList"):
+            result = types.list_of(body)
+        elif node.name == "transformMap":
+            result = types.map_of(variables[0], body)
+        else:
+            result = body
+            if body.name != "map" and not body.is_dynamic and body != ERROR:
+                where = "cel.@mapInsert' applied to '(map(dyn, dyn), "
+                return self._problem(
+                    node.position, f"found no matching overload for '{where}{body})'"
+                )
+        for condition in conditions:
+            if not self.substitutions.are_assignable((types.BOOL,), (condition,)):
+                shown = self.substitutions.apply(result, free_as_dyn=True)
+                self._problem(
+                    node.position,
+                    "found no matching overload for '_?_:_' applied to "
+                    f"'({condition}, {shown}, {shown})'",
+                )
+        return result
 
     def _elements(self, node: Macro, given: Type) -> list[Type]:
         """Return the types of a macro's variables: the elements of a list, the keys of a map."""

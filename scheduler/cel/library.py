@@ -1,7 +1,8 @@
 """The functions of CEL and of Kubernetes' libraries: their types, and what they do.
 
-Not built: timestamps and durations, URLs, IP addresses, CIDRs, formats, and maps made by macros.
-An expression that uses one of them does not compile ("undeclared reference").
+Not built, because nothing of a device has such a value: URLs, `format`, `strings.quote`, the
+named formats, authorization, and times in a time zone. An expression that uses one of them does not
+compile ("undeclared reference" or "found no matching overload").
 Source: cel-go `common/stdlib`, `ext/{strings,lists,sets}.go`, `cel/library.go` (optionals), v0.26;
 `k8s.io/apiserver/pkg/cel/library/{quantity,semverlib,lists,regex}.go`, v0.36.3.
 """
@@ -14,10 +15,11 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.api.quantity import QuantityError
-from scheduler.cel import values
+from scheduler.cel import network, times, values
+from scheduler.cel.errors import CelError, no_such_overload
 from scheduler.cel.syntax import UInt
 from scheduler.cel.types import parse_overloads
-from scheduler.cel.values import CelError, Optional, Quantity, Semver, compare, equal
+from scheduler.cel.values import Optional, Quantity, Semver, compare, equal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,10 @@ _NANO: Final = 10**9
 _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 _NUMERIC = ("int", "uint", "double")
-_ORDERED = ("int", "uint", "double", "bool", "string", "bytes")
+_ORDERED = ("int", "uint", "double", "bool", "string", "bytes", "T", "D")
+#: The names of the types whose values have an order.
+COMPARABLE: Final = {*_ORDERED[:-2], "google.protobuf.Timestamp", "google.protobuf.Duration"}
+_TIMES = (times.Timestamp, times.Duration)
 
 #: The overloads of every function, `target~name(arguments): result`.
 OVERLOADS: Final = parse_overloads(
@@ -86,6 +91,9 @@ OVERLOADS: Final = parse_overloads(
     list<A>~reverse(): list<A>
     list<A>~slice(int, int): list<A>
     list<list<A>>~flatten(): list<A>
+    list<dyn>~flatten(int): list<dyn>
+    list<A>~first(): optional_type<A>
+    list<A>~last(): optional_type<A>
     lists.range(int): list<int>
     sets.contains(list<A>, list<A>): bool
     sets.equivalent(list<A>, list<A>): bool
@@ -116,11 +124,15 @@ OVERLOADS: Final = parse_overloads(
     optional.of(A): optional_type<A>
     optional.ofNonZeroValue(A): optional_type<A>
     optional.none(): optional_type<A>
+    optional.unwrap(list<optional_type<A>>): list<A>
+    list<optional_type<A>>~unwrapOpt(): list<A>
     optional_type<A>~hasValue(): bool
     optional_type<A>~value(): A
     optional_type<A>~or(optional_type<A>): optional_type<A>
     optional_type<A>~orValue(A): A
     """
+    + times.OVERLOADS
+    + network.OVERLOADS
     + "".join(f"{f}({n}, {n}): {n}\n" for f in ("_+_", "_-_", "_*_", "_/_") for n in _NUMERIC)
     + "".join(
         f"_{op}_({a}, {b}): bool\n"
@@ -139,7 +151,7 @@ OVERLOADS: Final = parse_overloads(
         f"list<{n}>~sort(): list<{n}>\n"
         for n in _ORDERED
     )
-    + "".join(f"list<{n}>~sum(): {n}\n" for n in _NUMERIC)
+    + "".join(f"list<{n}>~sum(): {n}\n" for n in (*_NUMERIC, "D"))
     + "".join(
         f"{t}~isGreaterThan({t}): bool\n{t}~isLessThan({t}): bool\n{t}~compareTo({t}): int\n"
         for t in "QS"
@@ -166,12 +178,14 @@ def _arithmetic(
     """Return an operator on two numbers of one type, or two values of the other types."""
 
     def operator(first: object, second: object) -> object:
+        if isinstance(first, _TIMES) and isinstance(second, _TIMES):
+            return operate(first, second)
         if type(first) is not type(second) or isinstance(first, bool):
-            raise values.no_such_overload()
+            raise no_such_overload()
         if isinstance(first, others):
             return operate(first, second)
         if not isinstance(first, (int, float)):
-            raise values.no_such_overload()
+            raise no_such_overload()
         return _checked(operate(first, second), first)
 
     return operator
@@ -190,7 +204,7 @@ def _divide(first: Any, second: Any) -> Any:
 
 def _modulo(first: Any, second: Any) -> Any:
     if isinstance(first, float):
-        raise values.no_such_overload()
+        raise no_such_overload()
     if not second:
         raise CelError("modulus by zero")
     return first - second * _divide(first, second)
@@ -198,13 +212,13 @@ def _modulo(first: Any, second: Any) -> Any:
 
 def _negate(value: Any) -> object:
     if not values.is_number(value) or isinstance(value, UInt):
-        raise values.no_such_overload()
+        raise no_such_overload()
     return _checked(-value, value)
 
 
 def _not(value: object) -> bool:
     if not isinstance(value, bool):
-        raise values.no_such_overload()
+        raise no_such_overload()
     return not value
 
 
@@ -217,7 +231,7 @@ def _index(container: Any, key: Any) -> object:
             raise CelError(f"no such key: {key}")
         return found
     if not isinstance(container, list) or not values.is_number(key) or key != int(key):
-        raise values.no_such_overload()
+        raise no_such_overload()
     if not 0 <= key < len(container):
         raise CelError(f"index out of bounds: {int(key)}")
     return container[int(key)]
@@ -238,12 +252,26 @@ def _is_in(value: object, container: object) -> bool:
     if isinstance(container, dict):
         return values.find(dict(container), value)[1]
     if not isinstance(container, list):
-        raise values.no_such_overload()
+        raise no_such_overload()
     return any(equal(value, each) for each in container)
 
 
+#: The errors of the C++ library in the words of Go's.
+_IN_GO: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
+
+
 @functools.lru_cache(maxsize=256)
-def _pattern(text: str) -> Any:
+def pattern(text: str) -> Any:
+    """Return a compiled regular expression; raises `CelError`."""
     import re2
 
     options = re2.Options()
@@ -252,22 +280,26 @@ def _pattern(text: str) -> Any:
         return re2.compile(text, options)
     except re2.error as error:
         message = error.args[0]
-        raise CelError(message.decode() if isinstance(message, bytes) else str(message)) from error
+        what, _, where = (
+            message.decode() if isinstance(message, bytes) else str(message)
+        ).partition(": ")
+        what = _IN_GO.get(what, what)
+        raise CelError(f"error parsing regexp: {what}: `{where}`") from error
 
 
-def _find(value: str, pattern: str) -> str:
-    found = _pattern(pattern).search(value)
+def _find(value: str, text: str) -> str:
+    found = pattern(text).search(value)
     return found.group() if found else ""
 
 
-def _find_all(value: str, pattern: str, limit: int = -1) -> list[str]:
-    found = (match.group() for match in _pattern(pattern).finditer(value))
+def _find_all(value: str, text: str, limit: int = -1) -> list[str]:
+    found = (match.group() for match in pattern(text).finditer(value))
     return list(found if limit < 0 else itertools.islice(found, limit))
 
 
 def _size(value: Any) -> int:
     if not isinstance(value, (str, bytes, list, dict)):
-        raise values.no_such_overload()
+        raise no_such_overload()
     return len(value)
 
 
@@ -326,6 +358,19 @@ def _distinct(items: list[object]) -> list[object]:
     return kept
 
 
+def _flatten(items: list[Any], depth: int = 1) -> list[object]:
+    if depth < 0:
+        raise CelError("level must be non-negative")
+    if not depth:
+        return items
+    inner = (_flatten(each, depth - 1) if isinstance(each, list) else [each] for each in items)
+    return list(itertools.chain.from_iterable(inner))
+
+
+def _unwrapped(items: list[Optional]) -> list[object]:
+    return [each.value for each in items if each.is_set]
+
+
 def _chosen(choose: Callable[..., object], name: str) -> Callable[[list[object]], object]:
     def choice(items: list[object]) -> object:
         if not items:
@@ -341,6 +386,8 @@ def _sum(items: list[Any]) -> object:
 
 
 def _to_int(value: Any) -> int:
+    if isinstance(value, _TIMES):
+        return times.to_int(value)
     if isinstance(value, str):
         try:
             number = int(value)
@@ -429,7 +476,7 @@ def _semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT0
 
 def _same_kind(first: object, second: object) -> int:
     if not isinstance(first, (Quantity, Semver)):
-        raise values.no_such_overload()
+        raise no_such_overload()
     return compare(first, second)
 
 
@@ -440,7 +487,7 @@ def _value_of(optional: Optional) -> object:
 
 
 def _is_zero(value: object) -> bool:
-    return value is None or (
+    return value in (None, times.Duration(0)) or (
         isinstance(value, (bool, int, float, str, bytes, list, dict)) and not value
     )
 
@@ -473,7 +520,7 @@ FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "contains": lambda value, part: part in value,
     "startsWith": str.startswith,
     "endsWith": str.endswith,
-    "matches": lambda value, pattern: _pattern(pattern).search(value) is not None,
+    "matches": lambda value, text: pattern(text).search(value) is not None,
     "charAt": _char_at,
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
@@ -489,7 +536,9 @@ FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "distinct": _distinct,
     "reverse": lambda items: items[::-1],
     "slice": _slice,
-    "flatten": lambda items: [each for inner in items for each in inner],
+    "flatten": _flatten,
+    "first": lambda items: Optional(items[0], True) if items else Optional(),
+    "last": lambda items: Optional(items[-1], True) if items else Optional(),
     "sort": lambda items: sorted(items, key=functools.cmp_to_key(compare)),
     "isSorted": lambda items: all(compare(a, b) <= 0 for a, b in itertools.pairwise(items)),
     "min": _chosen(min, "min"),
@@ -526,8 +575,12 @@ FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "optional.of": lambda value: Optional(value, True),
     "optional.ofNonZeroValue": lambda v: Optional() if _is_zero(v) else Optional(v, True),
     "optional.none": Optional,
+    "optional.unwrap": _unwrapped,
+    "unwrapOpt": _unwrapped,
     "hasValue": lambda optional: optional.is_set,
     "value": _value_of,
     "or": lambda optional, other: optional if optional.is_set else other,
     "orValue": lambda optional, other: optional.value if optional.is_set else other,
+    **times.FUNCTIONS,
+    **network.FUNCTIONS,
 }

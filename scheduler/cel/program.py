@@ -6,15 +6,17 @@ is not exactly upstream's: only the loops of macros count, by the size of their 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.cel import values
-from scheduler.cel.checker import CompileError, compiled_tree, qualified_name
-from scheduler.cel.library import FUNCTIONS, OVERLOADS
+from scheduler.cel.checker import compiled_tree, qualified_name
+from scheduler.cel.errors import CelError, CompileError, no_such_overload
+from scheduler.cel.library import FUNCTIONS, OVERLOADS, pattern
 from scheduler.cel.syntax import Call, Ident, ListNode, Literal, Macro, MapNode, Select
 from scheduler.cel.types import ANY, BOOL, declared_name
-from scheduler.cel.values import CelError, Optional
+from scheduler.cel.values import Optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -117,15 +119,11 @@ def _field(value: Any, field: str) -> Any:
     return found
 
 
-def _no_overload() -> CelError:
-    return values.no_such_overload()
-
-
 def _has(value: Any, field: str) -> bool:
     if isinstance(value, Optional):
         return value.is_set and _has(value.value, field)
     if not isinstance(value, dict):
-        raise _no_overload()
+        raise no_such_overload()
     return values.find(value, field)[1]
 
 
@@ -133,7 +131,7 @@ def _optional_field(value: Any, field: str) -> Optional:
     if isinstance(value, Optional):
         return _optional_field(value.value, field) if value.is_set else value
     if not isinstance(value, dict):
-        raise _no_overload()
+        raise no_such_overload()
     return Optional(*values.find(value, field))
 
 
@@ -154,6 +152,8 @@ def _call(node: Call) -> Evaluate:
             arguments.insert(0, _compiled(node.target))
     function = FUNCTIONS[name]
     accepted = _accepted(name)
+    if name in ("matches", "find", "findAll"):
+        _check_pattern(node)
 
     def call(variables: Variables) -> Any:
         given = [argument(variables) for argument in arguments]
@@ -163,9 +163,19 @@ def _call(node: Call) -> Evaluate:
         try:
             return function(*given)
         except _WRONG_TYPE as error:
-            raise _no_overload() from error
+            raise no_such_overload() from error
 
     return call
+
+
+def _check_pattern(node: Call) -> None:
+    """Compile a literal regular expression; raises `CompileError`."""
+    found = node.arguments[0 if node.target is not None else 1]
+    if isinstance(found, Literal) and isinstance(found.value, str):
+        try:
+            pattern(found.value)
+        except CelError as error:
+            raise CompileError(f"program instantiation failed: {error}") from error
 
 
 def _accepted(name: str) -> list[tuple[type | None, ...]]:
@@ -200,7 +210,7 @@ def _logical(terms: Iterable[Evaluate], *, decisive: bool) -> Evaluate:
                 if value is decisive:
                     return not undecided
                 if not isinstance(value, bool):
-                    failure = failure or _no_overload()
+                    failure = failure or no_such_overload()
             except CelError as error:
                 failure = failure or error
         if failure is not None:
@@ -214,7 +224,7 @@ def _ternary(condition: Evaluate, truthy: Evaluate, falsy: Evaluate) -> Evaluate
     def evaluate(variables: Variables) -> Any:
         value = condition(variables)
         if not isinstance(value, bool):
-            raise _no_overload()
+            raise no_such_overload()
         return truthy(variables) if value else falsy(variables)
 
     return evaluate
@@ -244,7 +254,7 @@ def _binding(name: str, given: Evaluate, variable: str, body: Evaluate) -> Evalu
     def map_optional(variables: Variables) -> Any:
         optional = given(variables)
         if not isinstance(optional, Optional):
-            raise _no_overload()
+            raise no_such_overload()
         if not optional.is_set:
             return optional
         result = body({**variables, variable: optional.value})
@@ -258,7 +268,7 @@ def _elements(value: Any, names: int) -> Iterable[tuple[Any, ...]]:
     if isinstance(value, dict):
         return value.items() if names > 1 else [(key,) for key in value]
     if not isinstance(value, list):
-        raise _no_overload()
+        raise no_such_overload()
     return enumerate(value) if names > 1 else [(element,) for element in value]
 
 
@@ -277,7 +287,7 @@ def _quantifier(*, decisive: bool) -> Callable[[Scopes, list[Evaluate]], Evaluat
                     if value is decisive:
                         return not undecided
                     if not isinstance(value, bool):
-                        failure = failure or _no_overload()
+                        failure = failure or no_such_overload()
                 except CelError as error:
                     failure = failure or error
             if failure is not None:
@@ -306,9 +316,45 @@ def _map(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
     ]
 
 
+def _transform_map(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
+    *conditions, result = bodies
+    return lambda variables: {
+        key: result(scope)
+        for key, scope in scopes(variables)
+        if all(_true(condition(scope)) for condition in conditions)
+    }
+
+
+def _transform_map_entry(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
+    entries = _map(scopes, bodies)
+
+    def evaluate(variables: Variables) -> dict[object, object]:
+        made: dict[object, object] = {}
+        for entry in entries(variables):
+            if not isinstance(entry, dict):
+                name = values.type_name(entry)
+                raise CelError(f"no such overload: cel.@mapInsert(map, {name})")
+            for key, value in entry.items():
+                if key in made:
+                    raise CelError(f"insert failed: key {key} already exists")
+                made[key] = value
+        return made
+
+    return evaluate
+
+
+def _sort_by(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
+    def evaluate(variables: Variables) -> list[object]:
+        keyed = [(bodies[0](scope), element) for element, scope in scopes(variables)]
+        key = functools.cmp_to_key(values.compare)
+        return [element for _, element in sorted(keyed, key=lambda pair: key(pair[0]))]
+
+    return evaluate
+
+
 def _true(value: object) -> bool:
     if not isinstance(value, bool):
-        raise _no_overload()
+        raise no_such_overload()
     return value
 
 
@@ -318,6 +364,10 @@ _LOOPS: Final[Mapping[str, Callable[[Scopes, list[Evaluate]], Evaluate]]] = {
     "exists_one": _exists_one,
     "filter": _filter,
     "map": _map,
+    "sortBy": _sort_by,
+    "transformList": _map,
+    "transformMap": _transform_map,
+    "transformMapEntry": _transform_map_entry,
 }
 
 

@@ -109,7 +109,8 @@ class MapNode:
 class Macro:
     """A macro over the elements of a range, or a binding of a variable to it (`cel.bind`).
 
-    `name` is `all`, `exists`, `exists_one`, `map`, `filter`, `bind`, `optMap` or `optFlatMap`.
+    `name` is `all`, `exists`, `exists_one`, `map`, `filter`, `sortBy`, `transformList`,
+    `transformMap`, `transformMapEntry`, `bind`, `optMap` or `optFlatMap`.
     """
 
     position: int
@@ -408,8 +409,12 @@ _PREDICATE: Final = _Range((2, 3), lambda count: count - 1)
 _MACROS: Final = {
     "all": _PREDICATE,
     "exists": _PREDICATE,
-    "exists_one": _Range((2,), lambda count: 1),
+    "exists_one": _PREDICATE,
     "existsOne": _Range((3,), lambda count: 2),
     "map": _Range((2, 3), lambda count: 1),
     "filter": _Range((2,), lambda count: 1),
+    "sortBy": _Range((2,), lambda count: 1),
+    **dict.fromkeys(
+        ("transformList", "transformMap", "transformMapEntry"), _Range((3, 4), lambda count: 2)
+    ),
 }

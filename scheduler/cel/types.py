@@ -34,7 +34,10 @@ class Type(NamedTuple):
         return self.name in ("dyn", "any")
 
 
-_SHOWN: Final = {"!error!": "!error!", "null_type": "null"}
+_SHOWN: Final = {
+    "!error!": "!error!", "null_type": "null",
+    "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration",
+}  # fmt: skip
 
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
@@ -48,6 +51,8 @@ ANY: Final = Type("any")
 ERROR: Final = Type("!error!")
 QUANTITY: Final = Type("kubernetes.Quantity")
 SEMVER: Final = Type("kubernetes.Semver")
+TIMESTAMP: Final = Type("google.protobuf.Timestamp")
+DURATION: Final = Type("google.protobuf.Duration")
 OPTIONAL: Final = "optional_type"
 
 #: Names that may be written in an expression as values of type `type`.
@@ -108,6 +113,10 @@ _SIGNATURE: Final = re.compile(
 _ABBREVIATIONS: Final = {
     "Q": QUANTITY,
     "S": SEMVER,
+    "T": TIMESTAMP,
+    "D": DURATION,
+    "IP": Type("net.IP"),
+    "CIDR": Type("net.CIDR"),
     "A": Type("_A"),
     "B": Type("_B"),
     "K": Type("_K"),

@@ -12,19 +12,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 from scheduler.api.quantity import parse_quantity
+from scheduler.cel.errors import CelError, no_such_overload
+from scheduler.cel.network import CIDR, IP
 from scheduler.cel.syntax import UInt
+from scheduler.cel.times import Duration, Timestamp
 
 _NUMBERS: Final = (int, float)
 _UINT64_MAX: Final = 2**64 - 1
-
-
-class CelError(Exception):
-    """An expression failed on a value; the text is upstream's."""
-
-
-def no_such_overload() -> CelError:
-    """Return the error of an operation on values of the wrong types."""
-    return CelError("no such overload")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -141,6 +135,8 @@ _NAMES: Final = (
     (bool, "bool"), (UInt, "uint"), (int, "int"), (float, "double"), (str, "string"),
     (bytes, "bytes"), (type(None), "null_type"), (list, "list"), (dict, "map"),
     (Quantity, "kubernetes.Quantity"), (Semver, "kubernetes.Semver"), (Optional, "optional_type"),
+    (Timestamp, "google.protobuf.Timestamp"), (Duration, "google.protobuf.Duration"),
+    (IP, "net.IP"), (CIDR, "net.CIDR"),
 )  # fmt: skip
 
 
@@ -156,7 +152,7 @@ def is_number(value: object) -> bool:
 def equal(first: object, second: object) -> bool:
     """Return True if two values are equal; values of different types are not.
 
-    Raises CelError if a quantity or a version is compared with something else.
+    Raises CelError if a value of Kubernetes' types is compared with one of another type.
     """
     if is_number(first) and is_number(second):
         return first == second
@@ -164,7 +160,7 @@ def equal(first: object, second: object) -> bool:
         return len(first) == len(second) and all(map(equal, first, second))
     if isinstance(first, dict) and isinstance(second, dict):
         return first.keys() == second.keys() and all(equal(first[k], second[k]) for k in first)
-    if isinstance(first, (Quantity, Semver)) and type(first) is not type(second):
+    if isinstance(first, (Quantity, Semver, IP, CIDR)) and type(first) is not type(second):
         raise no_such_overload()
     return type_name(first) == type_name(second) and first == second
 
@@ -172,7 +168,7 @@ def equal(first: object, second: object) -> bool:
 def compare(first: object, second: object) -> int:
     """Return -1, 0 or 1; raises `CelError` for values that have no order."""
     if not (is_number(first) and is_number(second)):
-        ordered = (bool, str, bytes, Quantity, Semver)
+        ordered = (bool, str, bytes, Quantity, Semver, Timestamp, Duration)
         if type(first) is not type(second) or not isinstance(first, ordered):
             raise no_such_overload()
     left, right = cast("int", first), cast("int", second)

@@ -5,6 +5,9 @@ The texts of errors are cel-go's.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from scheduler.api.dynamic_resources import CELDeviceSelector as Cel
@@ -20,6 +23,7 @@ from scheduler.api.dynamic_resources import DeviceSelector as Selector
 from scheduler.devices.pools import PoolDevice
 from scheduler.devices.selectors import SelectorError, SelectorVerdicts
 
+RECORDED = Path(__file__).parent / "recorded.jsonl"
 GPU = 'device.attributes["gpu.example.com"]'
 DEVICE = Device(
     "gpu-0",
@@ -118,6 +122,40 @@ def verdict(expression: str) -> bool | str:
 )
 def test_expressions_that_hold(expression: str) -> None:
     assert verdict(expression) is True
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [json.loads(line) for line in RECORDED.read_text("utf-8").splitlines()],
+)
+def test_recorded_expressions(expression: str, expected: str) -> None:
+    """The answers of cel-go with Kubernetes' libraries for the same device."""
+    found = verdict(expression)
+    text = str(found).lower() if isinstance(found, bool) else found.removeprefix("selector #0: ")
+    assert text == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "missing"),
+    [
+        ('url("https://a/b").getHost() == "a"', "'url'"),
+        ('"%s".format(["a"]) == "a"', "'format'"),
+        ('strings.quote("a") == "a"', "'quote'"),
+        ('format.named("dns1123Label").hasValue()', "'named'"),
+        ("type(duration('1s')) == google.protobuf.Duration", "'google'"),
+        ("type(ip('::1')) == net.IP", "'net'"),
+    ],
+)
+def test_functions_that_are_not_built_are_an_error(expression: str, missing: str) -> None:
+    start = "selector #0: CEL compile error: compilation failed: "
+    found = str(verdict(expression))
+    assert found.startswith(start)
+    assert f"undeclared reference to {missing} (in container '')" in found
+
+
+def test_the_hour_in_a_time_zone_is_an_error() -> None:
+    found = verdict('timestamp("2024-02-29T12:30:40Z").getHours("+01:00") == 13')
+    assert "found no matching overload for 'getHours' applied to 'timestamp.(string)'" in str(found)
 
 
 @pytest.mark.parametrize("expression", ["1 == 2", f"{GPU}.index > 7", 'device.driver == "nic"'])
