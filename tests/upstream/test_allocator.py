@@ -7,6 +7,7 @@ upstream's table, which no server allows, have names of their own.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,19 +16,27 @@ import pytest
 from scheduler.api.dynamic_resources import (
     AllocationResult,
     CapacityRequirements,
+    CELDeviceSelector,
+    Device,
     DeviceAllocationResult,
+    DeviceAttribute,
     DeviceCapacity,
     DeviceClass,
     DeviceRequestAllocationResult,
+    DeviceSelector,
     ResourceClaim,
     ResourceClaimStatus,
+    ResourcePool,
     ResourceSlice,
+    ResourceSliceSpec,
 )
 from scheduler.api.quantity import parse_quantity
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.capacity import consumed, fits
 from scheduler.devices.manager import DraManager
+from scheduler.devices.pools import PoolDevice
 from scheduler.devices.results import allocation_result
+from scheduler.devices.selectors import SelectorError, SelectorVerdicts
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
 from scheduler.plugins.dynamic_resources.state import StateData
 from scheduler.testing import FakeHandle, make_pod
@@ -141,3 +150,27 @@ def test_consumable_capacity(case: Case) -> None:
         return
     taken = {name: each.nanos for name, each in consumed(requirements, offered).items()}
     assert taken == {name: parse_quantity(text) for name, text in case["consumed"].items()}
+
+
+@pytest.mark.parametrize("case", cases("allocator", "selectors"))
+def test_selectors(case: Case) -> None:
+    attributes = case.get("attributes", {})
+    if "attributes_count" in case.fields:
+        attributes = {f"a-{i}": {"string": "abc"} for i in range(case["attributes_count"])}
+    device = Device(
+        "device",
+        attributes={n: api_object(DeviceAttribute, each) for n, each in attributes.items()},
+        capacity={name: DeviceCapacity(text) for name, text in case.get("capacity", {}).items()},
+        allow_multiple_allocations=case.get("allow_multiple_allocations"),
+    )
+    spec = ResourceSliceSpec(case.get("driver", ""), ResourcePool("pool"), devices=(device,))
+    selector = DeviceSelector(CELDeviceSelector(case["expression"]))
+
+    def match() -> bool:
+        return SelectorVerdicts().match([selector], PoolDevice(ResourceSlice(spec=spec), device))
+
+    if "error" in case.fields:
+        with pytest.raises(SelectorError, match=re.escape(case["error"])):
+            match()
+    else:
+        assert match() is case["matches"]
