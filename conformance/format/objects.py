@@ -27,7 +27,8 @@ __all__ = ["POD_GROUPS", "Item", "NodeShorthand", "PodGroupShorthand", "PodShort
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 #: The API version of PodGroups.
 POD_GROUPS: Final = "scheduling.k8s.io/v1alpha2"
-_IMAGE: Final = "registry.example/app:v1"
+#: The image of a container that names none.
+DEFAULT_IMAGE: Final = "registry.example/app:v1"
 _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>[A-Za-z]+)")
 
 
@@ -123,7 +124,7 @@ class PodShorthand(_Shorthand, frozen=True):
     memory: str | None = None
     ephemeral_storage: str | None = None
     resources: dict[str, str | int] = {}
-    image: str = _IMAGE
+    image: str = DEFAULT_IMAGE
     host_ports: list[int | Json] = []
     containers: list[Json] = []
     init_containers: list[Json] = []
@@ -140,7 +141,7 @@ class PodShorthand(_Shorthand, frozen=True):
         """Return the pods as API objects, after the priority class they need, if any."""
         spec = self._spec()
         if self.priority is not None:
-            priority_class = _priority_class(self.priority)
+            priority_class = priority_class_of(self.priority)
             spec["priorityClassName"] = ref_of(priority_class).name
             yield priority_class
         spec.update(self.spec)
@@ -224,7 +225,7 @@ class PodGroupShorthand(_Shorthand, frozen=True):
         if self.disruption_mode is not None:
             spec["disruptionMode"] = self.disruption_mode
         if self.priority is not None:
-            priority_class = _priority_class(self.priority)
+            priority_class = priority_class_of(self.priority)
             spec["priorityClassName"] = ref_of(priority_class).name
             yield priority_class
         spec.update(self.spec)
@@ -274,7 +275,7 @@ def objects_of(item: Item) -> Iterator[Json]:
         yield item.object
 
 
-def _priority_class(value: int) -> Json:
+def priority_class_of(value: int) -> Json:
     """Return the priority class of that value."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
@@ -305,6 +306,6 @@ def _port(port: int | Json) -> Json:
 def _completed(containers: list[Json], prefix: str) -> list[Json]:
     """Complete containers with the names and images that they need."""
     return [
-        {"name": f"{prefix}-{number}", "image": _IMAGE, **container}
+        {"name": f"{prefix}-{number}", "image": DEFAULT_IMAGE, **container}
         for number, container in enumerate(containers)
     ]

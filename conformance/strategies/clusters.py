@@ -1,0 +1,385 @@
+"""Strategies for whole clusters, histories, configurations and cases.
+
+A case is a cluster, a configuration and a history: what exists when the scheduler starts, and what
+happens then, as steps of the case format. It has no expectations: invariants judge it.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hypothesis import strategies as st
+
+from ..api import ref_of
+from ..format.case import case_of
+from ..format.objects import priority_class_of
+from ..format.resources import part
+from ..format.short_forms import entries_of
+from .objects import GPU, PodValues, Volume, budgets, nodes, pods, volumes
+from .rules import NAMESPACE_LABELS, NODE_LABELS, TAINTS, present, subsets, taints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+    from ..api import Json
+    from ..format.case import Case
+
+_NODE_NAMES: Final = "abcdefghijklmno"
+_SECOND_NAMESPACE: Final = "team"
+#: The priorities of one cluster: without different ones no pod preempts another.
+_PRIORITIES: Final = ((), (0, 10), (0, 10, 100))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """The objects of a cluster, in an order in which they can be created."""
+
+    objects: tuple[Json, ...]
+
+    def of_kind(self, kind: str) -> list[Json]:
+        """Return the objects of one kind."""
+        return [obj for obj in self.objects if obj["kind"] == kind]
+
+    @property
+    def nodes(self) -> list[Json]:
+        return self.of_kind("Node")
+
+    @property
+    def pods(self) -> list[Json]:
+        return self.of_kind("Pod")
+
+
+@st.composite
+def clusters(
+    draw: DrawFn,
+    *,
+    nodes_max: int = 4,
+    pods_max: int = 4,
+    features_max: int = 3,
+) -> Cluster:
+    """Draw a cluster with nodes `a`, `b`... and pods `p1`, `p2`..., most of them waiting.
+
+    A pod with a node was put there by something else and may not fit. It shrinks to one node and no
+    pods.
+    """
+    names = _NODE_NAMES[: draw(st.integers(1, nodes_max))]
+    claimed = [
+        draw(volumes(name=f"v{number}", node_names=names))
+        for number in range(draw(st.sampled_from([0, 0, 0, 1, 2])))
+    ]
+    namespaces = ["default", *([_SECOND_NAMESPACE] if draw(st.integers(1, 5)) == 5 else [])]
+    values = PodValues(
+        node_names=names,
+        namespaces=namespaces,
+        claims=[volume.claim for volume in claimed],
+        priorities=draw(st.sampled_from(_PRIORITIES)),
+        features_max=features_max,
+    )
+    objects = [_namespace(name, draw(subsets(NAMESPACE_LABELS))) for name in namespaces[1:]]
+    objects += [priority_class_of(value) for value in values.priorities if value]
+    objects += [draw(nodes(name=name)) for name in names]
+    objects += _objects_behind(claimed)
+    for number in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+        objects.append(draw(budgets(name=f"b{number}")))
+    for number in range(draw(st.integers(0, pods_max))):
+        pod = draw(pods(name=f"p{number + 1}", namespace=_where(draw, values), values=values))
+        objects.append(_placed(draw, pod, names))
+    return Cluster(objects=tuple(objects))
+
+
+def _namespace(name: str, labels: dict[str, str]) -> Json:
+    metadata = {"name": name, **present(labels=labels)}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _objects_behind(claimed: Iterable[Volume]) -> list[Json]:
+    """Return the volumes' objects; their storage class only once."""
+    objects = [obj for volume in claimed for obj in volume.objects]
+    return [*{ref_of(obj): obj for obj in objects}.values()]
+
+
+def _where(draw: DrawFn, values: PodValues) -> str:
+    """Return the namespace of a pod; pods with claims are in the first one."""
+    return draw(st.sampled_from(values.namespaces))
+
+
+def _placed(draw: DrawFn, pod: Json, node_names: str) -> Json:
+    """Put some of the pods without gates on a node."""
+    spec = part(pod, "spec")
+    if draw(st.integers(1, 3)) < 3 or "schedulingGates" in spec:
+        return pod
+    return {**pod, "spec": {**spec, "nodeName": draw(st.sampled_from(node_names))}}
+
+
+@st.composite
+def histories(
+    draw: DrawFn,
+    cluster: Cluster,
+    *,
+    steps_max: int = 6,
+    features_max: int = 3,
+    restarts: bool = True,
+    advances: Sequence[str] = ("1s", "12s", "6m"),
+) -> list[Json]:
+    """Draw what happens in a cluster, as steps of a case that every scheduler can carry out.
+
+    A step about a pod names none that the scheduler may have deleted: it names one of the highest
+    priority so far, so that no other pod can have preempted it. Shrinks to one new pod.
+    """
+    life = _Life(cluster, features_max=features_max)
+    steps = [life.create_pod(draw)]
+    actions: list[Callable[[DrawFn], Json | None]] = [
+        *(life.create_pod,) * 3,
+        *(life.delete_pod, life.label_pod, life.tolerate, life.ungate),
+        *(life.create_node, life.label_node, life.taint_node, life.cordon),
+        *(life.resize_node, life.delete_node, life.label_namespace),
+    ]
+    if advances:
+        actions.append(lambda draw: {"advance": draw(st.sampled_from(advances))})
+    if restarts:
+        actions.append(lambda _: {"restart": None})
+    for action in draw(st.lists(st.sampled_from(actions), max_size=steps_max - 1)):
+        step = action(draw)
+        steps += [step] if step is not None else []
+    return steps
+
+
+class _Life:
+    """The objects of a cluster while its history is drawn. Each method draws one step, or None."""
+
+    def __init__(self, cluster: Cluster, *, features_max: int) -> None:
+        self._nodes = {_name(node): node for node in cluster.nodes}
+        self._nodes_so_far = len(self._nodes)
+        self._pods = {_pod_name(pod): copy.deepcopy(pod) for pod in cluster.pods}
+        self._pods_so_far = len(self._pods)
+        self._namespaces = [_name(each) for each in cluster.of_kind("Namespace")]
+        priorities = [_value(each) for each in cluster.of_kind("PriorityClass")]
+        self._highest = max([0, *(_priority(pod) for pod in cluster.pods)])
+        self._values = PodValues(
+            node_names=[*self._nodes],
+            namespaces=["default", *self._namespaces],
+            claims=[_name(claim) for claim in cluster.of_kind("PersistentVolumeClaim")],
+            priorities=[0, *priorities],
+            features_max=features_max,
+        )
+
+    def create_pod(self, draw: DrawFn) -> Json:
+        self._pods_so_far += 1
+        values = self._values
+        name = f"p{self._pods_so_far}"
+        pod = draw(pods(name=name, namespace=_where(draw, values), values=values))
+        self._pods[_pod_name(pod)] = copy.deepcopy(pod)
+        self._highest = max(self._highest, _priority(pod))
+        return {"create": entries_of([pod])}
+
+    def create_node(self, draw: DrawFn) -> Json | None:
+        if self._nodes_so_far == len(_NODE_NAMES):
+            return None
+        name = _NODE_NAMES[self._nodes_so_far]
+        self._nodes_so_far += 1
+        self._nodes[name] = draw(nodes(name=name))
+        return {"create": entries_of([self._nodes[name]])}
+
+    def delete_pod(self, draw: DrawFn) -> Json | None:
+        name = self._some_pod(draw)
+        if name is None:
+            return None
+        del self._pods[name]
+        return {"delete": {"pod": name}}
+
+    def label_pod(self, draw: DrawFn) -> Json | None:
+        return self._patch_pod(draw, {"metadata": {"labels": _relabelled(draw, self._values)}})
+
+    def tolerate(self, draw: DrawFn) -> Json | None:
+        """Add a toleration for all taints: the API allows additions only."""
+        name = self._some_pod(draw)
+        if name is None:
+            return None
+        more = [*_listed(part(self._pods[name], "spec"), "tolerations"), {"operator": "Exists"}]
+        part(self._pods[name], "spec")["tolerations"] = more
+        return {"patch": {"pod": name, "patch": {"spec": {"tolerations": more}}}}
+
+    def ungate(self, draw: DrawFn) -> Json | None:
+        gated = [name for name, pod in self._pods.items() if "schedulingGates" in part(pod, "spec")]
+        if not gated:
+            return None
+        name = draw(st.sampled_from(gated))
+        del part(self._pods[name], "spec")["schedulingGates"]
+        return {"patch": {"pod": name, "patch": {"spec": {"schedulingGates": None}}}}
+
+    def label_node(self, draw: DrawFn) -> Json | None:
+        key = draw(st.sampled_from([*NODE_LABELS]))
+        value = draw(st.sampled_from([None, *NODE_LABELS[key]]))
+        return self._patch_node(draw, {"metadata": {"labels": {key: value}}})
+
+    def taint_node(self, draw: DrawFn) -> Json | None:
+        taint = draw(st.none() | taints(TAINTS))
+        return self._patch_node(draw, {"spec": {"taints": taint and [taint]}})
+
+    def cordon(self, draw: DrawFn) -> Json | None:
+        unschedulable = draw(st.sampled_from([None, True]))
+        return self._patch_node(draw, {"spec": {"unschedulable": unschedulable}})
+
+    def resize_node(self, draw: DrawFn) -> Json | None:
+        name = self._some_node(draw)
+        amounts = st.sampled_from([{"cpu": "8"}, {"cpu": "1"}, {"pods": "1"}, {GPU: "2"}])
+        status = {"allocatable": draw(amounts)}
+        return None if name is None else {"update_status": {"node": name, "status": status}}
+
+    def delete_node(self, draw: DrawFn) -> Json | None:
+        name = self._some_node(draw)
+        if name is None:
+            return None
+        del self._nodes[name]
+        return {"delete": {"node": name}}
+
+    def label_namespace(self, draw: DrawFn) -> Json | None:
+        labels = {key: draw(st.sampled_from(some)) for key, some in NAMESPACE_LABELS.items()}
+        name = draw(st.sampled_from(["default", *self._namespaces]))
+        subject = {"apiVersion": "v1", "kind": "Namespace", "name": name}
+        return {"patch": {"object": subject, "patch": {"metadata": {"labels": labels}}}}
+
+    def _some_pod(self, draw: DrawFn) -> str | None:
+        """Draw a pod that no other can have preempted."""
+        safe = [name for name, pod in self._pods.items() if _priority(pod) == self._highest]
+        return draw(st.sampled_from(safe)) if safe else None
+
+    def _some_node(self, draw: DrawFn) -> str | None:
+        return draw(st.sampled_from([*self._nodes])) if self._nodes else None
+
+    def _patch_pod(self, draw: DrawFn, patch: Json) -> Json | None:
+        name = self._some_pod(draw)
+        return None if name is None else {"patch": {"pod": name, "patch": patch}}
+
+    def _patch_node(self, draw: DrawFn, patch: Json) -> Json | None:
+        name = self._some_node(draw)
+        return None if name is None else {"patch": {"node": name, "patch": patch}}
+
+
+def _relabelled(draw: DrawFn, values: PodValues) -> dict[str, str | None]:
+    key = draw(st.sampled_from([*values.labels]))
+    return {key: draw(st.sampled_from([None, *values.labels[key]]))}
+
+
+def _name(obj: Json) -> str:
+    return str(part(obj, "metadata")["name"])
+
+
+def _pod_name(pod: Json) -> str:
+    """Return a pod's name as steps have it."""
+    namespace = part(pod, "metadata").get("namespace", "default")
+    return _name(pod) if namespace == "default" else f"{namespace}/{_name(pod)}"
+
+
+def _value(priority_class: Json) -> int:
+    return int(str(priority_class["value"]))
+
+
+def _priority(pod: Json) -> int:
+    """Return the priority of a drawn pod, which its class's name has."""
+    return int(str(part(pod, "spec").get("priorityClassName", "priority-0")).split("-")[1])
+
+
+def _listed(obj: Json, name: str) -> list[object]:
+    value = obj.get(name)
+    return value if isinstance(value, list) else []
+
+
+@st.composite
+def configurations(draw: DrawFn) -> Json:
+    """Draw a KubeSchedulerConfiguration that changes scores, backoff and parallelism.
+
+    No filter is changed or disabled, so the invariants hold for all of them. The fields that a case
+    completes (`apiVersion`, `kind`, the connection) are left out. Shrinks to the default.
+    """
+    config: Json = {}
+    if draw(st.integers(1, 4)) == 4:
+        config["podInitialBackoffSeconds"] = draw(st.sampled_from([1, 2]))
+        config["podMaxBackoffSeconds"] = draw(st.sampled_from([10, 5]))
+    if draw(st.integers(1, 4)) == 4:
+        config["percentageOfNodesToScore"] = draw(st.sampled_from([100, 1, 50]))
+    if draw(st.integers(1, 4)) == 4:
+        config["parallelism"] = draw(st.sampled_from([16, 1]))
+    profile: Json = {}
+    scores = st.sampled_from(
+        ["NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"]
+    )
+    disabled = draw(st.lists(scores, max_size=2, unique=True))
+    if disabled:
+        off = [{"name": name} for name in disabled]
+        profile["plugins"] = {"score": {"disabled": off}}
+    args = draw(st.lists(st.sampled_from([*_PLUGIN_ARGS]), max_size=2, unique=True))
+    if args:
+        profile["pluginConfig"] = [
+            {"name": name, "args": draw(st.sampled_from(_PLUGIN_ARGS[name]))} for name in args
+        ]
+    if profile:
+        config["profiles"] = [{"schedulerName": "default-scheduler", **profile}]
+    return config
+
+
+_SCORES: Final = ("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality")
+_CPU: Final = [{"name": "cpu", "weight": 1}]
+_SHAPE: Final = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+_PLUGIN_ARGS: Final[dict[str, list[Json]]] = {
+    "NodeResourcesFit": [
+        {"scoringStrategy": {"type": "MostAllocated", "resources": _CPU}},
+        {
+            "scoringStrategy": {
+                "type": "RequestedToCapacityRatio",
+                "resources": _CPU,
+                "requestedToCapacityRatio": {"shape": _SHAPE},
+            }
+        },
+    ],
+    "InterPodAffinity": [
+        {"hardPodAffinityWeight": 50},
+        {"ignorePreferredTermsOfExistingPods": True},
+    ],
+    "PodTopologySpread": [{"defaultingType": "List", "defaultConstraints": []}],
+}
+
+
+@st.composite
+def cases(
+    draw: DrawFn,
+    *,
+    nodes_max: int = 4,
+    pods_max: int = 4,
+    steps_max: int = 6,
+    features_max: int = 3,
+    restarts: bool = True,
+    advances: Sequence[str] = ("1s", "12s", "6m"),
+    config: SearchStrategy[Json] | None = None,
+) -> Case:
+    """Draw a case without expectations: a cluster, a configuration, a history.
+
+    The configuration is one of `configurations()` in a third of the cases, or always of `config`.
+    Shrinks to one node, one pod, and the default configuration.
+    """
+    cluster = draw(clusters(nodes_max=nodes_max, pods_max=pods_max, features_max=features_max))
+    steps = draw(
+        histories(
+            cluster,
+            steps_max=steps_max,
+            features_max=features_max,
+            restarts=restarts,
+            advances=advances,
+        )
+    )
+    if config is None:
+        chosen = draw(configurations()) if draw(st.integers(1, 3)) == 3 else {}
+    else:
+        chosen = draw(config)
+    raw: Json = {
+        "name": "drawn",
+        "source": "conformance.strategies.cases",
+        **present(config=chosen),
+        "cluster": entries_of(cluster.objects),
+        "steps": steps,
+    }
+    return case_of(raw, area="fuzz", origin="conformance.strategies")
