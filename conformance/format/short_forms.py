@@ -68,8 +68,11 @@ def _without_empty(thing: Json) -> Json:
     metadata = {name: value for name, value in part(thing, "metadata").items() if value != {}}
     if thing.get("kind") in ("Pod", "PersistentVolumeClaim", "PodDisruptionBudget"):
         metadata.setdefault("namespace", "default")
-    rest = {name: value for name, value in thing.items() if name != "metadata" and value != {}}
-    return {**rest, "metadata": metadata}
+    return {
+        name: metadata if name == "metadata" else value
+        for name, value in thing.items()
+        if value != {}
+    }
 
 
 def _namespace(thing: Json) -> Json:

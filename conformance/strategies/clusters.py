@@ -14,11 +14,20 @@ from hypothesis import strategies as st
 
 from ..api import ref_of
 from ..format.case import case_of
-from ..format.objects import priority_class_of
+from ..format.objects import HOSTNAME_LABEL, priority_class_of
 from ..format.resources import part
 from ..format.short_forms import entries_of
 from .objects import GPU, PodValues, Volume, budgets, nodes, pods, volumes
-from .rules import NAMESPACE_LABELS, NODE_LABELS, TAINTS, present, subsets, taints
+from .rules import (
+    NAMESPACE_LABELS,
+    NODE_LABELS,
+    TAINTS,
+    one_of_these,
+    optionally,
+    present,
+    subsets,
+    taints,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
 _NODE_NAMES: Final = "abcdefghijklmno"
 _SECOND_NAMESPACE: Final = "team"
 #: The priorities of one cluster: without different ones no pod preempts another.
-_PRIORITIES: Final = ((), (0, 10), (0, 10, 100))
+_PRIORITIES: Final = ((0,), (0, 10), (0, 10, 100))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +75,11 @@ def clusters(
     A pod with a node was put there by something else and may not fit. It shrinks to one node and no
     pods.
     """
-    names = _NODE_NAMES[: draw(st.integers(1, nodes_max))]
-    claimed = [
-        draw(volumes(name=f"v{number}", node_names=names))
-        for number in range(draw(st.sampled_from([0, 0, 0, 1, 2])))
-    ]
-    namespaces = ["default", *([_SECOND_NAMESPACE] if draw(st.integers(1, 5)) == 5 else [])]
+    drawn = draw(st.lists(nodes(), min_size=1, max_size=nodes_max))
+    names = _NODE_NAMES[: len(drawn)]
+    claimed = draw(optionally(_claims(names), one_in=3)) or []
+    second = draw(optionally(subsets(NAMESPACE_LABELS), one_in=5))
+    namespaces = ["default", *([] if second is None else [_SECOND_NAMESPACE])]
     values = PodValues(
         node_names=names,
         namespaces=namespaces,
@@ -79,16 +87,34 @@ def clusters(
         priorities=draw(st.sampled_from(_PRIORITIES)),
         features_max=features_max,
     )
-    objects = [_namespace(name, draw(subsets(NAMESPACE_LABELS))) for name in namespaces[1:]]
-    objects += [priority_class_of(value) for value in values.priorities if value]
-    objects += [draw(nodes(name=name)) for name in names]
-    objects += _objects_behind(claimed)
-    for number in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
-        objects.append(draw(budgets(name=f"b{number}")))
-    for number in range(draw(st.integers(0, pods_max))):
-        pod = draw(pods(name=f"p{number + 1}", namespace=_where(draw, values), values=values))
-        objects.append(_placed(draw, pod, names))
-    return Cluster(objects=tuple(objects))
+    found = draw(optionally(st.lists(budgets(), min_size=1, max_size=2), one_in=3)) or []
+    placed = draw(st.lists(_placed_pods(values), max_size=pods_max))
+    return Cluster(
+        objects=(
+            *([] if second is None else [_namespace(_SECOND_NAMESPACE, second)]),
+            *(priority_class_of(value) for value in values.priorities if value),
+            *(_named(node, name) for node, name in zip(drawn, names, strict=True)),
+            *_objects_behind(claimed),
+            *(_named(budget, f"b{number}") for number, budget in enumerate(found, 1)),
+            *(_named(pod, f"p{number}") for number, pod in enumerate(placed, 1)),
+        )
+    )
+
+
+@st.composite
+def _claims(draw: DrawFn, node_names: str) -> list[Volume]:
+    return [
+        draw(volumes(name=f"v{number}", node_names=node_names))
+        for number in range(1, draw(st.integers(1, 2)) + 1)
+    ]
+
+
+def _named(obj: Json, name: str) -> Json:
+    """Return an object under another name; a node's label of its name changes too."""
+    metadata = {**part(obj, "metadata"), "name": name}
+    if HOSTNAME_LABEL in part(metadata, "labels"):
+        metadata["labels"] = {**part(metadata, "labels"), HOSTNAME_LABEL: name}
+    return {**obj, "metadata": metadata}
 
 
 def _namespace(name: str, labels: dict[str, str]) -> Json:
@@ -102,17 +128,21 @@ def _objects_behind(claimed: Iterable[Volume]) -> list[Json]:
     return [*{ref_of(obj): obj for obj in objects}.values()]
 
 
-def _where(draw: DrawFn, values: PodValues) -> str:
-    """Return the namespace of a pod; pods with claims are in the first one."""
-    return draw(st.sampled_from(values.namespaces))
+@st.composite
+def _some_pods(draw: DrawFn, values: PodValues) -> Json:
+    """Draw a pod in one of the namespaces."""
+    return draw(pods(namespace=draw(one_of_these(values.namespaces)), values=values))
 
 
-def _placed(draw: DrawFn, pod: Json, node_names: str) -> Json:
-    """Put some of the pods without gates on a node."""
+@st.composite
+def _placed_pods(draw: DrawFn, values: PodValues) -> Json:
+    """Draw a pod that may be on a node; with gates it is on none."""
+    pod = draw(_some_pods(values))
     spec = part(pod, "spec")
-    if draw(st.integers(1, 3)) < 3 or "schedulingGates" in spec:
+    node_name = draw(optionally(one_of_these(values.node_names), one_in=3))
+    if node_name is None or "schedulingGates" in spec:
         return pod
-    return {**pod, "spec": {**spec, "nodeName": draw(st.sampled_from(node_names))}}
+    return {**pod, "spec": {**spec, "nodeName": node_name}}
 
 
 @st.composite
@@ -131,7 +161,6 @@ def histories(
     priority so far, so that no other pod can have preempted it. Shrinks to one new pod.
     """
     life = _Life(cluster, features_max=features_max)
-    steps = [life.create_pod(draw)]
     actions: list[Callable[[DrawFn], Json | None]] = [
         *(life.create_pod,) * 3,
         *(life.delete_pod, life.label_pod, life.tolerate, life.ungate),
@@ -142,10 +171,14 @@ def histories(
         actions.append(lambda draw: {"advance": draw(st.sampled_from(advances))})
     if restarts:
         actions.append(lambda _: {"restart": None})
-    for action in draw(st.lists(st.sampled_from(actions), max_size=steps_max - 1)):
-        step = action(draw)
-        steps += [step] if step is not None else []
-    return steps
+    first = life.create_pod(draw)
+    more = draw(st.lists(_steps(actions), max_size=steps_max - 1))
+    return [first, *(step for step in more if step is not None)]
+
+
+@st.composite
+def _steps(draw: DrawFn, actions: Sequence[Callable[[DrawFn], Json | None]]) -> Json | None:
+    return draw(st.sampled_from(actions))(draw)
 
 
 class _Life:
@@ -169,9 +202,7 @@ class _Life:
 
     def create_pod(self, draw: DrawFn) -> Json:
         self._pods_so_far += 1
-        values = self._values
-        name = f"p{self._pods_so_far}"
-        pod = draw(pods(name=name, namespace=_where(draw, values), values=values))
+        pod = _named(draw(_some_pods(self._values)), f"p{self._pods_so_far}")
         self._pods[_pod_name(pod)] = copy.deepcopy(pod)
         self._highest = max(self._highest, _priority(pod))
         return {"create": entries_of([pod])}
@@ -181,7 +212,7 @@ class _Life:
             return None
         name = _NODE_NAMES[self._nodes_so_far]
         self._nodes_so_far += 1
-        self._nodes[name] = draw(nodes(name=name))
+        self._nodes[name] = _named(draw(nodes()), name)
         return {"create": entries_of([self._nodes[name]])}
 
     def delete_pod(self, draw: DrawFn) -> Json | None:
@@ -195,19 +226,21 @@ class _Life:
         return self._patch_pod(draw, {"metadata": {"labels": _relabelled(draw, self._values)}})
 
     def tolerate(self, draw: DrawFn) -> Json | None:
-        """Add a toleration for all taints: the API allows additions only."""
+        """Add a toleration for all taints: the API allows additions only.
+
+        The API server has added tolerations of its own, so there is a list to add to.
+        """
         name = self._some_pod(draw)
         if name is None:
             return None
-        more = [*_listed(part(self._pods[name], "spec"), "tolerations"), {"operator": "Exists"}]
-        part(self._pods[name], "spec")["tolerations"] = more
-        return {"patch": {"pod": name, "patch": {"spec": {"tolerations": more}}}}
+        add = {"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}
+        return {"patch": {"pod": name, "type": "json", "patch": [add]}}
 
     def ungate(self, draw: DrawFn) -> Json | None:
         gated = [name for name, pod in self._pods.items() if "schedulingGates" in part(pod, "spec")]
         if not gated:
             return None
-        name = draw(st.sampled_from(gated))
+        name = draw(one_of_these(gated))
         del part(self._pods[name], "spec")["schedulingGates"]
         return {"patch": {"pod": name, "patch": {"spec": {"schedulingGates": None}}}}
 
@@ -239,17 +272,17 @@ class _Life:
 
     def label_namespace(self, draw: DrawFn) -> Json | None:
         labels = {key: draw(st.sampled_from(some)) for key, some in NAMESPACE_LABELS.items()}
-        name = draw(st.sampled_from(["default", *self._namespaces]))
+        name = draw(one_of_these(["default", *self._namespaces]))
         subject = {"apiVersion": "v1", "kind": "Namespace", "name": name}
         return {"patch": {"object": subject, "patch": {"metadata": {"labels": labels}}}}
 
     def _some_pod(self, draw: DrawFn) -> str | None:
         """Draw a pod that no other can have preempted."""
         safe = [name for name, pod in self._pods.items() if _priority(pod) == self._highest]
-        return draw(st.sampled_from(safe)) if safe else None
+        return draw(one_of_these(safe)) if safe else None
 
     def _some_node(self, draw: DrawFn) -> str | None:
-        return draw(st.sampled_from([*self._nodes])) if self._nodes else None
+        return draw(one_of_these([*self._nodes])) if self._nodes else None
 
     def _patch_pod(self, draw: DrawFn, patch: Json) -> Json | None:
         name = self._some_pod(draw)
@@ -282,11 +315,6 @@ def _value(priority_class: Json) -> int:
 def _priority(pod: Json) -> int:
     """Return the priority of a drawn pod, which its class's name has."""
     return int(str(part(pod, "spec").get("priorityClassName", "priority-0")).split("-")[1])
-
-
-def _listed(obj: Json, name: str) -> list[object]:
-    value = obj.get(name)
-    return value if isinstance(value, list) else []
 
 
 @st.composite
@@ -379,7 +407,8 @@ def cases(
         "name": "drawn",
         "source": "conformance.strategies.cases",
         **present(config=chosen),
-        "cluster": entries_of(cluster.objects),
+        # Pods in the short form create their priority class.
+        "cluster": entries_of(obj for obj in cluster.objects if obj["kind"] != "PriorityClass"),
         "steps": steps,
     }
     return case_of(raw, area="fuzz", origin="conformance.strategies")

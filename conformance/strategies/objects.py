@@ -18,6 +18,7 @@ from .rules import (
     label_selectors,
     node_affinities,
     node_selector_terms,
+    one_of_these,
     optionally,
     pod_affinities,
     present,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ..api import Json
     from .rules import Values
 
-    Feature = Callable[[DrawFn, Json, PodValues], None]
+    Feature = Callable[[DrawFn, Json, "PodValues"], None]
 
 GPU: Final = "example.com/gpu"
 IMAGES: Final = (DEFAULT_IMAGE, "registry.example/db:v2")
@@ -62,9 +63,9 @@ def nodes(
             }
         ),
     }
-    some_taints = draw(st.lists(taints(taint_values), max_size=2, unique_by=_taint_key))
+    some_taints = st.lists(taints(taint_values), min_size=1, max_size=2, unique_by=_taint_key)
     spec = present(
-        taints=some_taints if draw(st.integers(1, 3)) == 3 else [],
+        taints=draw(optionally(some_taints, one_in=3)),
         unschedulable=draw(optionally(st.just(True), one_in=10)),
     )
     images = draw(st.lists(st.sampled_from(IMAGES), max_size=1))
@@ -114,12 +115,11 @@ def pods(
     spec: Json = {"containers": [container]}
     cpu = draw(st.sampled_from([None, "500m", "1", "2"]))
     container |= present(resources=present(requests=present(cpu=cpu)))
-    priority = draw(st.sampled_from(values.priorities)) if values.priorities else 0
+    priority = draw(one_of_these(values.priorities))
     if priority:
         spec["priorityClassName"] = _name(priority_class_of(priority))
-    names = st.lists(st.sampled_from([*_FEATURES]), max_size=values.features_max, unique=True)
-    for feature in draw(names):
-        _FEATURES[feature](draw, spec, values)
+    # Each feature is added as it is drawn, so that shrinking removes it with all that it draws.
+    draw(st.lists(_features(spec, values), max_size=values.features_max))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -130,6 +130,14 @@ def pods(
         },
         "spec": spec,
     }
+
+
+@st.composite
+def _features(draw: DrawFn, spec: Json, values: PodValues) -> str:
+    """Draw a feature, add it to a pod's spec, and return its name."""
+    name = draw(st.sampled_from([*_FEATURES]))
+    _FEATURES[name](draw, spec, values)
+    return name
 
 
 def _name(obj: Json) -> str:
@@ -232,7 +240,7 @@ def _image(draw: DrawFn, spec: Json, values: PodValues) -> None:
 
 def _claim(draw: DrawFn, spec: Json, values: PodValues) -> None:
     if values.claims:
-        claim = draw(st.sampled_from(values.claims))
+        claim = draw(one_of_these(values.claims))
         spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
 
 
@@ -327,26 +335,7 @@ def volumes(
         return Volume(claim=name, objects=(storage, {**claim, "status": {"phase": "Pending"}}))
     terms = node_selector_terms(labels, node_names=node_names)
     reach = draw(optionally(st.lists(terms, min_size=1, max_size=1), one_in=2))
-    affinity: Json = {"required": {"nodeSelectorTerms": reach}} if reach else {}
-    volume: Json = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": f"pv-{name}"},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": [mode],
-            "storageClassName": _CLASS,
-            "csi": {"driver": "disks.example.com", "volumeHandle": name},
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "namespace": namespace,
-                "name": name,
-            },
-            **present(nodeAffinity=affinity),
-        },
-        "status": {"phase": "Bound"},
-    }
+    volume = _persistent_volume(claim, mode, reach)
     bound = {
         **claim,
         "metadata": {**metadata, "annotations": {_BIND_COMPLETED: "yes"}},
@@ -354,6 +343,26 @@ def volumes(
         "status": {"phase": "Bound"},
     }
     return Volume(claim=name, objects=(storage, volume, bound))
+
+
+def _persistent_volume(claim: Json, mode: str, reach: Sequence[Json] | None) -> Json:
+    """Return the volume that a claim is bound to; `reach` are the terms of its node affinity."""
+    metadata = _part(claim, "metadata")
+    affinity: Json = {"required": {"nodeSelectorTerms": reach}} if reach else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"pv-{metadata['name']}"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": [mode],
+            "storageClassName": _CLASS,
+            "csi": {"driver": "disks.example.com", "volumeHandle": metadata["name"]},
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **metadata},
+            **present(nodeAffinity=affinity),
+        },
+        "status": {"phase": "Bound"},
+    }
 
 
 def _part(obj: Json, name: str) -> Json:

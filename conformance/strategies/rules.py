@@ -47,6 +47,15 @@ def optionally(draw: DrawFn, strategy: SearchStrategy[T], *, one_in: int = 4) ->
     return draw(strategy) if draw(st.integers(1, one_in)) == one_in else None
 
 
+def one_of_these(values: Sequence[T]) -> SearchStrategy[T]:
+    """Return a strategy for one of some values, of which there may be one only.
+
+    Shrinking can then remove values: one of a single value would make no choice at all, and the
+    choices after it would get another meaning.
+    """
+    return st.sampled_from([*values, values[0]])
+
+
 def present(**fields: object) -> Json:
     """Return the fields that are neither None nor empty."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
@@ -102,7 +111,7 @@ def node_selector_terms(
 ) -> Json:
     """Draw a term of a node selector, on labels or, with `node_names`, on the node's name."""
     if node_names and draw(st.integers(1, 4)) == 4:
-        name, operator = draw(st.sampled_from(node_names)), draw(st.sampled_from(["In", "NotIn"]))
+        name, operator = draw(one_of_these(node_names)), draw(st.sampled_from(["In", "NotIn"]))
         return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": [name]}]}
     expressions = st.lists(_expressions(labels, numeric=True), min_size=1, max_size=2)
     return {"matchExpressions": draw(expressions)}
@@ -143,7 +152,7 @@ def _pod_affinity_terms(draw: DrawFn, labels: Values, namespaces: Sequence[str])
     }
     scope = draw(st.sampled_from(["own", "own", "own", "named", "selected", "key"]))
     if scope == "named":
-        term["namespaces"] = [draw(st.sampled_from(namespaces))]
+        term["namespaces"] = [draw(one_of_these(namespaces))]
     elif scope == "selected":
         term["namespaceSelector"] = draw(label_selectors(NAMESPACE_LABELS))
     elif scope == "key":
