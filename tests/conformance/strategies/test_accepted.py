@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conformance import strategies
 from conformance.api import ApiClient
+from conformance.connection import Connection
 from conformance.run.execution import run_case
 from conformance.targets import target_kind
 from conformance.targets.quiet import QuietLoop
@@ -41,7 +42,7 @@ def _settings(examples: int) -> settings:
 
 async def _create(objects: Iterable[Json]) -> None:
     """Create all objects on a new server; its answer to an invalid one is an error here."""
-    async with FakeApiServer() as server, ApiClient(server.url, server.kinds) as api:
+    async with FakeApiServer() as server, ApiClient(Connection(server.url)) as api:
         for obj in objects:
             await api.create(obj)
 
