@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from fakeapi.actors import Actors, KubeletOptions, NodeLifecycleOptions, VolumeOptions
+    from fakeapi.background import BackgroundServer
     from fakeapi.clock import Clock, ManualClock, SystemClock, Timer
     from fakeapi.loading.manifests import LoadError
     from fakeapi.security import Security, SecurityError, User
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Actors",
+    "BackgroundServer",
     "Clock",
     "FakeApiServer",
     "Generation",
@@ -56,6 +58,7 @@ __all__ = [
 #: The module of each public name.
 _MODULES: Final = {
     "Actors": "fakeapi.actors",
+    "BackgroundServer": "fakeapi.background",
     "Clock": "fakeapi.clock",
     "FakeApiServer": "fakeapi.server",
     "Generation": "fakeapi.types.kind",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..outcome import Outcome
 
-__all__ = ["print_case_list", "print_report", "progress"]
+__all__ = ["failure_lines", "print_case_list", "print_report", "progress"]
 
 _STYLES: Final = {
     Verdict.PASSED: "green",
@@ -102,15 +102,19 @@ def _cells(outcomes: Sequence[Outcome]) -> list[Text]:
     return [*cells, Text(f"{sum(outcome.seconds for outcome in outcomes):.2f}")]
 
 
+def failure_lines(outcome: Outcome) -> list[str]:
+    """Return a failure's reason, the actual state, and the scheduler's last lines."""
+    lines = [f"  {outcome.reason}", *(f"    {line}" for line in outcome.details)]
+    if outcome.log:
+        lines.append("    the scheduler's last lines:")
+        lines += [f"      {line}" for line in outcome.log[-_LOG_LINES_SHOWN:]]
+    return [*lines, f"  source: {outcome.source}", f"  case: {outcome.origin}", ""]
+
+
 def _print_failure(outcome: Outcome, console: Console) -> None:
     word = "FAILED" if outcome.verdict is Verdict.FAILED else "ERROR"
     console.print(Text.assemble((word, "bold red"), " ", (outcome.id, "bold")))
-    _print_lines([outcome.reason], "  ", console)
-    _print_lines(outcome.details, "    ", console)
-    if outcome.log:
-        _print_lines(["the scheduler's last lines:"], "    ", console)
-        _print_lines(outcome.log[-_LOG_LINES_SHOWN:], "      ", console)
-    _print_lines([f"source: {outcome.source}", f"case: {outcome.origin}", ""], "  ", console)
+    _print_lines(failure_lines(outcome), "", console)
 
 
 def _print_lines(lines: Sequence[str], indent: str, console: Console) -> None:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from fakeapi import FakeApiServer
 
-    from ..api import Json
+    from ..api import ApiClient, Json
     from ..clock import Clock
     from ..format.case import Case
     from ..format.objects import Item
@@ -454,6 +454,21 @@ class Execution:
             for pod, story in stories.items()
             for line in (f"story of pod {pod}:", *(f"  {text}" for text in story_lines(story)))
         )
+
+    @property
+    def api(self) -> ApiClient:
+        """The client for the case's API server."""
+        return self._api
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """The server, the clock and the settings that the scheduler got."""
+        return self._surroundings
+
+    @property
+    def target(self) -> Target:
+        """The running scheduler."""
+        return self._target
 
 
 def _is_final(unmet: list[Unmet]) -> bool:

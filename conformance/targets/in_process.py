@@ -129,7 +129,6 @@ class InProcessKind:
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         """Run the scheduler while the block runs. Raises TargetError."""
         clock = surroundings.clock
-        assert isinstance(clock, VirtualClock), "the clock is one of ours"
         kubeconfig = surroundings.fake_server.write_kubeconfig(
             surroundings.directory / "kubeconfig"
         )
@@ -200,7 +199,7 @@ class _InProcessTarget:
     def __init__(
         self,
         server: FakeApiServer,
-        clock: VirtualClock,
+        clock: Clock,
         scheduler: InProcessScheduler,
         lines: collections.deque[str],
     ) -> None:
@@ -235,6 +234,7 @@ class _InProcessTarget:
 
     async def advance(self, seconds: float) -> None:
         """Advance the clock from one wake-up to the next; the scheduler settles in between."""
+        assert isinstance(self._clock, VirtualClock), "time that is real is not advanced"
         await self._clock.advance(seconds, self.settle)
 
     def check(self) -> None:
@@ -292,6 +292,7 @@ class _InProcessTarget:
 
     def _nudge(self, until: float) -> bool:
         """Let time pass for pending work that waits for it: a retry, a rate limit."""
+        assert isinstance(self._clock, VirtualClock), "time that is real is not advanced"
         due = self._clock.next_wake_up
         if due is None or due > until:
             return False
@@ -319,7 +320,7 @@ def _words(error: BaseException) -> str:
 class _Recorder(logging.Handler):
     """Keeps the last lines, with virtual timestamps."""
 
-    def __init__(self, clock: VirtualClock, lines: collections.deque[str]) -> None:
+    def __init__(self, clock: Clock, lines: collections.deque[str]) -> None:
         super().__init__()
         self._clock = clock
         self._lines = lines
@@ -333,7 +334,7 @@ class _Recorder(logging.Handler):
 
 
 @contextlib.contextmanager
-def _capture_log(clock: VirtualClock) -> Iterator[collections.deque[str]]:
+def _capture_log(clock: Clock) -> Iterator[collections.deque[str]]:
     """Record the log while the block runs."""
     lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES_MAX)
     root, handler = logging.getLogger(), _Recorder(clock, lines)

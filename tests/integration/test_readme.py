@@ -118,6 +118,7 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("python", "test_gpu_guard.py"),
         ("yaml", "gpu.yaml"),
         ("sh", ""),
+        ("python", "test_gpus.py"),
         ("yaml", "cluster.yaml"),
         ("sh", ""),
         ("text", ""),
@@ -160,6 +161,13 @@ def test_the_second_command_is_what_lets_changes_land() -> None:
 
 def test_the_scenario_passes_with_the_plugin(files: Path) -> None:
     assert "1 passed in" in _run(SCENARIO, files)
+
+
+def test_the_scenario_is_a_test_of_pytest(files: Path) -> None:
+    pytest_command = "python -m pytest -q -p no:cacheprovider"
+    assert "1 passed" in _run(f"{pytest_command} test_gpus.py", files)
+    plugin = "--scheduler-plugin gpu_guard:GpuGuard"
+    assert "1 passed" in _run(f"{pytest_command} {plugin} gpu.yaml", files)
 
 
 def test_without_the_plugin_the_scenario_fails(files: Path) -> None:
@@ -226,7 +234,10 @@ async def test_shadow_mode_binds_no_pod(files: Path) -> None:
         await api.node("a")
         await api.pod("web")
         async with _running(SHADOW.replace("10260", "0"), files):
-            await asyncio.sleep(2.0)
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                while server.statistics().watchers < 10:  # noqa: ASYNC110 - another process
+                    await asyncio.sleep(0.02)
+            await asyncio.sleep(1.0)
             web = await api.get("/api/v1/namespaces/default/pods/web")
         assert "nodeName" not in web["spec"]
 

@@ -1,0 +1,152 @@
+"""pytest collects files of cases, and has the fixtures `cluster` and `scheduler`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+#: Plugins of ours that have nothing to do with the tests inside the tests.
+PLAIN = ("-p", "no:randomly", "-p", "no:asyncio")
+
+CASES = """
+area: small
+cases:
+- name: fits
+  source: ours
+  cluster:
+  - node: {name: a}
+  steps:
+  - create: [pod: {name: p}]
+  - expect: {pod: p, bound_to: a}
+- name: does-not-fit
+  source: ours
+  steps:
+  - create: [pod: {name: p}]
+  - expect: {pod: p, bound_to: a}
+- name: takes-a-configuration
+  source: ours
+  config: {percentageOfNodesToScore: 100}
+  steps:
+  - create: [pod: {name: p}]
+  - expect: {pod: p, not_bound: true}
+"""
+
+
+@pytest.fixture
+def cases(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makefile(".yaml", small=CASES, service="apiVersion: v1\nkind: Service\n")
+    return pytester
+
+
+def test_each_case_of_a_file_is_a_test(cases: pytest.Pytester) -> None:
+    result = cases.runpytest(*PLAIN, "-v")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["small.yaml::fits PASSED*", "small.yaml::does-not-fit FAILED*"])
+    result.stdout.fnmatch_lines(["*steps?1?: pod p: expected on a, is not bound"])
+    result.stdout.fnmatch_lines(["*PodScheduled=False Unschedulable: no nodes available*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*runtest*")
+
+
+def test_one_case_is_selected_by_its_id(cases: pytest.Pytester) -> None:
+    cases.runpytest(*PLAIN, "small.yaml::fits").assert_outcomes(passed=1)
+
+
+def test_workers_share_the_cases(cases: pytest.Pytester) -> None:
+    cases.runpytest(*PLAIN, "-n", "2").assert_outcomes(passed=2, failed=1)
+
+
+def test_a_mistake_in_a_file_is_one_line(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".yaml", wrong=CASES.replace("bound_to", "bound"))
+    result = pytester.runpytest(*PLAIN)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*wrong.yaml: case fits: *unknown field bound; did you mean*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_another_scheduler_is_a_command(cases: pytest.Pytester) -> None:
+    command = f"{sys.executable} -c 0 --kubeconfig {{kubeconfig}}"
+    result = cases.runpytest(*PLAIN, "--scheduler-command", command)
+    result.assert_outcomes(failed=2, skipped=1)
+    result.stdout.fnmatch_lines(["*did not start: exit status 0*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--scheduler-command", ""), "*expected a command, got an empty text*"),
+        (("--scheduler-plugin", "gone:Gone"), "*--plugin: gone:Gone: No module named*"),
+    ],
+)
+def test_wrong_options_are_named(
+    cases: pytest.Pytester, arguments: tuple[str, ...], error: str
+) -> None:
+    result = cases.runpytest(*PLAIN, *arguments)
+    assert result.ret != 0
+    assert error.strip("*") in result.stdout.str() + result.stderr.str()
+
+
+def test_the_fixtures(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        not_on_a="""
+        from scheduler import Plugin, unschedulable
+
+        class NotOnA(Plugin):
+            def filter(self, state, pod, node):
+                return unschedulable("node a") if node.name == "a" else None
+        """,
+        test_it="""
+        import json, time, urllib.request
+        import pytest
+        from not_on_a import NotOnA
+
+        def test_in_virtual_time(cluster):
+            cluster.node("a", cpu=1).pod("p", cpu=2).not_bound()
+            cluster.advance("1h").node("b").advance("10s").expect(pod="p", bound_to="b")
+
+        @pytest.mark.scheduler(plugins=[NotOnA], config={"percentageOfNodesToScore": 100})
+        def test_with_a_plugin(cluster):
+            cluster.node("a").pod("p").not_bound()
+
+        @pytest.mark.scheduler(plugins=["not_on_a:NotOnA"])
+        def test_in_real_time(fake_api, scheduler):
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+                   "spec": {"containers": [{"name": "c", "image": "i"}]}}
+            nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+                      "status": {"allocatable": {"pods": "9"}}} for name in "ab"]
+            fake_api.load([*nodes, pod])
+            node = None
+            while node is None:
+                time.sleep(0.01)
+                url = fake_api.url + "/api/v1/namespaces/default/pods/p"
+                with urllib.request.urlopen(url) as answer:
+                    node = json.load(answer)["spec"].get("nodeName")
+            assert node == "b"
+            with urllib.request.urlopen(scheduler.url + "/metrics") as answer:
+                assert b"scheduler_schedule_attempts_total" in answer.read()
+            assert any("Starting to schedule" in line for line in scheduler.log())
+
+        @pytest.mark.scheduler(colour="red")
+        def test_with_a_wrong_marker(cluster):
+            pass
+        """,
+    )
+    result = pytester.runpytest(*PLAIN)
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(["*expected only config, gates, plugins, seed, got colour"])
+
+
+def test_it_imports_nothing_before_a_test_needs_it() -> None:
+    program = (
+        "import sys, conformance.pytest_plugin;"
+        "heavy = {'aiohttp', 'msgspec', 'yaml', 'scheduler'};"
+        "print({name.split('.')[0] for name in sys.modules} & heavy)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout == "set()\n"
