@@ -118,6 +118,7 @@ class CaseItem(pytest.Item):
     def __init__(self, *, case: Case, **keywords: Any) -> None:
         super().__init__(**keywords)
         self._case = case
+        self.extra_keyword_matches.update(case.labels)
 
     def runtest(self) -> None:
         """Run the case. A case that this scheduler cannot run is skipped with the reason."""
@@ -138,7 +139,7 @@ class CaseItem(pytest.Item):
         return "\n".join(failure_lines(excinfo.value.outcome))
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, self._case.id
+        return self.path, self._case.line - 1, self._case.id
 
 
 def _run(case: Case, kind: TargetKind, seed: int) -> Outcome:

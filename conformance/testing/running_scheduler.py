@@ -102,7 +102,6 @@ class RunningScheduler:
                     config=self._config,
                     gates=self._gates,
                     seed=self._seed,
-                    reads_metrics=True,
                 )
                 async with self._kind.run(surroundings) as self._target:
                     self._started.set()

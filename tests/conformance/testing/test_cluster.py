@@ -46,6 +46,7 @@ def test_an_unmet_expectation_shows_the_pod_its_events_and_the_log() -> None:
         lines = str(failed.value).splitlines()
         assert lines[0] == "pod p: expected on n1, is not bound"
         assert any("Warning FailedScheduling" in line for line in lines)
+        assert any("story of pod default/p" in line for line in lines)
         assert any("Starting to schedule" in line for line in lines)
         # The cluster goes on.
         cluster.patch({"status": {"allocatable": {"cpu": "8"}}}, node="n1", subresource="status")
@@ -63,6 +64,13 @@ def test_an_unmet_expectation_shows_the_pod_its_events_and_the_log() -> None:
 def test_arguments_are_those_of_a_case(step: dict[str, object], error: str) -> None:
     with Cluster() as cluster, pytest.raises(InputError, match=error):
         cluster.steps(step)
+
+
+def test_the_event_that_brought_a_pod_back_is_checked() -> None:
+    with Cluster() as cluster:
+        cluster.node("n", cpu=4).pod("p", cpu=8).not_bound()
+        cluster.node("big", cpu=16).advance("10s")
+        cluster.expect(pod="p", requeued_by="NodeAdd", bound_to="big")
 
 
 def test_a_step_that_the_server_refuses_is_an_error() -> None:
