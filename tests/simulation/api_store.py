@@ -1,4 +1,4 @@
-"""The state of an API server in memory: pods, nodes and pod groups, their histories and watches.
+"""The state of an API server in memory: objects, their histories and watches.
 
 What a real one does to pods is done here: a binding is refused for a pod that is gone, going,
 another one, gated or bound; a pod that runs is given time to end; versions only ever grow. Watches
@@ -10,11 +10,17 @@ from __future__ import annotations
 import asyncio
 import bisect
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
 from scheduler.api.core import Node, ObjectMeta, Pod, PodCondition
+from scheduler.api.dynamic_resources import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSlice,
+)
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.client.decoding import EventType, Page, WatchEvent
 from scheduler.client.errors import (
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 
     from scheduler.testing import VirtualClock
 
-T = TypeVar("T", Pod, Node, PodGroup)
+T = TypeVar("T", Pod, Node, PodGroup, ResourceClaim, ResourceSlice, DeviceClass)
 
 #: The default grace period of a pod.
 GRACE_SECONDS = 30
@@ -50,13 +56,19 @@ class Change(NamedTuple, Generic[T]):
     gone: T | None
 
 
+class Watcher(Protocol):
+    """Is woken after each change."""
+
+    def wake(self) -> None: ...
+
+
 class Objects(Generic[T]):
     """All objects of a kind, and all that has ever happened to them."""
 
     def __init__(self, next_version: Callable[[], int]) -> None:
         self.now: dict[str, T] = {}
         self.changes: list[Change[T]] = []
-        self.watches: list[Source[T]] = []
+        self.watches: list[Watcher] = []
         self._next_version = next_version
 
     def put(self, obj: T) -> T:
@@ -167,14 +179,20 @@ class ApiStore:
         self.pods: Objects[Pod] = Objects(self._next_version)
         self.nodes: Objects[Node] = Objects(self._next_version)
         self.pod_groups: Objects[PodGroup] = Objects(self._next_version)
+        self.claims: Objects[ResourceClaim] = Objects(self._next_version)
+        self.slices: Objects[ResourceSlice] = Objects(self._next_version)
+        self.classes: Objects[DeviceClass] = Objects(self._next_version)
+        #: By name; the scheduler does not read them.
+        self.claim_templates: dict[str, ResourceClaimSpec] = {}
         #: Pod groups whose condition PodGroupScheduled went from True to False.
         self.regressions: list[str] = []
 
     def copy_from(self, other: ApiStore) -> None:
         """Start with the present objects of another store, without their history."""
         self.version, self._uids = other.version, other._uids
-        for name in ("pods", "nodes", "pod_groups"):
+        for name in ("pods", "nodes", "pod_groups", "claims", "slices", "classes"):
             getattr(self, name).now.update(getattr(other, name).now)
+        self.claim_templates.update(other.claim_templates)
 
     def _next_version(self) -> int:
         self.version += 1
@@ -184,19 +202,21 @@ class ApiStore:
         """A new pod, under a uid of its own."""
         if pod.key in self.pods.now:
             raise AlreadyExists(409, "AlreadyExists", f'pods "{pod.metadata.name}" already exists')
-        return self.pods.put(replace(pod, metadata=self._new(pod.metadata)))
+        return self.pods.put(replace(pod, metadata=self.new_metadata(pod.metadata)))
 
     def create_pod_group(self, group: PodGroup) -> PodGroup:
         """A new pod group, under a uid of its own."""
         if object_key(group) in self.pod_groups.now:
             name = group.metadata.name
             raise AlreadyExists(409, "AlreadyExists", f'podgroups "{name}" already exists')
-        return self.pod_groups.put(replace(group, metadata=self._new(group.metadata)))
+        return self.pod_groups.put(replace(group, metadata=self.new_metadata(group.metadata)))
 
-    def _new(self, metadata: ObjectMeta) -> ObjectMeta:
+    def new_metadata(self, metadata: ObjectMeta) -> ObjectMeta:
+        """Return the metadata of a new object: a uid of its own, and a name if it has none."""
         self._uids += 1
-        uid = f"{metadata.name}-{self._uids}"
-        return replace(metadata, uid=uid, creation_timestamp=self.timestamp())
+        name = metadata.name or f"{metadata.generate_name}{self._uids}"
+        uid = f"{name}-{self._uids}"
+        return replace(metadata, name=name, uid=uid, creation_timestamp=self.timestamp())
 
     def pod(self, key: str) -> Pod:
         """A pod; raises NotFound."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from .writes import FAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .simulation import History, Step
 
@@ -23,6 +23,13 @@ NODES = ("a", "b", "c", "d")
 GROUPS = ("g", "h")
 ZONES = ("za", "zb")
 KINDS = ("pods", "nodes", "podgroups")
+DEVICE_KINDS = (
+    *("resourceclaims", "resourceslices", "deviceclasses", "controller", "driver"),
+    *("pods", "nodes", "resourceclaims", "resourceslices"),
+)
+CLAIMS, TEMPLATES, POOLS = ("c0", "c1", "c2"), ("t0", "t1"), (*NODES, "net")
+CLASSES = ("gpu", "gpu", "fast")
+CLAIM_WRITES = ("status", "status", "update", "create", "get", "release", "delete")
 
 #: How often each verb comes, of all.
 WEIGHTS = {
@@ -48,7 +55,22 @@ WEIGHTS = {
     "restart": 2,
     "calm": 2,
 }
-_VERBS = tuple(verb for verb, weight in WEIGHTS.items() for _ in range(weight))
+#: The same for histories with devices.
+DEVICE_WEIGHTS = WEIGHTS | {
+    "create_pod": 34,
+    "create_pod_group": 1,
+    "delete_pod_group": 1,
+    "fail": 9,
+    "create_claim": 7,
+    "delete_claim": 4,
+    "put_template": 3,
+    "delete_template": 1,
+    "break_devices": 2,
+    "create_class": 3,
+    "delete_class": 2,
+    "put_slice": 6,
+    "delete_slice": 3,
+}
 
 _POD_TRAITS: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("zone", ZONES),
@@ -100,41 +122,47 @@ def random_history(seed: int, length: int) -> History:
     return start + [step(choose) for _ in range(length - len(start))]
 
 
-def histories(length_max: int) -> st.SearchStrategy[History]:
+def random_device_history(seed: int, length: int) -> History:
+    """A history of so many steps with devices: classes, claims and a slice per node at its start."""
+    choose = random.Random(seed).choice
+    start: History = [
+        *({"create_node": {"name": name, "cpu": "4"}} for name in NODES[:2]),
+        *({"put_slice": {"name": name, "node": name}} for name in NODES[:2]),
+        {"create_class": {"name": "gpu", "extended": True}},
+        {"create_class": {"name": "fast", "fast": True}},
+        {"create_claim": {"name": "c0"}},
+        {"put_template": {"name": "t0"}},
+    ]
+    return start + [device_step(choose) for _ in range(length - len(start))]
+
+
+def histories(
+    length_max: int, step_of: Callable[[Choose], Step] | None = None
+) -> st.SearchStrategy[History]:
     """Histories that Hypothesis can make shorter and simpler."""
+    make = step_of or step
 
     @st.composite
     def steps(draw: st.DrawFn) -> Step:
-        return step(lambda options: draw(st.sampled_from(options)))
+        return make(lambda options: draw(st.sampled_from(options)))
 
     return st.lists(steps(), min_size=1, max_size=length_max)
 
 
 def step(choose: Choose) -> Step:
-    """One step."""
+    """One step of a history without devices."""
     verb = choose(_VERBS)
-    makers: dict[str, Callable[[Choose], dict[str, Any]]] = {
-        "create_pod": _pod,
-        "create_node": _node,
-        "update_node": _node,
-        "update_pod": lambda c: {"name": c(PODS), **c(_POD_CHANGES)},
-        "delete_pod": lambda c: {"name": c(PODS)},
-        "delete_node": lambda c: {"name": c(NODES)},
-        "create_pod_group": _pod_group,
-        "delete_pod_group": lambda c: {"name": c(GROUPS)},
-        "allow": lambda c: {"name": c(PODS)},
-        "bind_pod": lambda c: {"name": c(PODS), "node": c(NODES)},
-        "turns": lambda c: {"count": c((1, 2, 3, 5, 8, 13))},
-        "advance": lambda c: {"seconds": c((0.1, 0.5, 1.0, 3.0, 10.0, 31.0, 90.0, 301.0))},
-        "fail": _fault,
-        "latency": lambda c: {"seconds": c((0.0, 0.2, 2.0, 8.0))},
-        "settle": lambda c: {},
-        "restart": lambda c: {},
-        "calm": lambda c: {},
-    }
-    if verb not in makers:
+    if verb not in _MAKERS:
         return {verb: {"kind": choose(KINDS)}}
-    return {verb: makers[verb](choose)}
+    return {verb: _MAKERS[verb](choose)}
+
+
+def device_step(choose: Choose) -> Step:
+    """One step of a history with devices."""
+    verb = choose(_DEVICE_VERBS)
+    if verb not in _DEVICE_MAKERS:
+        return {verb: {"kind": choose(DEVICE_KINDS)}}
+    return {verb: _DEVICE_MAKERS[verb](choose)}
 
 
 def _pod(choose: Choose) -> dict[str, Any]:
@@ -175,3 +203,90 @@ def _node(choose: Choose) -> dict[str, Any]:
 def _fault(choose: Choose) -> dict[str, Any]:
     write = choose(("bind", "delete", "patch"))
     return {"write": write, "how": choose(FAULTS), "times": choose((1, 1, 2, 6))}
+
+
+def _device_pod(choose: Choose) -> dict[str, Any]:
+    pod = {"name": choose(PODS), "cpu": choose(("0", "1", "1", "2", "3"))}
+    devices: tuple[Callable[[], dict[str, Any]], ...] = (
+        lambda: {"claim": choose(CLAIMS)},
+        lambda: {"template": choose(TEMPLATES)},
+        lambda: {"gpus": choose((1, 1, 2))},
+        lambda: {"claim": choose(CLAIMS), "template": choose(TEMPLATES)},
+        lambda: {"gpus": 1, "template": choose(TEMPLATES)},
+        lambda: {},
+    )
+    pod |= choose(devices)()
+    if priority := choose((0, 0, 0, 5)):
+        pod["priority"] = priority
+    if choose((False, False, True)):
+        trait, values = choose(_POD_TRAITS)
+        pod[trait] = choose(values)
+    if {"apart", "spread"} & pod.keys():
+        pod["app"] = choose(("x", "y"))
+    return pod
+
+
+def _claim(choose: Choose) -> dict[str, Any]:
+    traits: tuple[dict[str, Any], ...] = (
+        {}, {}, {}, {"count": 2}, {"everything": True}, {"units": 2}, {"units": 1, "count": 2},
+        {"count": 2, "one_model": True}, {"instead": "fast"},
+    )  # fmt: skip
+    return {"device_class": choose(CLASSES), **choose(traits)}
+
+
+def _slice(choose: Choose) -> dict[str, Any]:
+    name = choose(POOLS)
+    kinds = ("plain", "plain", "plain", "fast", "counters", "capacity", "conditions", "tainted")
+    node = {} if name == "net" else {"node": name}
+    return {"name": name, **node, "devices": choose((2, 1, 3)), "kind": choose(kinds)}
+
+
+def _device_fault(choose: Choose) -> dict[str, Any]:
+    if choose((False, False, True)):
+        return _fault(choose)
+    write = choose((*(f"claim_{write}" for write in CLAIM_WRITES), "pod_claim"))
+    return {"write": write, "how": choose(FAULTS), "times": choose((1, 1, 2, 6))}
+
+
+_MAKERS: dict[str, Callable[[Choose], dict[str, Any]]] = {
+    "create_pod": _pod,
+    "create_node": _node,
+    "update_node": _node,
+    "update_pod": lambda c: {"name": c(PODS), **c(_POD_CHANGES)},
+    "delete_pod": lambda c: {"name": c(PODS)},
+    "delete_node": lambda c: {"name": c(NODES)},
+    "create_pod_group": _pod_group,
+    "delete_pod_group": lambda c: {"name": c(GROUPS)},
+    "allow": lambda c: {"name": c(PODS)},
+    "bind_pod": lambda c: {"name": c(PODS), "node": c(NODES)},
+    "turns": lambda c: {"count": c((1, 2, 3, 5, 8, 13))},
+    "advance": lambda c: {"seconds": c((0.1, 0.5, 1.0, 3.0, 10.0, 31.0, 90.0, 301.0))},
+    "fail": _fault,
+    "latency": lambda c: {"seconds": c((0.0, 0.2, 2.0, 8.0))},
+    "settle": lambda c: {},
+    "restart": lambda c: {},
+    "calm": lambda c: {},
+}
+_DEVICE_MAKERS: dict[str, Callable[[Choose], dict[str, Any]]] = _MAKERS | {
+    "create_pod": _device_pod,
+    "advance": lambda c: {"seconds": c((0.1, 0.5, 1.0, 3.0, 10.0, 31.0, 301.0, 601.0))},
+    "fail": _device_fault,
+    "create_claim": lambda c: {"name": c(CLAIMS), **_claim(c)},
+    "delete_claim": lambda c: {"name": c(CLAIMS)},
+    "put_template": lambda c: {"name": c(TEMPLATES), **_claim(c)},
+    "delete_template": lambda c: {"name": c(TEMPLATES)},
+    "break_devices": lambda c: {"name": c(CLAIMS)},
+    "create_class": lambda c: c(
+        ({"name": "gpu", "extended": True}, {"name": "fast", "fast": True}, {"name": "gpu"})
+    ),
+    "delete_class": lambda c: {"name": c(CLASSES)},
+    "put_slice": _slice,
+    "delete_slice": lambda c: {"name": c(POOLS)},
+}
+
+
+def _weighted(weights: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(verb for verb, weight in weights.items() for _ in range(weight))
+
+
+_VERBS, _DEVICE_VERBS = _weighted(WEIGHTS), _weighted(DEVICE_WEIGHTS)

@@ -13,6 +13,7 @@ from scheduler.api.pod_groups import POD_GROUP_SCHEDULED
 from scheduler.cache import compare
 from scheduler.config import GANG_SCHEDULING, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
 
+from .device_traits import EXTENDED
 from .line import overload
 
 if TYPE_CHECKING:
@@ -382,6 +383,8 @@ def _may_run(pod: Pod, node: Node) -> bool:
 def _conflicts(pod: Pod, node: Node, there: list[Pod]) -> bool:
     """Return True if the pod conflicts with the others, or if this module cannot decide it."""
     affinity = pod.spec.affinity
+    if wants_devices(pod):
+        return True
     if pod.spec.topology_spread_constraints or (affinity and affinity.pod_affinity):
         return True
     if overload(node, [*there, pod], because_of=pod):
@@ -390,6 +393,11 @@ def _conflicts(pod: Pod, node: Node, there: list[Pod]) -> bool:
     if any(taken[port] for port in _ports(pod)):
         return True
     return any(_repel(pod, other) or _repel(other, pod) for other in there)
+
+
+def wants_devices(pod: Pod) -> bool:
+    requests = (container.resources.requests for container in pod.spec.containers)
+    return bool(pod.spec.resource_claims) or any(EXTENDED in each for each in requests)
 
 
 def _repel(pod: Pod, other: Pod) -> bool:

@@ -27,6 +27,7 @@ from scheduler.cycle.schedule_pod import (
 )
 from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.devices.manager import DraManager
 from scheduler.framework import CycleState, Plugin, Status, wait
 from scheduler.framework.types import FitError
 from scheduler.metrics import SchedulerMetrics
@@ -162,6 +163,11 @@ class Line:
         }
         if self.has_groups:
             self.sources["podgroups"] = Source(store.pod_groups, lambda group: True)
+        self.sources |= {
+            "resourceclaims": Source(store.claims, lambda claim: True),
+            "resourceslices": Source(store.slices, lambda slice: True),
+            "deviceclasses": Source(store.classes, lambda device_class: True),
+        }
         self.informers: dict[str, Informer[Any]] = {
             kind: Informer(source, name=kind, clock=clock, rng=self._rng)
             for kind, source in self.sources.items()
@@ -179,6 +185,12 @@ class Line:
         self._scheduling_queue = SchedulingQueue(self.queue, clock=clock, stories=self.stories)
         self.scheduler = self._scheduler()
         self._add_handlers()
+
+    @property
+    def devices(self) -> DraManager:
+        """The devices as the plugins of the line know them."""
+        (framework,) = self.profiles.values()
+        return framework.handle.shared(DraManager)
 
     def _queue(self) -> PriorityQueue:
         (framework,) = self.profiles.values()

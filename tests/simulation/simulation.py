@@ -16,13 +16,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from scheduler.api.core import Pod, Toleration
+from scheduler.api.core import ObjectMeta, Pod, Toleration
+from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.client.errors import ApiError
 from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.framework.handle import WriteConflictError
+from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
+from scheduler.plugins.dynamic_resources.claim_binder import ClaimBindingError
 from scheduler.testing import VirtualClock, make_node
 
 from . import loop
 from .api_store import ApiStore
+from .claim_store import ClaimStore
+from .device_actors import DeviceActors, set_conditions
+from .device_invariants import (
+    check_devices_at_rest,
+    check_devices_idle,
+    check_nothing_is_taken_twice,
+)
+from .device_traits import BROKEN, DRIVER, claim_spec_of, device_class_of, slice_of
 from .invariants import (
     check_always,
     check_at_rest,
@@ -64,6 +76,8 @@ OF_STORE = frozenset(
     {"create_pod", "update_pod", "delete_pod", "bind_pod"}
     | {"create_node", "update_node", "delete_node"}
     | {"create_pod_group", "delete_pod_group"}
+    | {"create_claim", "delete_claim", "break_devices"}
+    | {"create_class", "delete_class", "put_slice", "delete_slice"}
 )
 
 
@@ -85,6 +99,11 @@ class Simulation:
         self.works: set[asyncio.Task[None]] = set()
         self.store = ApiStore(self.clock, self._spawn)
         self.writes = Writes(self.store, self.clock)
+        self.actors = DeviceActors(self.store, self.clock)
+        #: Pools of devices that have changed, by driver and name.
+        self.meddled_pools: set[tuple[str, str]] = set()
+        self._pools: set[tuple[str, str]] = set()
+        self._slice_generation = 0
         #: Nodes with a change that no scheduler can learn in time.
         self.meddled: set[str] = set()
         #: Pods that may have been smaller when they were decided upon.
@@ -105,7 +124,7 @@ class Simulation:
         """Run a history to its end; raises HistoryFailed."""
         done: History = []
         with self.bugs:
-            await self.line.start()
+            await self.start()
             try:
                 for step in history:
                     done.append(step)
@@ -113,6 +132,10 @@ class Simulation:
                 await self._guarded(done, "in the end", self.finish())
             finally:
                 await self.stop()
+
+    async def start(self) -> None:
+        self._spawn(self.actors.run())
+        await self.line.start()
 
     async def act(self, step: Step) -> None:
         """One step, and the invariants that hold at any time."""
@@ -128,6 +151,7 @@ class Simulation:
         if verb not in OF_STORE or self.store.version != before:
             self.effective.append(step)
         check_always(self)
+        check_nothing_is_taken_twice(self)
 
     async def finish(self) -> None:
         """End all faults, and check that all pods get a node if one fits."""
@@ -139,6 +163,7 @@ class Simulation:
             before, tries = dict(self.writes.made), self.tries()
             await self.do_advance(LONG_SECONDS)
             check_idle(self)
+            check_devices_idle(self)
             idle = [key for key, attempts in self.tries().items() if tries.get(key) == attempts]
             assert not idle, f"not tried again for {LONG_SECONDS} s: {idle}"
             if self.writes.made["bind"] == before.get("bind", 0) and self.writes.made[
@@ -251,17 +276,74 @@ class Simulation:
             self.meddled.add(name)
             self.store.nodes.remove(name)
 
-    # What happens to the scheduler.
+    # What happens to claims, classes and devices.
+
+    def do_create_claim(self, name: str, **traits: Any) -> None:
+        """See `claim_spec_of`."""
+        if f"default/{name}" not in self.store.claims.now:
+            metadata = ObjectMeta(name=name, namespace="default")
+            ClaimStore(self.store).create(ResourceClaim(metadata, claim_spec_of(**traits)))
+
+    def do_delete_claim(self, name: str) -> None:
+        """Delete a claim as its user; it stays while it is allocated."""
+        ClaimStore(self.store).delete(f"default/{name}")
+
+    def do_put_template(self, name: str, **traits: Any) -> None:
+        """Create or replace a template for claims."""
+        self.store.claim_templates[name] = claim_spec_of(**traits)
+        self.actors.wake()
+
+    def do_delete_template(self, name: str) -> None:
+        """Delete a template; the claims that were made from it stay."""
+        self.store.claim_templates.pop(name, None)
+
+    def do_break_devices(self, name: str) -> None:
+        """Set the failure condition of the devices of a claim, as their driver."""
+        set_conditions(self.store, ClaimStore(self.store).get(f"default/{name}"), BROKEN)
+
+    def do_create_class(self, name: str, **traits: Any) -> None:
+        """See `device_class_of`."""
+        if name not in self.store.classes.now:
+            created = device_class_of(name, **traits)
+            metadata = self.store.new_metadata(created.metadata)
+            self.store.classes.put(replace(created, metadata=metadata))
+
+    def do_delete_class(self, name: str) -> None:
+        """Delete a class; claims that name it stay."""
+        if name in self.store.classes.now:
+            self.store.classes.remove(name)
+
+    def do_put_slice(self, name: str, **traits: Any) -> None:
+        """Create or replace the slice of a pool, see `slice_of`."""
+        self._slice_generation += 1
+        new = slice_of(name, generation=self._slice_generation, **traits)
+        pool = (new.spec.driver, new.spec.pool.name)
+        if pool in self._pools:
+            self.meddled_pools.add(pool)
+        self._pools.add(pool)
+        self.store.slices.put(new)
+
+    def do_delete_slice(self, name: str) -> None:
+        """Delete the slice of a pool."""
+        slice_name = f"{DRIVER}-{name}"
+        if slice_name in self.store.slices.now:
+            self.store.slices.remove(slice_name)
+
+    # What happens to the scheduler and to the controller of claims.
 
     def do_hold(self, kind: str) -> None:
-        """Hold back the events of a kind."""
+        """Hold back the events of a kind, or the `controller` of claims, or the `driver`."""
         if kind in self.line.sources:
             self.line.sources[kind].hold()
+        else:
+            self.actors.held.add(kind)
 
     def do_release(self, kind: str) -> None:
         """Release the events that are held back."""
         if kind in self.line.sources:
             self.line.sources[kind].release()
+        self.actors.held.discard(kind)
+        self.actors.wake()
 
     def do_relist(self, kind: str) -> None:
         """End a watch with 410: some events are missed."""
@@ -287,6 +369,7 @@ class Simulation:
         self._check_line()
         self.seed += 1
         self.writes.forget_earlier_clients()
+        self.writes.maybe_left |= self.store.claims.now.keys()
         self.split_groups |= {key for key in self.store.pod_groups.now if is_split(self.store, key)}
         self.line = self._new_line()
         await self.line.start()
@@ -301,21 +384,26 @@ class Simulation:
         """Run all tasks as far as possible without advancing the clock."""
         await loop.settle()
         check_at_rest(self)
+        check_devices_at_rest(self)
 
     async def do_advance(self, seconds: float) -> None:
         """Advance the clock."""
         await loop.advance(self.clock, seconds)
         check_at_rest(self)
+        check_devices_at_rest(self)
 
     async def do_calm(self) -> None:
         """Run without faults, too short for a flush: every pod with a reason must have moved."""
         for source in self.line.sources.values():
             source.release()
+        self.actors.held.clear()
+        self.actors.wake()
         self.writes.heal()
         self._open_the_door()
         self._collect_garbage()
         await self.do_advance(QUIET_SECONDS)
         check_idle(self)
+        check_devices_idle(self)
         but = overlooked(self)
         check_no_pod_waits_for_room(self, but=but)
         check_no_group_waits_for_room(self)
@@ -329,7 +417,7 @@ class Simulation:
         """Check that a scheduler without history finds nothing to do, in a copy of the cluster."""
         twin = Simulation(self.seed + 1, self.feature_gates)
         twin.store.copy_from(self.store)
-        await twin.line.start()
+        await twin.start()
         try:
             await loop.advance(twin.clock, FRESH_SECONDS)
         finally:
@@ -389,6 +477,10 @@ class Simulation:
         task.add_done_callback(self.works.discard)
 
 
+#: The errors of claims that cannot be written, or whose devices do not become ready.
+_EXPECTED = (ClaimBindingError, DeviceBindingError, WriteConflictError)
+
+
 class Bugs(logging.Handler):
     """Records exceptions that were caught and logged: parts do not fail in normal operation."""
 
@@ -398,9 +490,10 @@ class Bugs(logging.Handler):
         self._logger = logging.getLogger("scheduler")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep what has a traceback."""
-        if record.exc_info and record.exc_info[1] is not None:
-            self.found.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
+        """Keep what has a traceback, except claims that cannot be written."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, _EXPECTED):
+            self.found.append(f"{record.getMessage()}: {error!r}")
 
     def __enter__(self) -> None:
         self._before = (self._logger.level, self._logger.propagate)

@@ -6,7 +6,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from scheduler.api.core import ObjectMeta, Pod, PodSchedulingGroup, ResourceRequirements, Taint
+from scheduler.api.core import (
+    ObjectMeta,
+    Pod,
+    PodResourceClaim,
+    PodSchedulingGroup,
+    ResourceRequirements,
+    Taint,
+)
 from scheduler.api.pod_groups import (
     DISRUPTION_MODE_POD_GROUP,
     BasicSchedulingPolicy,
@@ -20,6 +27,7 @@ from scheduler.api.pod_groups import (
 from scheduler.testing import make_pod
 
 from .api_store import LINGERS
+from .device_traits import EXTENDED
 from .line import Doorkeeper
 
 ZONE, DEDICATED, APP, HOSTNAME = (
@@ -76,13 +84,19 @@ def pod_of(
     lingers: bool = False,
     grace_seconds: int = 30,
     group: str = "",
+    claim: str = "",
+    template: str = "",
+    gpus: int = 0,
 ) -> Pod:
-    """A pod of some traits. `apart` and `spread` are about its own `app`, `near` names one."""
+    """A pod of some traits. `apart` and `spread` are about its own `app`, `near` names one.
+
+    `claim` is its resource claim, `template` that of another one.
+    """
     marks = {APP: app, Doorkeeper.LABEL: "yes" if waits else "", LINGERS: "yes" if lingers else ""}
     labels = {key: value for key, value in marks.items() if value}
     pod = make_pod(
         name,
-        requests={"cpu": cpu},
+        requests={"cpu": cpu, **({EXTENDED: str(gpus)} if gpus else {})},
         priority=priority,
         labels=labels,
         node_name=node,
@@ -95,8 +109,12 @@ def pod_of(
         preemption_policy="Never" if never_preempts else None,
         scheduler_name="another" if foreign else "default-scheduler",
     )
+    claims = [PodResourceClaim("own", resource_claim_name=claim)] if claim else []
+    if template:
+        claims.append(PodResourceClaim("made", resource_claim_template_name=template))
     spec = replace(
         pod.spec,
+        resource_claims=tuple(claims),
         termination_grace_period_seconds=grace_seconds,
         scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
     )

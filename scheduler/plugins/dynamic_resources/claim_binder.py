@@ -8,6 +8,7 @@ Source: `bindClaim`, `PreBind`, `Unreserve`, `deleteClaim` in
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from scheduler.devices.claims import ClaimTracker
     from scheduler.framework.handle import Handle, ResourceClaimWriter
     from scheduler.plugins.dynamic_resources.state import StateData
+
+_log: Final = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -266,8 +269,21 @@ class ClaimBinder:
         await self._api.update_status(claim, replace(claim, status=status))
 
     async def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Remove a pod from the users of a claim."""
-        await self._api.release(claim, pod.metadata.uid)
+        """Remove a pod from the users of a claim; an error is logged."""
+        try:
+            await self._api.release(claim, pod.metadata.uid)
+        except Exception as error:
+            # Removed when the pod fails again, or by the controller of claims when it is gone.
+            _log.error("unreserve", {"resourceclaim": claim.key, "err": error})
+
+    async def undo_creation(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Delete a claim for extended resources; an error is logged."""
+        try:
+            await self.delete(claim)
+        except Exception as error:
+            # PostFilter deletes it, or the garbage collector when the pod is gone.
+            pair = {"pod": pod.key, "resourceclaim": claim.key, "err": error}
+            _log.error("Failed to delete the claim for extended resources", pair)
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Delete a claim for extended resources, with its finalizer."""

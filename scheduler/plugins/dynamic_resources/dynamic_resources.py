@@ -369,7 +369,8 @@ class DynamicResources(Plugin):
         if tracker.remove_pending_allocation(data.extended_claim_uid, force=False):
             tracker.restore(extended)
         if extended.metadata.name != IN_MEMORY:
-            self.handle.spawn(self._binder.delete(extended), f"delete {extended.key}")
+            work = self._binder.undo_creation(extended, pod.pod)
+            self.handle.spawn(work, f"delete {extended.key}")
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
