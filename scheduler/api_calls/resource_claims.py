@@ -14,9 +14,22 @@ import msgspec
 
 from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.api_calls.calls import ClaimWriteCall
-from scheduler.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Conflict, Retry, repeat_write
+from scheduler.client import (
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    ClientError,
+    Conflict,
+    NotFound,
+    Retry,
+    may_have_happened,
+    repeat_write,
+)
 from scheduler.client.kinds import KINDS
-from scheduler.framework.handle import WriteConflictError
+from scheduler.framework.handle import (
+    ObjectNotFoundError,
+    WriteConflictError,
+    WriteOutcomeUnknownError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -46,7 +59,10 @@ class ResourceClaimCalls:
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
         metadata = claim.metadata
-        return await self._client.get(_CLAIMS, metadata.name, namespace=metadata.namespace)
+        try:
+            return await self._client.get(_CLAIMS, metadata.name, namespace=metadata.namespace)
+        except NotFound as error:
+            raise ObjectNotFoundError(str(error)) from error
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim. Sent again only if the first request surely was not executed."""
@@ -71,7 +87,12 @@ class ResourceClaimCalls:
             status["reservedFor"] = msgspec.to_builtins(new.reserved_for) or None
         if new.devices != old.devices:
             status["devices"] = msgspec.to_builtins(new.devices) or None
-        return await self._patch(claim, {}, status)
+        try:
+            return await self._patch(claim, {}, status)
+        except ClientError as error:
+            if may_have_happened(error):
+                raise WriteOutcomeUnknownError(str(error)) from error
+            raise
 
     async def release(self, claim: ResourceClaim, uid: str) -> None:
         """Remove a user by its uid, whatever the version of the claim is."""

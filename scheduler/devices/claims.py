@@ -28,10 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Pending:
-    """A claim that is being allocated, and the number of pods that wait for it."""
+    """A claim that is being allocated, and the number of pods that wait for it.
+
+    `is_kept` while the API server may have the allocation, and the informer does not.
+    """
 
     claim: ResourceClaim
     sharers: int = 1
+    is_kept: bool = False
 
 
 class ClaimTracker:
@@ -100,13 +104,21 @@ class ClaimTracker:
         if claim.status.allocation is not None:
             self._in_flight.add(claim.status.allocation)
 
+    def keep_pending_allocation(self, uid: str) -> bool:
+        """Keep an allocation in flight until it is removed by `force`; False if there is none."""
+        pending = self._pending.get(uid)
+        if pending is None or pending.is_kept:
+            return False
+        pending.is_kept = True
+        return True
+
     def remove_pending_allocation(self, uid: str, *, force: bool) -> bool:
         """Drop an allocation in flight if no other pod waits for it, or by `force`.
 
         Returns True if it is dropped.
         """
         pending = self._pending.get(uid)
-        if pending is None:
+        if pending is None or (pending.is_kept and not force):
             return False
         if force or pending.sharers == 1:
             del self._pending[uid]

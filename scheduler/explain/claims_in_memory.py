@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from scheduler.framework.handle import WriteConflictError
+from scheduler.framework.handle import ObjectNotFoundError, WriteConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ class ClaimsInMemory:
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
         found = self.stored(claim.key)
         if found is None:
-            raise LookupError(_not_found(claim))
+            raise ObjectNotFoundError(_not_found(claim))
         return found
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
@@ -115,7 +115,7 @@ class ClaimsInMemory:
         """Return the stored claim; raises `WriteConflictError` if it has another version."""
         current = self.stored(claim.key)
         if current is None:
-            raise LookupError(_not_found(claim))
+            raise ObjectNotFoundError(_not_found(claim))
         if current.metadata.resource_version != claim.metadata.resource_version:
             raise WriteConflictError(
                 "Operation cannot be fulfilled on resourceclaims.resource.k8s.io "

@@ -124,15 +124,23 @@ class WriteConflictError(Exception):
     """The object has changed since it was read. The text is the API server's."""
 
 
+class WriteOutcomeUnknownError(Exception):
+    """A write failed, and may have been executed all the same. The text is the client's."""
+
+
+class ObjectNotFoundError(Exception):
+    """There is no such object. The text is the API server's."""
+
+
 class ResourceClaimWriter(Protocol):
     """The writes of resource claims. Each waits for the response of the API server.
 
     Updates raise `WriteConflictError` if the claim has changed since it was read. Any other refusal
-    raises the client's `ApiError`.
+    raises the client's `ApiError` where no other error is named.
     """
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
-        """Return the claim as the API server has it."""
+        """Return the claim as the API server has it; raises `ObjectNotFoundError`."""
         ...
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
@@ -146,7 +154,7 @@ class ResourceClaimWriter(Protocol):
     async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
         """Write allocation, users and devices of a claim; return the claim from the response.
 
-        `before` is the claim as it was read.
+        `before` is the claim as it was read. Raises `WriteOutcomeUnknownError` without an answer.
         """
         ...
 

@@ -23,9 +23,9 @@ from scheduler.api.dynamic_resources import (
     ResourceClaimStatus,
 )
 from scheduler.api_calls.dispatcher import ApiDispatcher
-from scheduler.client import NotFound, RestClient, connect
+from scheduler.client import RestClient, connect
 from scheduler.clock import SystemClock
-from scheduler.framework.handle import WriteConflictError
+from scheduler.framework.handle import ObjectNotFoundError, WriteConflictError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -78,7 +78,7 @@ async def test_a_claim_is_created_written_released_and_deleted(calls: ResourceCl
     assert freed.status == ResourceClaimStatus()
     bare = replace(freed.metadata, finalizers=())
     await calls.delete(await calls.update(replace(freed, metadata=bare)))
-    with pytest.raises(NotFound):
+    with pytest.raises(ObjectNotFoundError):
         await calls.get(freed)
 
 

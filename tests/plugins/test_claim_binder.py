@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,7 @@ from scheduler.api.dynamic_resources import (
 from scheduler.client import Store
 from scheduler.devices.claims import ClaimTracker
 from scheduler.explain.claims_in_memory import ClaimsInMemory
-from scheduler.framework.handle import WriteConflictError
+from scheduler.framework.handle import WriteConflictError, WriteOutcomeUnknownError
 from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder, ClaimBindingError
 from scheduler.plugins.dynamic_resources.state import StateData
@@ -220,3 +221,50 @@ async def test_deallocation_and_deletion() -> None:
     assert stage.claim.status == ResourceClaimStatus()
     await stage.binder.delete(stage.claim)
     assert not stage.store.list()
+
+
+async def test_a_status_without_an_answer_is_looked_up() -> None:
+    stage = Stage(make_claim(), result())
+    write = stage.api.update_status
+
+    async def unanswered(before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
+        await write(before, claim)
+        raise WriteOutcomeUnknownError("no answer")
+
+    stage.api.update_status = unanswered  # type: ignore[method-assign]
+    await stage.bind()
+    assert stage.data.claims == [stage.claim]
+    assert stage.claim.is_reserved_for(POD.metadata.uid)
+    assert stage.tracker.get("c", "default") == stage.claim
+
+
+async def test_a_reservation_without_an_answer_is_not_written_twice() -> None:
+    stage = Stage(make_claim(allocation=result()), None)
+    write = stage.api.update_status
+
+    async def conflicting(before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
+        await write(before, claim)
+        raise WriteConflictError("changed")
+
+    stage.api.update_status = conflicting  # type: ignore[method-assign]
+    await stage.bind()
+    assert [user.uid for user in stage.claim.status.reserved_for] == [POD.metadata.uid]
+
+
+async def test_devices_stay_taken_until_a_cancelled_write_is_known() -> None:
+    stage = Stage(make_claim(), result())
+    stage.tracker.signal_pending_allocation("c", make_claim(allocation=result()))
+
+    async def cancelled(before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
+        raise asyncio.CancelledError
+
+    stage.api.update_status = cancelled  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await stage.bind()
+    assert stage.clock.slept == []
+    assert not stage.tracker.remove_pending_allocation("c", force=False)
+    assert stage.tracker.pending_allocation("c") == result()
+    (look_up,) = stage.handle.spawned
+    await look_up
+    assert stage.tracker.pending_allocation("c") is None
+    assert list(stage.handle.activated) == [f"default/{POD.metadata.name}"]

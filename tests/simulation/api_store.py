@@ -57,7 +57,7 @@ class Change(NamedTuple, Generic[T]):
 
 
 class Watcher(Protocol):
-    """Is woken after each change."""
+    """Waits for changes: `wake` is called after each."""
 
     def wake(self) -> None: ...
 

@@ -90,7 +90,7 @@ class ClaimStore:
         )
 
     def _put(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write a claim; one that is being deleted is gone with its last finalizer."""
+        """Write a claim. A claim that is being deleted goes with its last finalizer."""
         if claim.metadata.deletion_timestamp is None or claim.metadata.finalizers:
             return self._store.claims.put(claim)
         self._store.claims.remove(claim.key)

@@ -119,9 +119,7 @@ class DeviceActors:
         if is_protected and not left and (users or is_going):
             self._claims.deallocate(claim)
         elif len(left) < len(users):
-            self._store.claims.put(
-                replace(claim, status=replace(claim.status, reserved_for=left))
-            )
+            self._store.claims.put(replace(claim, status=replace(claim.status, reserved_for=left)))
         uid = owner_of(claim)
         if uid and not left and key in self._store.claims.now:
             owner = next((p for p in self._store.pods.now.values() if p.metadata.uid == uid), None)

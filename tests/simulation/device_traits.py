@@ -57,7 +57,9 @@ def slice_of(
     if kind == "counters":
         counter = {"name": "units", "counters": {"units": {"value": str(UNITS)}}}
         spec["sharedCounters"] = [counter]
-    return ResourceSlice(ObjectMeta(name=f"{driver}-{name}"), msgspec.convert(spec, ResourceSliceSpec))
+    return ResourceSlice(
+        ObjectMeta(name=f"{driver}-{name}"), msgspec.convert(spec, ResourceSliceSpec)
+    )
 
 
 def _device(number: int, kind: str) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def random_history(seed: int, length: int) -> History:
 
 
 def random_device_history(seed: int, length: int) -> History:
-    """A history of so many steps with devices: classes, claims and a slice per node at its start."""
+    """A history of so many steps with devices: two nodes with a slice each at its start."""
     choose = random.Random(seed).choice
     start: History = [
         *({"create_node": {"name": name, "cpu": "4"}} for name in NODES[:2]),
@@ -213,7 +213,7 @@ def _device_pod(choose: Choose) -> dict[str, Any]:
         lambda: {"gpus": choose((1, 1, 2))},
         lambda: {"claim": choose(CLAIMS), "template": choose(TEMPLATES)},
         lambda: {"gpus": 1, "template": choose(TEMPLATES)},
-        lambda: {},
+        dict,
     )
     pod |= choose(devices)()
     if priority := choose((0, 0, 0, 5)):

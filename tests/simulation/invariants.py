@@ -226,6 +226,7 @@ def overlooked(simulation: Simulation) -> set[str]:
       (`executor.go`, `prepareCandidateAsync`).
     - A pod that is assumed on one node and bound by another client to another node frees room
       without an event (`cache.go`, `AddPod`).
+    - Devices that were given back without an event, see `WatchfulTracker`.
     """
     queue, cache = simulation.line.queue, simulation.line.cache
     found = set(stuck_preemptors(simulation))
@@ -233,7 +234,9 @@ def overlooked(simulation: Simulation) -> set[str]:
         info = queue.find(pod.key)
         rejectors = info.unschedulable_plugins if info is not None else set()
         is_hated = pod.spec.affinity is None and "InterPodAffinity" in rejectors
-        if cache.contradictions or is_hated:
+        has_silent_releases = simulation.line.tracker.silent_releases > 0
+        waits_for_devices = has_silent_releases and "DynamicResources" in rejectors
+        if cache.contradictions or is_hated or waits_for_devices:
             found.add(pod.key)
     return found
 

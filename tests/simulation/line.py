@@ -27,7 +27,9 @@ from scheduler.cycle.schedule_pod import (
 )
 from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.manager import DraManager
+from scheduler.devices.pools import DeviceId
 from scheduler.framework import CycleState, Plugin, Status, wait
 from scheduler.framework.types import FitError
 from scheduler.metrics import SchedulerMetrics
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from scheduler.api.core import Node, Pod
+    from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.api.pod_groups import PodGroup
     from scheduler.config import FeatureGates
     from scheduler.runtime.handle import DryRun
@@ -108,6 +111,26 @@ def cpu_of(pod: Pod) -> int:
 def _milli(quantity: object) -> int:
     text = str(quantity)
     return int(text[:-1]) if text.endswith("m") else int(text) * 1000
+
+
+class WatchfulTracker(ClaimTracker):
+    """Counts the devices that were given back without an event that helps a waiting pod.
+
+    DynamicResources is not registered for deleted claims, nor for allocations that are not written.
+    """
+
+    silent_releases = 0
+
+    def remove_pending_allocation(self, uid: str, *, force: bool) -> bool:
+        allocation = self.pending_allocation(uid)
+        dropped = super().remove_pending_allocation(uid, force=force)
+        for result in allocation.devices.results if dropped and allocation is not None else ():
+            device = DeviceId(result.driver, result.pool, result.device)
+            self.silent_releases += not self.allocated.is_allocated(device)
+        return dropped
+
+    def on_delete(self, claim: ResourceClaim, *, final_state_unknown: bool) -> None:
+        self.silent_releases += claim.status.allocation is not None
 
 
 class Doorkeeper(Plugin):
@@ -184,13 +207,10 @@ class Line:
         self.queue = self._queue()
         self._scheduling_queue = SchedulingQueue(self.queue, clock=clock, stories=self.stories)
         self.scheduler = self._scheduler()
-        self._add_handlers()
-
-    @property
-    def devices(self) -> DraManager:
-        """The devices as the plugins of the line know them."""
         (framework,) = self.profiles.values()
-        return framework.handle.shared(DraManager)
+        self.devices = framework.handle.shared(DraManager)
+        self.tracker = self.devices.claims = WatchfulTracker(framework.handle)
+        self._add_handlers()
 
     def _queue(self) -> PriorityQueue:
         (framework,) = self.profiles.values()
@@ -281,6 +301,7 @@ class Line:
                 on_add=handler.on_add, on_update=handler.on_update, on_delete=handler.on_delete
             )
         self.informers["pods"].add_event_handler(on_update=self.dispatcher.on_pod_update)
+        self.informers["resourceclaims"].add_event_handler(on_delete=self.tracker.on_delete)
 
     async def start(self) -> None:
         """As `SchedulerApp.run` does: first lists, then the loop."""

@@ -409,7 +409,7 @@ class Simulation:
         check_no_group_waits_for_room(self)
         if not but and not gated_with_nomination(self):
             await self._compare_with_a_fresh_scheduler()
-        self.line.cache.contradictions = 0
+        self.line.cache.contradictions = self.line.tracker.silent_releases = 0
 
     # The rest is private.
 

@@ -13,7 +13,14 @@ from scheduler.config import (
     WORKLOAD_AWARE_PREEMPTION,
 )
 
-from .generator import WEIGHTS, histories, random_history
+from .generator import (
+    DEVICE_WEIGHTS,
+    WEIGHTS,
+    device_step,
+    histories,
+    random_device_history,
+    random_history,
+)
 from .simulation import History, simulate, verbs
 
 #: Long enough for things to meet, short enough to be understood when they do.
@@ -38,13 +45,34 @@ SETTINGS = settings(
 
 
 def test_everything_that_can_happen_does() -> None:
-    assert WEIGHTS.keys() == verbs()
+    assert DEVICE_WEIGHTS.keys() == verbs()
+    assert WEIGHTS.keys() < verbs()
 
 
 @pytest.mark.parametrize("gates", GATES, ids=len)
 def test_all_is_well_after_a_few_short_histories(gates: tuple[str, ...]) -> None:
     for seed in range(2):
         simulate(random_history(seed, STEPS_MAX), seed=seed, feature_gates=gates)
+
+
+def test_all_is_well_after_a_few_short_histories_with_devices() -> None:
+    allocated = 0
+    for seed in range(12):
+        simulation = simulate(random_device_history(seed, STEPS_MAX), seed=seed)
+        allocated += simulation.writes.made["claim_status"]
+    assert allocated > 10
+
+
+@pytest.mark.slow
+@settings(SETTINGS, max_examples=300)
+@given(history=histories(STEPS_MAX, device_step))
+def test_all_is_well_after_any_history_with_devices(history: History) -> None:
+    simulate(history)
+
+
+@pytest.mark.slow
+def test_all_is_well_after_thousands_of_steps_with_devices() -> None:
+    simulate(random_device_history(1, 3000), seed=1)
 
 
 @pytest.mark.slow

@@ -106,7 +106,9 @@ class Writes:
             created = await self._write("claim_create", lambda: self._claims.create(claim))
         except ClientError:
             owners = claim.metadata.owner_references
-            made = [c for c in self._store.claims.now.values() if c.metadata.owner_references == owners]
+            made = [
+                c for c in self._store.claims.now.values() if c.metadata.owner_references == owners
+            ]
             self.maybe_left |= {each.key for each in made}
             raise
         return msgspec.json.encode(created)

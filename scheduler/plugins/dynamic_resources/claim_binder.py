@@ -16,7 +16,11 @@ from msgspec.structs import replace
 
 from scheduler.api.core import PodExtendedResourceClaimStatus
 from scheduler.api.dynamic_resources import FINALIZER, ResourceClaimConsumerReference
-from scheduler.framework.handle import WriteConflictError
+from scheduler.framework.handle import (
+    ObjectNotFoundError,
+    WriteConflictError,
+    WriteOutcomeUnknownError,
+)
 from scheduler.plugins.dynamic_resources.binding_conditions import (
     DeviceBindingError,
     has_binding_conditions,
@@ -24,6 +28,7 @@ from scheduler.plugins.dynamic_resources.binding_conditions import (
     is_ready_for_binding,
 )
 from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY
+from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,7 +51,7 @@ _CONFLICT_SECONDS: Final = 0.01
 _POLL_SECONDS: Final = 5.0
 
 #: The pause between two looks for a created claim in the informer, and the longest wait for it.
-_ASSUME_POLL_SECONDS: Final = 1.0
+_POLL_CREATED_SECONDS: Final = 1.0
 _ASSUME_SECONDS: Final = 120.0
 
 
@@ -111,39 +116,78 @@ class ClaimBinder:
         if is_extended and allocation is None and not claim.spec.devices.requests:
             # The node provides the resources without devices.
             return claim
-        uid = claim.metadata.uid
+        # Of the allocation in flight, if this pod has one.
+        uid = claim.metadata.uid if allocation is not None else ""
         written: ResourceClaim | None = None
         created: ResourceClaim | None = None
+        is_canceled = True
         try:
             if is_extended and claim.metadata.name == IN_MEMORY:
                 created = claim = await self._create(data, node_name)
                 data.claims[index] = claim
-            written = await self._write(claim, allocation, pod)
+            written = await self._write(uid, claim, allocation, pod)
             if is_extended:
                 await self._patch_pod(data, written, pod, node_name)
+            is_canceled = False
             return written
+        except Exception:
+            is_canceled = False
+            raise
         finally:
-            await self._finish(
-                uid, written or created, has_allocation=allocation is not None, wait=is_extended
-            )
+            if is_canceled:
+                self._look_up_later(uid, written or claim, pod)
+            else:
+                await self._finish(uid, written or created, pod, wait=is_extended)
 
     async def _finish(
-        self, uid: str, written: ResourceClaim | None, *, has_allocation: bool, wait: bool
+        self, uid: str, written: ResourceClaim | None, pod: Pod, *, wait: bool
     ) -> None:
         """Assume the claim as it was written, and end the allocation in flight."""
         is_assumed = False
-        if written is not None and wait:
-            await self._assume_when_known(written)
-        elif written is not None:
-            is_assumed = self._claims.assume(written)
-        if has_allocation:
-            self._claims.remove_pending_allocation(uid, force=is_assumed)
+        try:
+            if written is not None:
+                is_assumed = self._claims.assume(written)
+                if wait and not is_assumed:
+                    is_assumed = await self._assume_when_known(written)
+        finally:
+            if written is not None and wait and not is_assumed:
+                self._look_up_later(uid, written, pod)
+        self._claims.remove_pending_allocation(uid, force=is_assumed)
 
-    async def _assume_when_known(self, claim: ResourceClaim) -> None:
-        """Assume a created claim once the informer has it."""
+    async def _assume_when_known(self, claim: ResourceClaim) -> bool:
+        """Assume a created claim once the informer has it; False if that takes too long."""
         deadline = self._handle.monotonic() + _ASSUME_SECONDS
-        while not self._claims.assume(claim) and self._handle.monotonic() < deadline:
-            await self._handle.sleep(_ASSUME_POLL_SECONDS)
+        while self._handle.monotonic() < deadline:
+            await self._handle.sleep(_POLL_CREATED_SECONDS)
+            if self._claims.assume(claim):
+                return True
+        return False
+
+    def _look_up_later(self, uid: str, claim: ResourceClaim, pod: Pod) -> None:
+        """Keep the allocation of a claim in flight until it is known what the API server has.
+
+        Upstream drops it, so that the devices may be allocated again before its informer shows
+        that the claim has them. `uid` is that of the allocation in flight.
+        """
+        if claim.metadata.name != IN_MEMORY and self._claims.keep_pending_allocation(uid):
+            self._handle.spawn(self._look_up(uid, claim, pod), f"look up {claim.key}")
+
+    async def _look_up(self, uid: str, claim: ResourceClaim, pod: Pod) -> None:
+        """Read a claim until the informer has it or it is gone, then retry the pod."""
+        while True:
+            try:
+                found = await self._api.get(claim)
+            except ObjectNotFoundError:
+                break
+            except Exception as error:
+                _log.error("Cannot read a claim", {"resourceclaim": claim.key, "err": error})
+            else:
+                if found.metadata.uid != claim.metadata.uid or self._claims.assume(found):
+                    break
+            await self._handle.sleep(_POLL_CREATED_SECONDS)
+        self._claims.remove_pending_allocation(uid, force=True)
+        # The pod may wait for the claim, which need not have changed.
+        self._handle.activate({pod.key: PodInfo(pod)})
 
     async def _create(self, data: StateData, node_name: str) -> ResourceClaim:
         """Create the claim for the extended resources of a pod on its node."""
@@ -164,17 +208,31 @@ class ClaimBinder:
             raise ClaimBindingError(text) from error
 
     async def _write(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
+        self, uid: str, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
     ) -> ResourceClaim:
         async def attempt(claim: ResourceClaim) -> ResourceClaim:
             return await self._write_once(claim, allocation, pod)
 
-        return await self._with_newest(claim, attempt)
+        try:
+            return await self._with_newest(claim, attempt)
+        except WriteOutcomeUnknownError as error:
+            try:
+                found = await self._api.get(claim)
+            except Exception:
+                self._look_up_later(uid, claim, pod)
+            else:
+                self._claims.assume(found)
+                if _is_written(found, allocation, pod):
+                    return found
+            raise ClaimBindingError(str(error)) from error
 
     async def _write_once(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
     ) -> ResourceClaim:
         key = claim.key
+        if _is_written(claim, allocation, pod):
+            # By an earlier request without an answer.
+            return claim
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimBindingError(f"claim {key} got deleted in the meantime")
         status = claim.status
@@ -209,7 +267,7 @@ class ClaimBinder:
         """Write a claim; after a conflict read it and write again."""
         for number in range(_ATTEMPTS):
             if number:
-                claim = await _named(failed.format(claim.key), self._api.get(claim))
+                claim = await self._read(claim, failed.format(claim.key))
             try:
                 return await attempt(claim)
             except WriteConflictError:
@@ -217,6 +275,17 @@ class ClaimBinder:
                     raise
                 await self._handle.sleep(_CONFLICT_SECONDS)
         raise AssertionError("the last attempt returns or raises")
+
+    async def _read(self, claim: ResourceClaim, what: str) -> ResourceClaim:
+        """Read a claim after a conflict, which an own write without an answer may have caused."""
+        try:
+            found = await self._api.get(claim)
+        except ObjectNotFoundError as error:
+            raise ClaimBindingError(f"{what}: {error}") from error
+        except Exception as error:
+            raise WriteOutcomeUnknownError(f"{what}: {error}") from error
+        self._claims.assume(found)
+        return found
 
     async def _patch_pod(
         self, data: StateData, claim: ResourceClaim, pod: Pod, node_name: str
@@ -298,11 +367,26 @@ class ClaimBinder:
         await self._api.delete(claim)
 
 
+def _is_written(claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> bool:
+    """Return True if a claim has this allocation, at any time, and is reserved for the pod.
+
+    Without `allocation` any counts.
+    """
+    found = claim.status.allocation
+    if found is None or not claim.is_reserved_for(pod.metadata.uid):
+        return False
+    return allocation is None or allocation == replace(
+        found, allocation_timestamp=allocation.allocation_timestamp
+    )
+
+
 async def _named(what: str, write: Awaitable[R]) -> R:
-    """Await a write; an error gets `what` before its text, and stays a conflict if it is one."""
+    """Await a write; an error gets `what` before its text. Conflicts keep their type."""
     try:
         return await write
     except WriteConflictError as error:
         raise WriteConflictError(f"{what}: {error}") from error
+    except WriteOutcomeUnknownError as error:
+        raise WriteOutcomeUnknownError(f"{what}: {error}") from error
     except Exception as error:
         raise ClaimBindingError(f"{what}: {error}") from error
