@@ -7,7 +7,6 @@ the others.
 from __future__ import annotations
 
 import itertools
-from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import msgspec
@@ -32,7 +31,8 @@ from scheduler.framework.handle import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from scheduler.client import Resource, RestClient
     from scheduler.clock import Clock
@@ -87,12 +87,7 @@ class ResourceClaimCalls:
             status["reservedFor"] = msgspec.to_builtins(new.reserved_for) or None
         if new.devices != old.devices:
             status["devices"] = msgspec.to_builtins(new.devices) or None
-        try:
-            return await self._patch(claim, {}, status)
-        except ClientError as error:
-            if may_have_happened(error):
-                raise WriteOutcomeUnknownError(str(error)) from error
-            raise
+        return await self._patch(claim, {}, status)
 
     async def release(self, claim: ResourceClaim, uid: str) -> None:
         """Remove a user by its uid, whatever the version of the claim is."""
@@ -134,31 +129,37 @@ class ResourceClaimCalls:
         }
         if status is not None:
             patch["status"] = status
-        with _conflicts():
-            return await self._write(
-                claim,
-                Retry.IF_VERSION_CHECKED,
-                lambda: self._client.patch(
+        #: True if a request has no answer; finalizers may be written twice.
+        is_unknown = False
+
+        async def send() -> ResourceClaim:
+            nonlocal is_unknown
+            try:
+                return await self._client.patch(
                     _CLAIMS,
                     metadata.name,
                     patch,
                     namespace=metadata.namespace,
                     subresource="" if status is None else "status",
                     content_type=MERGE_PATCH,
-                ),
-            )
+                )
+            except ClientError as error:
+                is_unknown |= status is not None and may_have_happened(error)
+                raise
+
+        try:
+            return await self._write(claim, Retry.IF_VERSION_CHECKED, send)
+        except Conflict as error:
+            # An earlier request without an answer may be what has changed the claim.
+            kind = WriteOutcomeUnknownError if is_unknown else WriteConflictError
+            raise kind(str(error)) from error
+        except ClientError as error:
+            if is_unknown:
+                raise WriteOutcomeUnknownError(str(error)) from error
+            raise
 
     async def _write(
         self, claim: ResourceClaim, retry: Retry, send: Callable[[], Awaitable[R]]
     ) -> R:
         async with self._slot(ClaimWriteCall(claim.metadata, next(self._numbers))):
             return await repeat_write(send, retry, self._clock)
-
-
-@contextmanager
-def _conflicts() -> Iterator[None]:
-    """Turn the client's Conflict into the error that plugins know."""
-    try:
-        yield
-    except Conflict as error:
-        raise WriteConflictError(str(error)) from error

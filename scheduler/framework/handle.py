@@ -135,7 +135,8 @@ class ObjectNotFoundError(Exception):
 class ResourceClaimWriter(Protocol):
     """The writes of resource claims. Each waits for the response of the API server.
 
-    Updates raise `WriteConflictError` if the claim has changed since it was read. Any other refusal
+    Updates raise `WriteConflictError` if the claim has changed since it was read, and
+    `WriteOutcomeUnknownError` if they may have been executed without an answer. Any other refusal
     raises the client's `ApiError` where no other error is named.
     """
 
@@ -154,7 +155,7 @@ class ResourceClaimWriter(Protocol):
     async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
         """Write allocation, users and devices of a claim; return the claim from the response.
 
-        `before` is the claim as it was read. Raises `WriteOutcomeUnknownError` without an answer.
+        `before` is the claim as it was read.
         """
         ...
 

@@ -238,19 +238,6 @@ async def test_a_status_without_an_answer_is_looked_up() -> None:
     assert stage.tracker.get("c", "default") == stage.claim
 
 
-async def test_a_reservation_without_an_answer_is_not_written_twice() -> None:
-    stage = Stage(make_claim(allocation=result()), None)
-    write = stage.api.update_status
-
-    async def conflicting(before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
-        await write(before, claim)
-        raise WriteConflictError("changed")
-
-    stage.api.update_status = conflicting  # type: ignore[method-assign]
-    await stage.bind()
-    assert [user.uid for user in stage.claim.status.reserved_for] == [POD.metadata.uid]
-
-
 async def test_devices_stay_taken_until_a_cancelled_write_is_known() -> None:
     stage = Stage(make_claim(), result())
     stage.tracker.signal_pending_allocation("c", make_claim(allocation=result()))

@@ -227,6 +227,8 @@ def overlooked(simulation: Simulation) -> set[str]:
     - A pod that is assumed on one node and bound by another client to another node frees room
       without an event (`cache.go`, `AddPod`).
     - Devices that were given back without an event, see `WatchfulTracker`.
+    - A pod that another plugin rejects, and whose preemption finds no devices, waits for none:
+      the filters of the dry run are no rejectors (`getUnschedulablePlugins`).
     """
     queue, cache = simulation.line.queue, simulation.line.cache
     found = set(stuck_preemptors(simulation))
@@ -236,6 +238,8 @@ def overlooked(simulation: Simulation) -> set[str]:
         is_hated = pod.spec.affinity is None and "InterPodAffinity" in rejectors
         has_silent_releases = simulation.line.tracker.silent_releases > 0
         waits_for_devices = has_silent_releases and "DynamicResources" in rejectors
+        may_preempt = _priority(pod) > 0 and "DynamicResources" not in rejectors
+        waits_for_devices |= may_preempt and wants_devices(pod)
         if cache.contradictions or is_hated or waits_for_devices:
             found.add(pod.key)
     return found

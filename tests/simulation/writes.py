@@ -145,7 +145,11 @@ class Writes:
             return await self._write("pod_claim", lambda: self._claims.patch_pod(key, status))
         version = cast("str", parts.get("metadata", {}).get("resourceVersion", ""))
         if resource is not POD_GROUPS:
-            await self._write("patch", lambda: self._patch_pod_status(key, status, version=version))
+            known = self._store.pods.now.get(key)
+            uid = known.metadata.uid if known is not None else ""
+            await self._write(
+                "patch", lambda: self._patch_pod_status(key, uid, status, version=version)
+            )
             return None
         try:
             await self._write("patch", lambda: self._store.patch_pod_group_status(key, status))
@@ -168,12 +172,20 @@ class Writes:
             self.maybe_left.add(key)
             raise
 
-    def _patch_pod_status(self, key: str, status: dict[str, object], *, version: str) -> None:
+    def _patch_pod_status(
+        self, key: str, uid: str, status: dict[str, object], *, version: str
+    ) -> None:
         self._store.patch_status(key, status, version=version)
         pod = self._store.pod(key)
-        # A pod that another client binds may be reported by what the scheduler knew before.
+        # A pod that another client binds may be reported by what the scheduler knew before, and a
+        # late patch, which goes by name as upstream's, may reach another pod.
         conditions = [(c.type, c.status) for c in pod.status.conditions]
-        if pod.metadata.uid in self.got_node and ("PodScheduled", "False") in conditions:
+        is_same = pod.metadata.uid == uid
+        if (
+            is_same
+            and pod.metadata.uid in self.got_node
+            and ("PodScheduled", "False") in conditions
+        ):
             self.complaints.append(f"pod {key} is bound, and is reported as not scheduled")
 
     async def delete(self, resource: object, name: str, *, namespace: str = "") -> None:

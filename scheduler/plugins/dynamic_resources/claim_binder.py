@@ -230,9 +230,6 @@ class ClaimBinder:
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
     ) -> ResourceClaim:
         key = claim.key
-        if _is_written(claim, allocation, pod):
-            # By an earlier request without an answer.
-            return claim
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimBindingError(f"claim {key} got deleted in the meantime")
         status = claim.status
@@ -267,7 +264,8 @@ class ClaimBinder:
         """Write a claim; after a conflict read it and write again."""
         for number in range(_ATTEMPTS):
             if number:
-                claim = await self._read(claim, failed.format(claim.key))
+                claim = await _named(failed.format(claim.key), self._api.get(claim))
+                self._claims.assume(claim)
             try:
                 return await attempt(claim)
             except WriteConflictError:
@@ -275,17 +273,6 @@ class ClaimBinder:
                     raise
                 await self._handle.sleep(_CONFLICT_SECONDS)
         raise AssertionError("the last attempt returns or raises")
-
-    async def _read(self, claim: ResourceClaim, what: str) -> ResourceClaim:
-        """Read a claim after a conflict, which an own write without an answer may have caused."""
-        try:
-            found = await self._api.get(claim)
-        except ObjectNotFoundError as error:
-            raise ClaimBindingError(f"{what}: {error}") from error
-        except Exception as error:
-            raise WriteOutcomeUnknownError(f"{what}: {error}") from error
-        self._claims.assume(found)
-        return found
 
     async def _patch_pod(
         self, data: StateData, claim: ResourceClaim, pod: Pod, node_name: str
