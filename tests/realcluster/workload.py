@@ -129,3 +129,13 @@ async def leader(api: ApiClient, *, but_not: str = "") -> str:
             if holder not in ("", but_not):
                 return holder
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def node_of(api: ApiClient, path: str, name: str) -> str:
+    """Return the node of a pod, once it is bound. `path` is that of the namespace's pods."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            reply = await api.get(f"{path}/{name}")
+            if reply.code == 200 and (node := reply.body["spec"].get("nodeName")):
+                return str(node)
+            await asyncio.sleep(_LOOK_SECONDS)
