@@ -223,11 +223,14 @@ async def test_the_rules_of_the_second_scheduler_are_enough_and_the_least(
         for name in ("a", "b"):
             await cluster.node(name, **{"kubernetes.io/hostname": name})
         assert (await cluster.lease(OURS)).strip()
-        await _schedule_preempt_and_repeat(cluster)
+        await schedule_preempt_and_repeat(cluster)
         await _lose_an_answer(cluster)
-        await _bind_volumes(cluster)
-        await _allocate_devices(cluster)
-        await _schedule_a_group(cluster)
+        await bind_volumes(cluster)
+        _fault(cluster, "patch", "resourceclaims/status", answer={"code": 409})
+        await allocate_a_claim(cluster)
+        _fault(cluster, "create", "pods/binding", answer={"code": 409})
+        await allocate_extended_resources(cluster)
+        await schedule_a_group(cluster)
         async with aiohttp.ClientSession() as session:
             metrics = f"https://127.0.0.1:{port}/metrics"
             assert await status_of(session, metrics, "prometheus") == 200
@@ -244,7 +247,7 @@ async def test_the_rules_of_the_second_scheduler_are_enough_and_the_least(
     assert unused == []
 
 
-async def _schedule_preempt_and_repeat(cluster: Cluster) -> None:
+async def schedule_preempt_and_repeat(cluster: Cluster) -> None:
     """Pods that are bound, preempt, or wait: bindings, deletions, conditions, repeated events."""
     mine = {"schedulerName": OURS}
     for name in ("low", "high"):
@@ -291,7 +294,7 @@ def _fault(cluster: Cluster, verb: str, resource: str, **effect: object) -> None
     cluster.server.faults.add(fault_of({"match": match, "when": {"times": 1}, **effect}))
 
 
-async def _bind_volumes(cluster: Cluster) -> None:
+async def bind_volumes(cluster: Cluster) -> None:
     """A disk of a node, and a volume that is made: patches of volumes and claims."""
     storage = await cluster.storage.with_classes()
     await storage.local_volume("disk-b", "b")
@@ -313,15 +316,16 @@ async def _bind_volumes(cluster: Cluster) -> None:
     assert await cluster.node_of("with-volume") == node
 
 
-async def _allocate_devices(cluster: Cluster) -> None:
-    """A claim after a conflict, and one for extended resources that is deleted and made again."""
+async def allocate_a_claim(cluster: Cluster) -> None:
     await cluster.device_class(extendedResourceName="example.com/gpu")
     await cluster.slice("b", "gpu-0", "gpu-1")
     await cluster.claim("mine")
-    _fault(cluster, "patch", "resourceclaims/status", answer={"code": 409})
     await cluster.pod_with("with-claim", "mine", schedulerName=OURS)
     assert await cluster.node_of("with-claim") == "b"
-    _fault(cluster, "create", "pods/binding", answer={"code": 409})
+
+
+async def allocate_extended_resources(cluster: Cluster) -> None:
+    """Bind a pod whose claim the scheduler makes, again after a refused binding."""
     container = {
         "name": "c", "image": "app:v1", "resources": {"limits": {"example.com/gpu": "1"}}
     }  # fmt: skip
@@ -337,7 +341,7 @@ async def _allocate_devices(cluster: Cluster) -> None:
     assert status["extendedResourceClaimStatus"]["resourceClaimName"] == claim
 
 
-async def _schedule_a_group(cluster: Cluster) -> None:
+async def schedule_a_group(cluster: Cluster) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
     await cluster.create(POD_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
     for name in ("m1", "m2"):

@@ -270,31 +270,27 @@ class RealCluster:
     ) -> Iterator[Process]:
         """Run a scheduler, `ours` or `stock`, until the block ends.
 
-        By default it is the user system:kube-scheduler. It serves nothing without a flag for that.
+        Without `kubeconfig` and the flag `--config` it is the user system:kube-scheduler. It serves
+        nothing without a flag for that.
         """
-        process = self.new_scheduler(kind, *flags, kubeconfig=kubeconfig)
+        command = {
+            "ours": lambda: [sys.executable, "-m", "scheduler"],
+            "stock": lambda: [str(KUBE_SCHEDULER.find())],
+        }[kind]()
+        if not any(flag.startswith("--config=") for flag in flags):
+            command.append(f"--kubeconfig={kubeconfig or self.kubeconfig_for(SCHEDULER_USER)}")
+        process = Process(
+            kind,
+            [*command, "--secure-port=0", "-v=2", *flags],
+            self.directory / f"{kind}-{len(self._schedulers)}.log",
+            environment={"PYTHONPATH": str(ROOT)},
+        )
+        self._schedulers.append(process)
         process.start()
         try:
             yield process
         finally:
             process.stop()
-
-    def new_scheduler(self, kind: str, *flags: str, kubeconfig: Path | None = None) -> Process:
-        """Return a scheduler that is not started yet; it ends with the cluster at the latest."""
-        path = kubeconfig or self.kubeconfig_for(SCHEDULER_USER)
-        command = {
-            "ours": lambda: [sys.executable, "-m", "scheduler"],
-            "stock": lambda: [str(KUBE_SCHEDULER.find())],
-        }[kind]()
-        log = self.directory / f"{kind}-{len(self._schedulers)}.log"
-        process = Process(
-            kind,
-            [*command, f"--kubeconfig={path}", "--secure-port=0", "-v=2", *flags],
-            log,
-            environment={"PYTHONPATH": str(ROOT)},
-        )
-        self._schedulers.append(process)
-        return process
 
     # Files and commands
 

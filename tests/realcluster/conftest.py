@@ -25,9 +25,13 @@ _FIGURES = pytest.StashKey[dict[str, dict[str, dict[str, object]]]]()
 
 
 @pytest.fixture(scope="module")
-def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def running_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealCluster]:
+    """A real cluster; `API_SERVER_FLAGS` of the module are further flags of the API server."""
+    flags = getattr(request.module, "API_SERVER_FLAGS", ())
     try:
-        cluster = RealCluster(tmp_path_factory.mktemp("cluster"))
+        cluster = RealCluster(tmp_path_factory.mktemp("cluster"), api_server_flags=flags)
     except NoBinary as error:
         pytest.skip(str(error))
     with cluster:
@@ -42,14 +46,19 @@ def cluster(running_cluster: RealCluster) -> RealCluster:
 
 
 @pytest.fixture
-async def api(cluster: RealCluster) -> AsyncIterator[ApiClient]:
-    """Requests of an administrator."""
+async def session(cluster: RealCluster) -> AsyncIterator[aiohttp.ClientSession]:
+    """Connections of an administrator."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=cluster.tls()),
         headers={"Authorization": f"Bearer {cluster.token}"},
         timeout=aiohttp.ClientTimeout(total=None),
     ) as session:
-        yield ApiClient(session, cluster.url)
+        yield session
+
+
+@pytest.fixture
+def api(cluster: RealCluster, session: aiohttp.ClientSession) -> ApiClient:
+    return ApiClient(session, cluster.url)
 
 
 @pytest.fixture

@@ -139,3 +139,14 @@ async def node_of(api: ApiClient, path: str, name: str) -> str:
             if reply.code == 200 and (node := reply.body["spec"].get("nodeName")):
                 return str(node)
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def message_of(api: ApiClient, path: str, name: str) -> str:
+    """Return why a pod is not scheduled, once the scheduler has written it."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            reply = await api.get(f"{path}/{name}")
+            for condition in reply.body["status"].get("conditions", []):
+                if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
+                    return str(condition["message"])
+            await asyncio.sleep(_LOOK_SECONDS)
