@@ -11,19 +11,25 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import msgspec
 
-from scheduler.api.dynamic_resources import ResourceClaim
+from scheduler.api.dynamic_resources import (
+    FINALIZER,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from scheduler.api_calls.calls import ClaimWriteCall
 from scheduler.client import (
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
     ClientError,
     Conflict,
+    Invalid,
     NotFound,
     Retry,
     may_have_happened,
     repeat_write,
 )
 from scheduler.client.kinds import KINDS
+from scheduler.client.protobuf import field
 from scheduler.framework.handle import (
     ObjectNotFoundError,
     WriteConflictError,
@@ -40,6 +46,14 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _CLAIMS: Final[Resource[ResourceClaim]] = KINDS["resourceclaims"]
+
+
+#: Numbers of fields in the protobuf messages ResourceClaim, ObjectMeta and ResourceClaimStatus.
+_METADATA: Final = 1
+_STATUS: Final = 3
+_RESOURCE_VERSION: Final = 6
+_FINALIZERS: Final = 14
+_RESERVED_FOR: Final = 2
 
 
 class Slot(Protocol):
@@ -72,7 +86,9 @@ class ResourceClaimCalls:
         return msgspec.json.decode(body, type=ResourceClaim)
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
-        return await self._patch(claim, {"finalizers": list(claim.metadata.finalizers)}, None)
+        finalizers = claim.metadata.finalizers
+        added = field(_METADATA, field(_FINALIZERS, FINALIZER)) if FINALIZER in finalizers else b""
+        return await self._patch(claim, {"finalizers": list(finalizers)}, None, added)
 
     async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
         old, new = before.status, claim.status
@@ -87,7 +103,12 @@ class ResourceClaimCalls:
             status["reservedFor"] = msgspec.to_builtins(new.reserved_for) or None
         if new.devices != old.devices:
             status["devices"] = msgspec.to_builtins(new.devices) or None
-        return await self._patch(claim, {}, status)
+        users = new.reserved_for[len(old.reserved_for) :]
+        is_longer = old.reserved_for + users == new.reserved_for
+        added = b""
+        if list(status) == ["reservedFor"] and is_longer:
+            added = field(_STATUS, b"".join(field(_RESERVED_FOR, _encoded(user)) for user in users))
+        return await self._patch(claim, {}, status, added)
 
     async def release(self, claim: ResourceClaim, uid: str) -> None:
         """Remove a user by its uid, whatever the version of the claim is."""
@@ -116,9 +137,18 @@ class ResourceClaimCalls:
         )
 
     async def _patch(
-        self, claim: ResourceClaim, changes: dict[str, object], status: dict[str, object] | None
+        self,
+        claim: ResourceClaim,
+        changes: dict[str, object],
+        status: dict[str, object] | None,
+        added: bytes,
     ) -> ResourceClaim:
-        """Patch the metadata, or the status, of the version of the claim that was read."""
+        """Patch the metadata, or the status, of the version of the claim that was read.
+
+        `added` is the same change as fields in protobuf, empty if it does not only add something.
+        It is sent after a refusal: every patch in JSON is invalid for a claim whose stored
+        parameters differ from the same in JSON, see `client.protobuf`.
+        """
         metadata = claim.metadata
         patch: dict[str, object] = {
             "metadata": {
@@ -135,14 +165,7 @@ class ResourceClaimCalls:
         async def send() -> ResourceClaim:
             nonlocal is_unknown
             try:
-                return await self._client.patch(
-                    _CLAIMS,
-                    metadata.name,
-                    patch,
-                    namespace=metadata.namespace,
-                    subresource="" if status is None else "status",
-                    content_type=MERGE_PATCH,
-                )
+                return await self._send(claim, patch, added)
             except ClientError as error:
                 is_unknown |= status is not None and may_have_happened(error)
                 raise
@@ -158,8 +181,39 @@ class ResourceClaimCalls:
                 raise WriteOutcomeUnknownError(str(error)) from error
             raise
 
+    async def _send(
+        self, claim: ResourceClaim, patch: dict[str, object], added: bytes
+    ) -> ResourceClaim:
+        """Send a patch, or the added fields if the patch is invalid."""
+        metadata = claim.metadata
+        name, namespace = metadata.name, metadata.namespace
+        subresource = "status" if "status" in patch else ""
+        try:
+            return await self._client.patch(
+                _CLAIMS,
+                name,
+                patch,
+                namespace=namespace,
+                subresource=subresource,
+                content_type=MERGE_PATCH,
+            )
+        except Invalid:
+            version = field(_METADATA, field(_RESOURCE_VERSION, metadata.resource_version))
+            written = added and await self._client.append_fields(
+                _CLAIMS, name, version + added, namespace=namespace, subresource=subresource
+            )
+            if not written:
+                raise
+            return written
+
     async def _write(
         self, claim: ResourceClaim, retry: Retry, send: Callable[[], Awaitable[R]]
     ) -> R:
         async with self._slot(ClaimWriteCall(claim.metadata, next(self._numbers))):
             return await repeat_write(send, retry, self._clock)
+
+
+def _encoded(user: ResourceClaimConsumerReference) -> bytes:
+    """Return a user of a claim as a message."""
+    texts = ((1, user.api_group), (3, user.resource), (4, user.name), (5, user.uid))
+    return b"".join(field(number, text) for number, text in texts)

@@ -2,6 +2,7 @@
 
     kubeconfig, connection, credentials      server, TLS and identity
     transport < rest                         bytes, then typed requests
+    protobuf                                 fields for an object whose other bytes must not change
     retries, flow_control                    when a request is retried, and how many are sent
     reflector < informer > store             a local copy of one kind, and handlers of changes
     discovery                                kinds that are known by their names only

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scheduler.api.core import ObjectMeta, ObjectReference
+from scheduler.client import protobuf
 from scheduler.client.decoding import ObjectDecoder, Page, WatchEvent, decoder_of
 from scheduler.client.errors import (
     ApiError,
@@ -226,6 +227,31 @@ class RestClient:
         )
         return self._object(resource, body, path)
 
+    async def append_fields(
+        self,
+        resource: Resource[T],
+        name: str,
+        fields: bytes,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> T | None:
+        """Read an object, and write it with further fields; all others keep their bytes.
+
+        `fields` are made by `protobuf.field`. Returns None if the server has no protobuf.
+        """
+        subject = _subject(resource, name)
+        path = resource.path(name, namespace=namespace)
+        body = await self.request("GET", path, accept=protobuf.PREFERRED, subject=subject)
+        if not protobuf.is_object(body):
+            return None
+        body = protobuf.with_fields(body, fields)
+        path = resource.path(name, namespace=namespace, subresource=subresource)
+        body = await self.request(
+            "PUT", path, body=body, content_type=protobuf.MEDIA_TYPE, subject=subject
+        )
+        return self._object(resource, body, path)
+
     async def delete(self, resource: Resource[T], name: str, *, namespace: str = "") -> None:
         """Delete an object. Raises NotFound.
 
@@ -288,6 +314,7 @@ class RestClient:
         query: str = "",
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         subject: Subject = _NO_SUBJECT,
     ) -> bytes:
         """Send any request, and return the body of a good answer.
@@ -301,7 +328,8 @@ class RestClient:
         started = self._clock.monotonic()
         await self._take_token(method)
         request = self._repeat(
-            lambda: self._send_once(method, path, query, body, content_type, subject), method
+            lambda: self._send_once(method, path, query, body, content_type, accept, subject),
+            method,
         )
         try:
             if seconds is None:
@@ -322,13 +350,14 @@ class RestClient:
         query: str,
         body: bytes | None,
         content_type: str,
+        accept: str,
         subject: Subject,
     ) -> bytes:
         if method != "GET" and (reason := self._write_refusal()):
             raise WriteRefused(f"{method} {path}: not sent, {reason}")
         with self._counted(method) as tried:
             answer = await self._transport.send(
-                method, path, query=query, body=body, content_type=content_type
+                method, path, query=query, body=body, content_type=content_type, accept=accept
             )
             tried.code = str(answer.status)
         if self._metrics is not None:

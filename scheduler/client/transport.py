@@ -79,7 +79,7 @@ class Transport:
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
         self._authorization: str | None = None
-        self._headers: dict[str, CIMultiDict[str]] = {}
+        self._headers: dict[tuple[str, str], CIMultiDict[str]] = {}
         #: True if a closed connection may mean that the server expects HTTPS.
         self._may_need_tls = self._origin.scheme == "http" and connection.proxy is None
 
@@ -108,13 +108,14 @@ class Transport:
         query: str = "",
         body: bytes | None = None,
         content_type: str = "",
+        accept: str = "",
     ) -> Answer:
         """Send one request; return the answer, whatever its code. Raises ConnectionFailed.
 
         If the server expects HTTPS, the error names the right URL and is not worth a retry.
         """
         session = _entered(self._requests)
-        headers = await self._headers_for(content_type if body is not None else "")
+        headers = await self._headers_for(content_type if body is not None else "", accept)
         try:
             response = await session.request(
                 method,
@@ -144,7 +145,7 @@ class Transport:
         Raises ConnectionFailed; a timeout while connecting counts as a reset here.
         """
         session = _entered(self._watches)
-        headers = await self._headers_for("")
+        headers = await self._headers_for()
         url = self.url(path, query)
         try:
             response = await session.get(
@@ -206,17 +207,19 @@ class Transport:
         # Three times cheaper than parsing the URL again; writes have no query.
         return self._origin.with_path(self._prefix + path, encoded=True)
 
-    async def _headers_for(self, content_type: str) -> CIMultiDict[str]:
-        """Return the headers that differ between requests, cached by content type and token."""
+    async def _headers_for(self, content_type: str = "", accept: str = "") -> CIMultiDict[str]:
+        """Return the headers that differ between requests, cached by media types and token."""
         authorization = await self._connection.credentials.authorization()
         if authorization != self._authorization:
             self._authorization = authorization
             self._headers.clear()
-        headers = self._headers.get(content_type)
+        headers = self._headers.get((content_type, accept))
         if headers is None:
-            headers = self._headers[content_type] = CIMultiDict()
+            headers = self._headers[content_type, accept] = CIMultiDict()
             if content_type:
                 headers["Content-Type"] = content_type
+            if accept:
+                headers["Accept"] = accept
             if authorization:
                 headers["Authorization"] = authorization
         return headers

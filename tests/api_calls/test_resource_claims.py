@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,9 +24,11 @@ from scheduler.api.dynamic_resources import (
     ResourceClaimStatus,
 )
 from scheduler.api_calls.dispatcher import ApiDispatcher
-from scheduler.client import RestClient, connect
+from scheduler.client import Invalid, RestClient, connect, connection_to
 from scheduler.clock import SystemClock
 from scheduler.framework.handle import ObjectNotFoundError, WriteConflictError
+from tests.client.scripted_server import Answer, ScriptedServer
+from tests.fakeapi.protobuf_writer import MEDIA_TYPE, enveloped, message, metadata
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -89,3 +92,65 @@ async def test_an_update_of_an_old_version_is_a_conflict(calls: ResourceClaimCal
         await calls.update_status(created, allocated(created))
     with pytest.raises(WriteConflictError):
         await calls.update(created)
+
+
+#: A claim as it is stored, with blanks in its opaque parameters; the numbers are those of protobuf.
+STORED = message((1, metadata("mine", (6, "9"))), (2, b'{"mode": "fast"}'))
+IMMUTABLE = Answer({
+    "kind": "Status", "status": "Failure", "reason": "Invalid", "message": "field is immutable"
+}, 422)  # fmt: skip
+WRITTEN = Answer({"metadata": {"name": "mine", "namespace": "default", "resourceVersion": "10"}})
+MINE = replace(NEW, metadata=ObjectMeta(name="mine", namespace="default", resource_version="9"))
+
+
+@contextlib.asynccontextmanager
+async def scripted(*script: Answer) -> AsyncIterator[tuple[ResourceClaimCalls, ScriptedServer]]:
+    clock = SystemClock()
+    async with (
+        ScriptedServer(*script) as server,
+        RestClient(connection_to(server.url), user_agent="test", clock=clock) as client,
+    ):
+        yield ApiDispatcher(client, clock).resource_claims, server
+
+
+def in_protobuf(stored: bytes) -> bytes:
+    return enveloped("resource.k8s.io/v1", "ResourceClaim", stored)
+
+
+async def test_a_claim_that_no_patch_may_change_gets_its_finalizer_in_protobuf() -> None:
+    finalized = replace(MINE, metadata=replace(MINE.metadata, finalizers=(FINALIZER,)))
+    async with scripted(IMMUTABLE, Answer(in_protobuf(STORED)), WRITTEN) as (calls, server):
+        assert (await calls.update(finalized)).metadata.resource_version == "10"
+    assert server.methods() == ["PATCH", "GET", "PUT"]
+    _, read, put = server.asked
+    assert read.headers["Accept"] == f"{MEDIA_TYPE}, application/json"
+    assert put.headers["Content-Type"] == MEDIA_TYPE
+    added = ((1, message((6, "9"))), (1, message((14, FINALIZER))))
+    assert put.body == in_protobuf(STORED + message(*added))
+
+
+async def test_a_claim_that_no_patch_may_change_gets_a_user_in_protobuf() -> None:
+    before = replace(MINE, status=ResourceClaimStatus(ALLOCATION, USERS[:1]))
+    async with scripted(IMMUTABLE, Answer(in_protobuf(STORED)), WRITTEN) as (calls, server):
+        await calls.update_status(before, allocated(before))
+    put = server.asked[-1]
+    assert put.path.endswith("/resourceclaims/mine/status")
+    user = message((1, ""), (3, "pods"), (4, "two"), (5, "uid-two"))
+    added = ((1, message((6, "9"))), (3, message((2, user))))
+    assert put.body == in_protobuf(STORED + message(*added))
+
+
+async def test_without_protobuf_the_refusal_of_the_patch_stays() -> None:
+    finalized = replace(MINE, metadata=replace(MINE.metadata, finalizers=(FINALIZER,)))
+    async with scripted(IMMUTABLE, WRITTEN) as (calls, _):
+        with pytest.raises(Invalid, match="field is immutable"):
+            await calls.update(finalized)
+
+
+async def test_other_changes_that_are_refused_are_not_tried_in_protobuf() -> None:
+    async with scripted(IMMUTABLE, IMMUTABLE) as (calls, server):
+        with pytest.raises(Invalid):
+            await calls.update(MINE)
+        with pytest.raises(Invalid):
+            await calls.update_status(MINE, allocated(MINE))
+    assert server.methods() == ["PATCH", "PATCH"]

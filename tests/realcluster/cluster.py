@@ -52,11 +52,12 @@ _PORTS: Final = range(20_000, 30_000)
 _READY_SECONDS: Final = 120.0
 _REQUEST_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.1
+_CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 #: Every request but those of leases and events is recorded, with the status code of its answer.
 _AUDIT_POLICY: Final[Json] = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
-    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "omitStages": ["RequestReceived"],
     "rules": [
         {"level": "None", "resources": [{"group": "coordination.k8s.io"}]},
         {
@@ -82,6 +83,8 @@ class AuditEvent:
     code: int
     #: When the request arrived, in seconds since the epoch.
     seconds: float
+    #: The identifier of the token.
+    credential: str
 
     @property
     def program(self) -> str:
@@ -90,9 +93,7 @@ class AuditEvent:
         return {"kubesched": "ours", "kube-scheduler": "stock"}.get(word, word)
 
     @classmethod
-    def from_line(cls, line: str) -> AuditEvent:
-        """Parse a line of the log."""
-        event: Json = json.loads(line)
+    def from_json(cls, event: Json) -> AuditEvent:
         found: Json = event.get("objectRef") or {}
         return cls(
             user=event["user"].get("username", ""),
@@ -102,9 +103,14 @@ class AuditEvent:
             subresource=found.get("subresource", ""),
             namespace=found.get("namespace", ""),
             name=found.get("name", ""),
-            code=(event.get("responseStatus") or {}).get("code", 0),
+            code=_code(event),
             seconds=datetime.datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
+            credential=",".join(event["user"].get("extra", {}).get(_CREDENTIAL, ())),
         )
+
+
+def _code(event: Json) -> int:
+    return int((event.get("responseStatus") or {}).get("code", 0))
 
 
 class RealCluster:
@@ -260,7 +266,13 @@ class RealCluster:
         text = (self.directory / "audit.log").read_text(encoding="utf-8")
         # A server that was killed may have left half a line.
         lines = (line for line in text.splitlines() if line.endswith("}"))
-        return [AuditEvent.from_line(line) for line in lines]
+        events = [json.loads(line) for line in lines]
+        # A request without valid credentials has one event, and a watch has two.
+        return [
+            AuditEvent.from_json(event)
+            for event in events
+            if event["stage"] != "ResponseStarted" or _code(event) == 401
+        ]
 
     # Schedulers
 

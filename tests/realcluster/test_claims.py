@@ -1,0 +1,50 @@
+"""A claim that a client has stored with blanks in its parameters, as Python's `json` writes them.
+
+The API server compares claims by their bytes, and so refuses every patch of it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.realcluster.workload import Workload, node_of
+
+if TYPE_CHECKING:
+    from tests.fakeapi.api_client import ApiClient
+    from tests.realcluster.cluster import RealCluster
+
+GROUP = "/apis/resource.k8s.io/v1"
+DRIVER = "gpu.example.com"
+
+
+@pytest.mark.parametrize("order", [("ours", "stock"), ("stock", "ours")], ids="-".join)
+async def test_one_scheduler_allocates_it_and_the_other_adds_a_user(
+    cluster: RealCluster, api: ApiClient, order: tuple[str, str]
+) -> None:
+    [node] = cluster.nodes(1)
+    name = "-".join(order)
+    await api.create(f"{GROUP}/deviceclasses", {"metadata": {"name": name}, "spec": {}})
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": [{"name": "gpu-0"}]}
+    await api.create(f"{GROUP}/resourceslices", {"metadata": {"name": name}, "spec": spec})
+    pods = Workload(cluster, api)
+    claims = f"{GROUP}/namespaces/{pods.namespace}/resourceclaims"
+    request = {"name": "r", "exactly": {"deviceClassName": name}}
+    opaque = {"driver": DRIVER, "parameters": {"mode": "fast", "at": [1, 2]}}
+    devices = {"requests": [request], "config": [{"opaque": opaque}]}
+    claim = {"metadata": {"name": "shared"}, "spec": {"devices": devices}}
+    created = await api.post(claims, json.dumps(claim, indent=1).encode())
+    assert created.code == 201
+    refused = await api.patch(f"{claims}/shared", {"metadata": {"labels": {"a": "b"}}})
+    assert (refused.code, refused.reason) == (422, "Invalid")
+    used = [{"name": "gpu", "resourceClaimName": "shared"}]
+    for kind in order:
+        with cluster.scheduler(kind, "--leader-elect=false"):
+            await pods.create(kind, resourceClaims=used)
+            assert await node_of(api, pods.path, kind) == node
+    status = (await api.get(f"{claims}/shared")).body["status"]
+    assert [user["name"] for user in status["reservedFor"]] == list(order)
+    assert status["allocation"]["devices"]["config"][0]["opaque"] == opaque
