@@ -157,7 +157,6 @@ async def test_a_decision_that_fails_is_an_error_and_the_next_is_compared(
     assert len(page["disagreements"]) == 2
 
 
-async def test_pods_left_pending_are_decided_at_each_report(shadow: ShadowProcess) -> None:
 async def test_pods_left_pending_are_decided_at_each_report(
     api: Api, shadow: ShadowProcess
 ) -> None:

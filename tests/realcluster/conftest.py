@@ -5,6 +5,7 @@ The folder is not among those that pytest collects by itself (`norecursedirs` in
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     Note = Callable[..., None]
 
+_CLOSING_SECONDS = 0.2
 _FIGURES = pytest.StashKey[dict[str, dict[str, dict[str, object]]]]()
 
 
@@ -54,6 +56,8 @@ async def session(cluster: RealCluster) -> AsyncIterator[aiohttp.ClientSession]:
         timeout=aiohttp.ClientTimeout(total=None),
     ) as session:
         yield session
+    # aiohttp closes connections with TLS a little after the session.
+    await asyncio.sleep(_CLOSING_SECONDS)
 
 
 @pytest.fixture
