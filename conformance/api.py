@@ -79,10 +79,23 @@ class Resource(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     kind: str
     namespaced: bool
+    verbs: list[str]
 
 
 class _Resources(msgspec.Struct, frozen=True):
     resources: list[Resource]
+
+
+class _GroupVersion(msgspec.Struct, frozen=True, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct, frozen=True, rename="camel"):
+    preferred_version: _GroupVersion
+
+
+class _Groups(msgspec.Struct, frozen=True):
+    groups: list[_Group]
 
 
 class _PageMetadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -233,6 +246,34 @@ class ApiClient:
         }
         await self._request("DELETE", await self._path(ref), options)
 
+    async def delete_all(self, kind: Ref, *, label_selector: str = "") -> None:
+        """Delete all objects of a kind in a namespace, or cluster-wide, without their finalizers.
+
+        `kind` is a reference without a name.
+        """
+        selected = {"labelSelector": label_selector} if label_selector else {}
+        for obj in (await self.listing(kind, Json, query=selected)).items:
+            metadata = obj["metadata"]
+            assert isinstance(metadata, dict)
+            await self.delete_for_good(kind._replace(name=str(metadata["name"])))
+
+    async def delete_for_good(self, ref: Ref) -> None:
+        """Delete an object at once if it exists, whatever finalizers it has."""
+        options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+        path = await self._path(ref)
+        await self._request("DELETE", path, options, accept=404)
+        found = await self.find(ref)
+        metadata = found.get("metadata") if found else None
+        if isinstance(metadata, dict) and metadata.get("finalizers"):
+            patch = {"metadata": {"finalizers": None}}
+            await self._request("PATCH", path, patch, content_type=PATCH_TYPES["merge"], accept=404)
+
+    async def finalize_namespace(self, name: str) -> None:
+        """Let a deleted namespace go, on a server without a controller that would do so."""
+        ref = Ref("Namespace", name)
+        body: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await self._request("PUT", await self._path(ref, subresource="finalize"), body, accept=404)
+
     async def bind(self, pod: Ref, node_name: str) -> None:
         """Bind a pod to a node, as a scheduler does."""
         binding: Json = {
@@ -295,6 +336,17 @@ class ApiClient:
             )
         return found
 
+    async def collections(self, *, namespaced: bool) -> Sequence[Ref]:
+        """Return the kinds that can be listed and deleted, as references without a name."""
+        groups = _decoded(_groups, await self._send("GET", "/apis"), "GET /apis")
+        versions = ["v1", *(group.preferred_version.group_version for group in groups.groups)]
+        return [
+            Ref(resource.kind, "", "", version)
+            for version in versions
+            for resource in (await self._kinds(version)).values()
+            if resource.namespaced == namespaced and {"list", "delete"} <= {*resource.verbs}
+        ]
+
     async def _path(self, ref: Ref, *, collection: bool = False, subresource: str = "") -> str:
         resource = await self.resource(ref)
         root = f"/{'apis' if '/' in ref.api_version else 'api'}/{ref.api_version}"
@@ -302,7 +354,7 @@ class ApiClient:
             root += f"/namespaces/{self._namespace(ref.namespace)}"
         path = f"{root}/{resource.name}"
         if not collection:
-            path += f"/{ref.name}"
+            path += f"/{self._namespace(ref.name) if ref.kind == 'Namespace' else ref.name}"
         return f"{path}/{subresource}" if subresource else path
 
     # The border: a subclass may have other names on the server than its callers
@@ -368,6 +420,7 @@ class ApiClient:
 
 _event: Final = msgspec.json.Decoder(_Event)
 _object: Final = msgspec.json.Decoder(Json)
+_groups: Final = msgspec.json.Decoder(_Groups)
 _resources: Final = msgspec.json.Decoder(_Resources)
 _status: Final = msgspec.json.Decoder(_Status)
 

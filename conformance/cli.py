@@ -26,7 +26,10 @@ from .targets.target import OUR_SCHEDULER, TargetOptions
 __all__ = ["main"]
 
 #: Subcommands that are imported on use: name, module, one line of help.
-_ELSEWHERE = {"replay": ("conformance.replay.cli", "Schedule a production cluster's trace.")}
+_ELSEWHERE = {
+    "clean": ("conformance.targets.cli", "Remove from a cluster what runs have left."),
+    "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
+}
 
 
 class _BadInput(click.ClickException):
@@ -111,6 +114,13 @@ def main() -> None:
     "not given.",
 )
 @click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    default="",
+    help="Judge the scheduler of a running cluster, in namespaces and on nodes of the suite's own.",
+)
+@click.option("--context", default="", help="The kubeconfig's context; the current one by default.")
+@click.option(
     "--metrics-url",
     metavar="TEMPLATE",
     default=TargetOptions().metrics_url,
@@ -183,6 +193,8 @@ def run(
     junit: Path | None,
     event_log: Path | None,
     target_command: str,
+    kubeconfig: str,
+    context: str,
     metrics_url: str,
     in_process: str,
     plugins: tuple[str, ...],
@@ -195,17 +207,20 @@ def run(
     real_seconds_max: float,
 ) -> None:
     """Run conformance cases against a scheduler and print a table of the results."""
+    target = TargetOptions(
+        command=target_command,
+        kubeconfig=kubeconfig,
+        context=context,
+        metrics_url=metrics_url,
+        in_process=in_process,
+        plugins=plugins,
+        quiet_seconds=quiet_seconds,
+        real_seconds_max=real_seconds_max,
+    )
     settings = Settings(
-        target=TargetOptions(
-            command=target_command,
-            metrics_url=metrics_url,
-            in_process=in_process,
-            plugins=plugins,
-            quiet_seconds=quiet_seconds,
-            real_seconds_max=real_seconds_max,
-        ),
+        target=target,
         seed=seed,
-        timeout_seconds=max(timeout_seconds, real_seconds_max if target_command else 0.0),
+        timeout_seconds=max(timeout_seconds, real_seconds_max if target.in_real_time else 0.0),
         workers=workers,
         fail_fast=fail_fast,
         event_log=event_log,

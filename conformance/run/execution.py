@@ -224,9 +224,10 @@ class Execution:
                 tempfile.TemporaryDirectory(prefix="conformance-", dir=self._folder)
             )
             serving = self._kind.serve(self._case, clock=clock, seed=self._rng.getrandbits(32))
-            self._api, server = await stack.enter_async_context(serving)
-            if server is not None:
-                stack.enter_context(self._observer.following(server, clock))
+            served = await stack.enter_async_context(serving)
+            self._api = served.api
+            if served.server is not None:
+                stack.enter_context(self._observer.following(served.server, clock))
             self.where = "cluster"
             self._observer.step(self.where)
             await self._create(self._case.cluster)
@@ -234,7 +235,7 @@ class Execution:
                 await self._api.inject(self._case.faults)
             self.where = ""
             self._surroundings = Surroundings(
-                server=server,
+                served=served,
                 clock=clock,
                 directory=Path(directory),
                 config=await self._config(stack, clock),

@@ -66,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def default_workers(settings: Settings, cases: int) -> int:
     """Return the default number of cases to run at once."""
     cores = os.cpu_count() or 1
+    if settings.target.kubeconfig:
+        return 1  # cases share the cluster's scheduler
     if settings.target.command:
         return min(cores * _COMMANDS_PER_CORE, cases)
     return max(1, min(cores, -(-cases // _CASES_PER_WORKER)))
@@ -132,7 +134,7 @@ class _Suite:
         workers = settings.workers
         if workers is None:
             workers = default_workers(settings, len(self._cases))
-        if settings.target.command or workers == 0:
+        if settings.target.in_real_time or workers == 0:
             kind = target_kind(settings.target)
             loops = [self._run_here(kind) for _ in range(max(1, workers))]
         else:

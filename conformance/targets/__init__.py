@@ -1,10 +1,11 @@
-"""The schedulers that are judged: a command, or a function in this process."""
+"""The schedulers that are judged: a running cluster, a command, or a function in this process."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
+from .cluster import ClusterKind
 from .command import CommandKind
 from .in_process import InProcessKind
 
@@ -21,6 +22,10 @@ def target_kind(options: TargetOptions) -> TargetKind:
             "--plugin is for the scheduler in process; in --target-command write the command's own "
             "flag, such as: kubesched --plugin MODULE:CLASS --kubeconfig {kubeconfig}"
         )
+    if options.kubeconfig:
+        if options.command:
+            raise InputError("--kubeconfig judges the cluster's scheduler: no --target-command")
+        return ClusterKind(options)
     if options.command:
         return CommandKind(options)
     module, _, function = options.in_process.partition(":")

@@ -54,7 +54,10 @@ _ALPHA_OPTIONS: Final = dataclasses.replace(_OPTIONS, runtime_config=("api/alpha
 
 
 class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The target and its time limits. `command` is a template; without it `in_process` is run.
+    """The target and its time limits.
+
+    `command` is a template, `kubeconfig` the file of a running cluster with a scheduler, `context`
+    one of the file's; without both `in_process` is run.
 
     `plugins` (`module:Class`) are added to the profiles of the scheduler in process.
     `quiet_seconds` without a write count as idle; an expectation must hold within
@@ -63,6 +66,8 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     command: str = ""
+    kubeconfig: str = ""
+    context: str = ""
     in_process: str = OUR_SCHEDULER
     plugins: tuple[str, ...] = ()
     quiet_seconds: float = 0.5
@@ -70,6 +75,11 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     start_seconds_max: float = 60.0
     real_seconds_max: float = 20.0
     metrics_url: str = "https://127.0.0.1:{port}/metrics"
+
+    @property
+    def in_real_time(self) -> bool:
+        """True if the scheduler has a clock of its own."""
+        return bool(self.command or self.kubeconfig)
 
 
 class Served(NamedTuple):
@@ -81,9 +91,9 @@ class Served(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """The surroundings in which a scheduler is started; `server` is one that the suite started."""
+    """The surroundings in which a scheduler is started."""
 
-    server: FakeApiServer | None
+    served: Served
     clock: Clock
     directory: Path
     config: Json | None
@@ -93,8 +103,9 @@ class Surroundings:
     @property
     def fake_server(self) -> FakeApiServer:
         """The server, which a scheduler that the suite starts has in any case."""
-        assert self.server is not None, "the suite starts a server before it starts a scheduler"
-        return self.server
+        server = self.served.server
+        assert server is not None, "the suite starts a server before it starts a scheduler"
+        return server
 
 
 class Target(Protocol):

@@ -1,0 +1,241 @@
+"""A running cluster with its own scheduler: real time, namespaces and nodes of the suite's own.
+
+    look at the cluster --> a case: namespaces, nodes, objects --> steps --> delete them all
+
+Cases run one after another, because they share the scheduler and the nodes. A case is skipped with
+a reason if it needs what a running cluster does not give: see `why_not`, and `_why_not_here` for
+reasons that depend on the cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ..api import ApiClient, Json, Ref
+from ..clock import RealClock
+from ..connection import Connection
+from ..errors import InputError, NotObservable, NotSettled
+from ..format.expectation import Expectation
+from ..format.objects import objects_of
+from ..format.steps import ClearFaults, Create, Inject, Restart, UpdateStatus
+from .cluster_api import OWNER_LABEL, ClusterApi, delete_namespace, empty_namespace
+from .target import Served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from ..clock import Clock
+    from ..format.case import Case
+    from ..format.steps import Step
+    from .target import Surroundings, Target, TargetOptions
+
+__all__ = ["ClusterKind", "clean_cluster"]
+
+_LOOK_SECONDS: Final = 0.02
+_SETTLE_SECONDS_MAX: Final = 60.0
+#: Kinds that a controller of a cluster writes, so a case cannot write them in its place.
+_OF_CONTROLLERS: Final = frozenset({
+    "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ReplicaSet",
+    "ReplicationController", "ResourceClaim", "StatefulSet", "VolumeAttachment",
+})  # fmt: skip
+#: The account that a controller creates in each namespace.
+_DEFAULT_ACCOUNT: Final = Ref("ServiceAccount", "default", "default")
+
+
+class _Facts(NamedTuple):
+    """Facts about the cluster before the first case.
+
+    `controlled` means that controllers run in it, `nodes` that it has nodes of its own.
+    """
+
+    controlled: bool
+    nodes: bool
+
+
+class ClusterKind:
+    """Judges the scheduler that runs in a cluster."""
+
+    def __init__(self, options: TargetOptions) -> None:
+        """Read the kubeconfig. Raises InputError."""
+        self._options = options
+        self._connection = Connection.from_kubeconfig(Path(options.kubeconfig), options.context)
+        self._run = secrets.token_hex(3)
+        self._numbers = itertools.count(1)
+        self._facts: _Facts | None = None
+
+    def why_not(self, case: Case) -> str | None:
+        """Return a reason to skip: the case needs a scheduler or an API server of its own."""
+        steps = list(_steps(case))
+        kinds = {type(step.action) for step in steps}
+        expected = [step.action for step in steps if isinstance(step.action, Expectation)]
+        if case.needs_config:
+            return "needs a configuration of its own"
+        if case.gates:
+            return "needs feature gates of its own"
+        if case.faults or kinds & {Inject, ClearFaults}:
+            return "needs faults of the API server"
+        if Restart in kinds:
+            return "needs a scheduler that the suite can restart"
+        if case.exact_time:
+            return "needs a clock that the suite moves"
+        if case.reads_metrics and "{port}" in self._options.metrics_url:
+            return "reads metrics, and no --metrics-url of the cluster's scheduler is given"
+        if any(each.metric is not None for each in expected):
+            return "counts from the start of the scheduler"
+        if case.seconds > self._options.real_seconds_max:
+            return (
+                f"needs {case.seconds:g}s of real time, --real-time-max is "
+                f"{self._options.real_seconds_max:g}s"
+            )
+        return None
+
+    def new_clock(self) -> Clock:
+        return RealClock()
+
+    @contextlib.asynccontextmanager
+    async def serve(self, case: Case, *, clock: Clock, seed: int) -> AsyncIterator[Served]:
+        """Give the case a part of the cluster; delete everything in it afterwards.
+
+        Raises NotObservable if this cluster cannot run the case.
+        """
+        del clock, seed
+        if self._facts is None:
+            self._facts = await self._look()
+        if reason := _why_not_here(case, self._facts):
+            raise NotObservable(reason)
+        async with ClusterApi(
+            self._connection,
+            f"conformance-{self._run}-{next(self._numbers)}",
+            run=self._run,
+            fenced=self._facts.nodes,
+            controlled=self._facts.controlled,
+        ) as api:
+            try:
+                yield Served(api, None)
+            finally:
+                await api.clear()
+
+    @contextlib.asynccontextmanager
+    async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
+        """Use the scheduler that runs; the suite neither starts nor ends it."""
+        api = surroundings.served.api
+        assert isinstance(api, ClusterApi), "served by this kind"
+        yield _ClusterTarget(self._options, api)
+
+    async def _look(self) -> _Facts:
+        """Return the facts. Raises InputError if objects of another run are in the cluster."""
+        async with ApiClient(self._connection) as api:
+            left = [*await _left(api, "Namespace"), *await _left(api, "Node")]
+            if left:
+                raise InputError(
+                    f"{self._options.kubeconfig}: objects of another run are in the cluster "
+                    f"({', '.join(left[:3])}): let it end, or remove them with "
+                    f"kubesched-conformance clean --kubeconfig {self._options.kubeconfig}"
+                )
+            return _Facts(
+                controlled=await api.find(_DEFAULT_ACCOUNT) is not None,
+                nodes=bool(await api.list("Node")),
+            )
+
+
+class _ClusterTarget:
+    """The scheduler of a running cluster, as far as it can be seen through the API."""
+
+    settles_exactly = False
+
+    def __init__(self, options: TargetOptions, api: ClusterApi) -> None:
+        self._options = options
+        self._api = api
+        self._clock = RealClock()
+        self.patience_seconds = options.patience_seconds
+        self.metrics_url = options.metrics_url
+
+    async def settle(self) -> None:
+        """Return when no pod and no event of the case has changed for a while."""
+        now = self._clock.monotonic()
+        deadline, quiet_since, before = now + _SETTLE_SECONDS_MAX, now, self._api.changes
+        while now - quiet_since < self._options.quiet_seconds:
+            await self._clock.sleep(_LOOK_SECONDS)
+            now = self._clock.monotonic()
+            if self._api.changes != before:
+                quiet_since, before = now, self._api.changes
+            if now > deadline:
+                raise NotSettled(f"never came to rest in {_SETTLE_SECONDS_MAX:g}s")
+
+    async def advance(self, seconds: float) -> None:
+        """Wait that long."""
+        await self._clock.sleep(seconds)
+
+    def check(self) -> None:
+        """Do nothing: the scheduler is not a process of the suite."""
+
+    def log(self) -> tuple[str, ...]:
+        return ()
+
+
+async def clean_cluster(connection: Connection) -> list[str]:
+    """Delete all objects that runs have left in a cluster; return their names.
+
+    Raises RequestFailed.
+    """
+    async with ApiClient(connection) as api:
+        controlled = await api.find(_DEFAULT_ACCOUNT) is not None
+        removed: list[str] = []
+        for name in await _left(api, "Namespace"):
+            await empty_namespace(api, name)
+            await delete_namespace(api, name, controlled=controlled)
+            removed.append(f"namespace {name}")
+        for kind in await api.collections(namespaced=False):
+            for name in await _left(api, kind.kind, kind.api_version):
+                await api.delete_for_good(kind._replace(name=name))
+                removed.append(f"{kind.kind.lower()} {name}")
+        return removed
+
+
+async def _left(api: ApiClient, kind: str, api_version: str = "v1") -> list[str]:
+    """Return the names of a kind's objects that runs have made."""
+    ref = Ref(kind, "", "", api_version)
+    found = (await api.listing(ref, Json, query={"labelSelector": OWNER_LABEL})).items
+    metadata = [each["metadata"] for each in found]
+    return [str(each["name"]) for each in metadata if isinstance(each, dict)]
+
+
+def _why_not_here(case: Case, facts: _Facts) -> str | None:
+    """Return a reason why the case cannot be run in such a cluster, or None."""
+    if facts.controlled and _plays_a_controller(case):
+        return "plays the part of a controller, and controllers run in the cluster"
+    if facts.nodes and any(_counts_nodes(step) for step in _steps(case)):
+        return "needs all nodes of the cluster to be its own"
+    return None
+
+
+def _plays_a_controller(case: Case) -> bool:
+    created = [*case.cluster]
+    for step in _steps(case):
+        if isinstance(step.action, Create):
+            created += step.action.objects
+        if isinstance(step.action, UpdateStatus) and step.action.node is not None:
+            return True
+    objects = [obj for item in created for obj in objects_of(item)]
+    return any(obj.get("kind") in _OF_CONTROLLERS for obj in objects) or "NoExecute" in str(objects)
+
+
+def _counts_nodes(step: Step) -> bool:
+    """True if an expectation depends on the number of nodes, or on the reasons of other nodes."""
+    expected = step.action
+    if not isinstance(expected, Expectation):
+        return False
+    texts = [expected.unschedulable, expected.condition, expected.event]
+    return (
+        expected.attempts is not None
+        or expected.reads_moves
+        or any("nodes are available" in str(text) for text in texts)
+    )
+
+
+def _steps(case: Case) -> Iterator[Step]:
+    return itertools.chain.from_iterable(step.in_order() for step in case.steps)

@@ -1,0 +1,294 @@
+"""The border between a case and a running cluster: the API of the cluster as the case sees it.
+
+    case: default/web  <-->  cluster: conformance-4f1d3e-7-default/web
+
+Each namespace of a case is one of the cluster that only this case has. The names are converted here
+in both directions, also in messages, so cases and expectations stay as they are. Objects without a
+namespace keep their names and get the label `conformance.kubesched/run`. An object of that name
+that is there already is never touched: the case is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..api import ApiClient, Json, Listing, Ref, ref_of
+from ..clock import RealClock
+from ..errors import NotObservable, RequestFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..connection import Connection
+
+__all__ = ["OWNER_LABEL", "ClusterApi", "delete_namespace", "empty_namespace"]
+
+T = TypeVar("T")
+
+#: On all objects without a namespace that the suite creates, and on namespaces: the run's name.
+OWNER_LABEL: Final = "conformance.kubesched/run"
+#: Namespaces that every cluster has, so a case does not create them.
+_ALWAYS_THERE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+_NO_PRIORITY_CLASS: Final = "no PriorityClass with name"
+#: The API server's admission learns of a new priority class a moment later.
+_ADMISSION_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.05
+_READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+_INVALID: Final = 422
+_HEARTBEAT_SECONDS: Final = 10.0
+_WATCHED: Final = (Ref("Pod", "", ""), Ref("Event", "", "", "events.k8s.io/v1"))
+
+
+class ClusterApi(ApiClient):
+    """The client of one case. `prefix` is part of the names of its namespaces, and of no others.
+
+    With `fenced` the case's pods only fit the case's nodes: the cluster has others. With
+    `controlled` the cluster has controllers: the nodes are kept ready for them.
+    """
+
+    def __init__(
+        self, connection: Connection, prefix: str, *, run: str, fenced: bool, controlled: bool
+    ) -> None:
+        super().__init__(connection)
+        self._controlled = controlled
+        self._prefix = f"{prefix}-"
+        self._owner = {OWNER_LABEL: run}
+        self._fenced = fenced
+        self._namespaces: list[str] = []
+        self._made: list[Ref] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        #: Counts changes of pods and events in the case's namespaces.
+        self.changes = 0
+
+    async def __aenter__(self) -> ClusterApi:
+        await super().__aenter__()
+        if self._controlled:
+            self._tasks.append(asyncio.create_task(self._keep_nodes_ready()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await super().__aexit__()
+
+    # Names
+
+    def _namespace(self, name: str) -> str:
+        return self._prefix + name
+
+    def _outgoing(self, body: object) -> object:
+        return self._renamed(body)
+
+    def _incoming(self, body: bytes) -> bytes:
+        return body.replace(self._prefix.encode(), b"")
+
+    def _renamed(self, value: object) -> object:
+        """Convert the names of namespaces, wherever an API object can have one."""
+        if isinstance(value, list):
+            return [self._renamed(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        found: dict[str, Any] = {name: self._renamed(item) for name, item in value.items()}
+        if found.get("kind") == "Namespace" and isinstance(found.get("metadata"), dict):
+            found["metadata"]["name"] = self._namespace(found["metadata"]["name"])
+        for name in ("namespace", _NAMESPACE_NAME):
+            if isinstance(found.get(name), str):
+                found[name] = self._namespace(found[name])
+        if isinstance(found.get("namespaces"), list):
+            found["namespaces"] = [self._namespace(str(name)) for name in found["namespaces"]]
+        if found.get("key") == _NAMESPACE_NAME and isinstance(found.get("values"), list):
+            found["values"] = [self._namespace(str(name)) for name in found["values"]]
+        return found
+
+    # Writes
+
+    async def create(self, obj: Json) -> Json:
+        """Create an object of the case. Raises NotObservable if the cluster cannot have it."""
+        ref = ref_of(obj)
+        if not await self._is_namespaced(ref):
+            return await self._create_without_namespace(obj, ref)
+        if ref.namespace in _ALWAYS_THERE and ref.namespace not in self._namespaces:
+            await self._create_namespace(ref.namespace, {})
+        try:
+            if ref.kind != "Pod":
+                return await super().create(obj)
+            return await self._create_pod(self._with_fence(obj) if self._fenced else obj)
+        except RequestFailed as error:
+            if error.status == _INVALID:
+                # A field may be behind a feature gate of the API server.
+                raise NotObservable(f"the API server refuses {ref}: {error}") from error
+            raise
+
+    async def create_unless_there(self, obj: Json) -> None:
+        """Create an object unless the case has created it, or the cluster has an equal one."""
+        ref = ref_of(obj)
+        if ref in self._made:
+            return
+        found = await self.find(ref)
+        if found is None:
+            await self.create(obj)
+        elif found.get("value") != obj.get("value"):
+            raise _is_not_ours(ref)
+
+    async def patch(
+        self, ref: Ref, patch: object, *, patch_type: str, subresource: str = ""
+    ) -> Json:
+        """Patch an object of the case. Raises RequestFailed for any other."""
+        await self._check_ours(ref)
+        return await super().patch(ref, patch, patch_type=patch_type, subresource=subresource)
+
+    async def delete(self, ref: Ref, *, grace_period_seconds: int = 0) -> None:
+        """Delete an object of the case. Raises RequestFailed for any other."""
+        await self._check_ours(ref)
+        await super().delete(ref, grace_period_seconds=grace_period_seconds)
+
+    async def _check_ours(self, ref: Ref) -> None:
+        if not await self._is_namespaced(ref) and ref not in self._made:
+            raise RequestFailed(f"{ref}: the suite has not made it, and leaves it alone")
+
+    async def _is_namespaced(self, ref: Ref) -> bool:
+        try:
+            return (await self.resource(ref)).namespaced
+        except RequestFailed as error:
+            if error.status == 404:
+                missing = f"the API server has no {ref.kind} of {ref.api_version}"
+                raise NotObservable(missing) from error
+            raise
+
+    async def _create_without_namespace(self, obj: Json, ref: Ref) -> Json:
+        metadata = obj["metadata"]
+        assert isinstance(metadata, dict)
+        if ref.kind == "Namespace":
+            return await self._create_namespace(ref.name, metadata)
+        labels = {**(metadata.get("labels") or {}), **self._owner}
+        owned: Json = {**obj, "metadata": {**metadata, "labels": labels}}
+        if ref.kind == "Node" and self._controlled:
+            status = obj.get("status")
+            conditions = {"conditions": [_READY]}
+            owned["status"] = conditions | (status if isinstance(status, dict) else {})
+        self._made.append(ref)
+        try:
+            created = await super().create(owned)
+        except RequestFailed as error:
+            self._made.remove(ref)
+            if error.status == 409:
+                raise _is_not_ours(ref) from error
+            if error.status == 403 and ref.kind == "Node":
+                raise NotObservable("needs nodes of its own, and may not create any") from error
+            raise
+        if ref.kind == "Node" and (taints := _taints(obj)) != _taints(created):
+            # Admission adds a taint, which a controller would remove.
+            return await self.patch(ref, {"spec": {"taints": taints}}, patch_type="merge")
+        return created
+
+    async def _create_namespace(self, name: str, metadata: Mapping[str, object]) -> Json:
+        labels = metadata.get("labels")
+        owned = {**(labels if isinstance(labels, dict) else {}), **self._owner}
+        there = {**metadata, "name": name, "labels": owned}
+        created = await super().create({"apiVersion": "v1", "kind": "Namespace", "metadata": there})
+        self._namespaces.append(name)
+        account = {"name": "default", "namespace": name}
+        # Pods need it where admission asks for it; and a token would be one more volume.
+        await super().create_unless_there(
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": account,
+                "automountServiceAccountToken": False,
+            }
+        )
+        for kind in _WATCHED:
+            follower = self._follow(kind._replace(namespace=name))
+            self._tasks.append(asyncio.create_task(follower))
+        return created
+
+    async def _create_pod(self, pod: Json) -> Json:
+        clock = RealClock()
+        deadline = clock.monotonic() + _ADMISSION_SECONDS
+        while True:
+            try:
+                return await super().create(pod)
+            except RequestFailed as error:
+                if _NO_PRIORITY_CLASS not in str(error) or clock.monotonic() > deadline:
+                    raise
+            await clock.sleep(_LOOK_SECONDS)
+
+    def _with_fence(self, pod: Json) -> Json:
+        spec = pod["spec"]
+        assert isinstance(spec, dict)
+        selector = {**(spec.get("nodeSelector") or {}), **self._owner}
+        return {**pod, "spec": {**spec, "nodeSelector": selector}}
+
+    # Reads
+
+    async def listing(
+        self, kind: Ref, item: type[T], *, query: Mapping[str, str] | None = None
+    ) -> Listing[T]:
+        """Return the objects of the case, in one namespace or in all of its namespaces."""
+        if not await self._is_namespaced(kind):
+            selector = ",".join(f"{name}={value}" for name, value in self._owner.items())
+            return await super().listing(
+                kind, item, query={**(query or {}), "labelSelector": selector}
+            )
+        names = [kind.namespace] if kind.namespace else self._namespaces
+        parts = [
+            await super(ClusterApi, self).listing(kind._replace(namespace=name), item, query=query)
+            for name in names
+        ]
+        version = parts[-1].resource_version if parts else ""
+        return Listing(version, [found for part in parts for found in part.items])
+
+    async def _follow(self, kind: Ref) -> None:
+        """Count the changes of a kind in a namespace, until cancelled."""
+        while True:
+            with contextlib.suppress(RequestFailed):
+                async with contextlib.aclosing(self.watch(kind, dict, "")) as events:
+                    async for _ in events:
+                        self.changes += 1
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _keep_nodes_ready(self) -> None:
+        """Report every few seconds that the case's nodes are ready, until cancelled."""
+        while True:
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+            for ref in [ref for ref in self._made if ref.kind == "Node"]:
+                with contextlib.suppress(RequestFailed):
+                    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(RealClock().now()))
+                    status = {"status": {"conditions": [{**_READY, "lastHeartbeatTime": now}]}}
+                    await self.patch(ref, status, patch_type="strategic", subresource="status")
+
+    async def clear(self) -> None:
+        """Delete all that the case has left: first its namespaces, then its other objects."""
+        for name in self._namespaces:
+            await empty_namespace(self, name)
+            await delete_namespace(self, name, controlled=self._controlled)
+        for ref in reversed(self._made):
+            await self.delete_for_good(ref)
+
+
+async def empty_namespace(api: ApiClient, name: str) -> None:
+    """Delete all objects in a namespace, pods first."""
+    kinds = await api.collections(namespaced=True)
+    for kind in sorted(kinds, key=lambda kind: kind.kind != "Pod"):
+        await api.delete_all(kind._replace(namespace=name))
+
+
+async def delete_namespace(api: ApiClient, name: str, *, controlled: bool) -> None:
+    """Delete a namespace, which is empty. `controlled` means that a controller finalizes it."""
+    await api.delete_for_good(Ref("Namespace", name))
+    if not controlled:
+        await api.finalize_namespace(name)
+
+
+def _taints(node: Json) -> object:
+    spec = node.get("spec")
+    return spec.get("taints") if isinstance(spec, dict) else None
+
+
+def _is_not_ours(ref: Ref) -> NotObservable:
+    return NotObservable(f"the cluster has a {ref} that the suite has not made")
