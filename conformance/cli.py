@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -19,15 +20,20 @@ from .format.case import BUILT_IN, Case, load_cases
 from .format.selection import select
 from .outcome import all_passed
 from .reports.junit import write_junit
+from .reports.results import results_at, write_results
 from .reports.terminal import print_case_list, print_report, progress
 from .run.runner import Settings, run_cases
 from .targets.target import OUR_SCHEDULER, TargetOptions
+
+if TYPE_CHECKING:
+    from .outcome import Outcome
 
 __all__ = ["main"]
 
 #: Subcommands that are imported on use: name, module, one line of help.
 _ELSEWHERE = {
     "clean": ("conformance.targets.cli", "Remove from a cluster what runs have left."),
+    "matrix": ("conformance.reports.cli", "Print the results of all versions as a table."),
     "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
 }
 
@@ -97,6 +103,12 @@ def main() -> None:
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the outcomes as JUnit XML.",
+)
+@click.option(
+    "--results",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the verdicts to a file named SCHEDULER-VERSION.json; other cases in it are kept.",
 )
 @click.option(
     "--event-log",
@@ -191,6 +203,7 @@ def run(
     pattern: str,
     list_only: bool,
     junit: Path | None,
+    results: Path | None,
     event_log: Path | None,
     target_command: str,
     kubeconfig: str,
@@ -226,21 +239,25 @@ def run(
         event_log=event_log,
     )
     try:
-        cases = _chosen(paths or (BUILT_IN,), pattern)
+        loaded = load_cases(paths or (BUILT_IN,))
+        cases = _chosen(loaded, pattern)
         if list_only:
             print_case_list(cases, _console())
             return
         if junit is not None:
             _check_writable(junit)
-        passed = _run(cases, settings, junit)
+        earlier = None if results is None else results_at(results)
+        outcomes = _run(cases, settings, junit)
+        if results is not None and earlier is not None:
+            write_results(results, earlier.updated(outcomes, [case.id for case in loaded]))
     except InputError as error:
         raise _BadInput(str(error)) from error
-    if not passed:
+    if not all_passed(outcomes):
         raise SystemExit(1)
 
 
-def _chosen(paths: tuple[Path, ...], pattern: str) -> list[Case]:
-    cases = select(load_cases(paths), pattern)
+def _chosen(loaded: list[Case], pattern: str) -> list[Case]:
+    cases = select(loaded, pattern)
     if not cases:
         raise InputError(f"no case matches {pattern!r}")
     return cases
@@ -255,8 +272,8 @@ def _check_writable(junit: Path) -> None:
         raise InputError(f"--junit: {junit}: {error.strerror or error}") from error
 
 
-def _run(cases: list[Case], settings: Settings, junit: Path | None) -> bool:
-    """Run the cases, print the report, and return True if all is well."""
+def _run(cases: list[Case], settings: Settings, junit: Path | None) -> list[Outcome]:
+    """Run the cases, print the report, and return the outcomes."""
     clock = RealClock()
     started = clock.monotonic()
     with progress(len(cases), Console(stderr=True)) as on_outcome:
@@ -267,7 +284,7 @@ def _run(cases: list[Case], settings: Settings, junit: Path | None) -> bool:
             write_junit(junit, outcomes)
         except OSError as error:
             raise InputError(f"--junit: {junit}: {error.strerror or error}") from error
-    return all_passed(outcomes)
+    return outcomes
 
 
 def _console() -> Console:

@@ -23,7 +23,7 @@ from ..clock import VirtualClock
 from ..connection import Connection
 from ..errors import TargetError
 from ..targets.in_process import InProcessKind
-from ..targets.target import OUR_SCHEDULER, Served, Surroundings
+from ..targets.target import OUR_SCHEDULER, Surroundings
 from .driver import Counts, Run, Settings, scheduler_config
 from .errors import ReplayError
 from .held import NODES, PODS, HeldNode, HeldPod
@@ -75,7 +75,7 @@ async def replay_in_virtual_time(
             for node in trace.nodes:
                 await client.create(node_object(node))
             surroundings = Surroundings(
-                served=Served(client, server),
+                server=server,
                 clock=clock,
                 directory=Path(folder),
                 config=scheduler_config("", settings),

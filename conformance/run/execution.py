@@ -235,7 +235,7 @@ class Execution:
                 await self._api.inject(self._case.faults)
             self.where = ""
             self._surroundings = Surroundings(
-                served=served,
+                server=served.server,
                 clock=clock,
                 directory=Path(directory),
                 config=await self._config(stack, clock),

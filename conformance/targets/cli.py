@@ -11,8 +11,6 @@ from ..connection import Connection
 from ..errors import ConformanceError, InputError
 from .cluster import clean_cluster
 
-__all__ = ["clean"]
-
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--kubeconfig", metavar="FILE", required=True, type=click.Path(path_type=Path))

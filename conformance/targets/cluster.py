@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ..format.steps import Step
     from .target import Surroundings, Target, TargetOptions
 
-__all__ = ["ClusterKind", "clean_cluster"]
-
 _LOOK_SECONDS: Final = 0.02
 _SETTLE_SECONDS_MAX: Final = 60.0
 #: Kinds that a controller of a cluster writes, so a case cannot write them in its place.
@@ -66,6 +64,7 @@ class ClusterKind:
         self._run = secrets.token_hex(3)
         self._numbers = itertools.count(1)
         self._facts: _Facts | None = None
+        self._api: ClusterApi | None = None
 
     def why_not(self, case: Case) -> str | None:
         """Return a reason to skip: the case needs a scheduler or an API server of its own."""
@@ -114,6 +113,7 @@ class ClusterKind:
             fenced=self._facts.nodes,
             controlled=self._facts.controlled,
         ) as api:
+            self._api = api
             try:
                 yield Served(api, None)
             finally:
@@ -122,9 +122,9 @@ class ClusterKind:
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         """Use the scheduler that runs; the suite neither starts nor ends it."""
-        api = surroundings.served.api
-        assert isinstance(api, ClusterApi), "served by this kind"
-        yield _ClusterTarget(self._options, api)
+        del surroundings
+        assert self._api is not None, "a case is served before its scheduler is judged"
+        yield _ClusterTarget(self._options, self._api)
 
     async def _look(self) -> _Facts:
         """Return the facts. Raises InputError if objects of another run are in the cluster."""

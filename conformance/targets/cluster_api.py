@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..api import ApiClient, Json, Listing, Ref, ref_of
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..connection import Connection
-
-__all__ = ["OWNER_LABEL", "ClusterApi", "delete_namespace", "empty_namespace"]
 
 T = TypeVar("T")
 
@@ -37,6 +35,7 @@ _NO_PRIORITY_CLASS: Final = "no PriorityClass with name"
 #: The API server's admission learns of a new priority class a moment later.
 _ADMISSION_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.05
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
 _INVALID: Final = 422
 _HEARTBEAT_SECONDS: Final = 10.0
@@ -258,7 +257,7 @@ class ClusterApi(ApiClient):
             await asyncio.sleep(_HEARTBEAT_SECONDS)
             for ref in [ref for ref in self._made if ref.kind == "Node"]:
                 with contextlib.suppress(RequestFailed):
-                    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(RealClock().now()))
+                    now = datetime.fromtimestamp(RealClock().now(), UTC).strftime(_TIME)
                     status = {"status": {"conditions": [{**_READY, "lastHeartbeatTime": now}]}}
                     await self.patch(ref, status, patch_type="strategic", subresource="status")
 

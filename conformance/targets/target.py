@@ -93,7 +93,8 @@ class Served(NamedTuple):
 class Surroundings:
     """The surroundings in which a scheduler is started."""
 
-    served: Served
+    #: None in a running cluster.
+    server: FakeApiServer | None
     clock: Clock
     directory: Path
     config: Json | None
@@ -103,9 +104,8 @@ class Surroundings:
     @property
     def fake_server(self) -> FakeApiServer:
         """The server, which a scheduler that the suite starts has in any case."""
-        server = self.served.server
-        assert server is not None, "the suite starts a server before it starts a scheduler"
-        return server
+        assert self.server is not None, "the suite starts a server before it starts a scheduler"
+        return self.server
 
 
 class Target(Protocol):

@@ -1,0 +1,135 @@
+"""Results of whole runs as files, one for each version of a scheduler, and the table of them all.
+
+    conformance/results/kube-scheduler-1.36.3.json  <--  run --results
+    conformance/README.md, conformance/versions.md  <--  matrix
+
+A file holds the verdict on each case, without times and logs, so that two runs with the same
+verdicts make the same file. A run of some cases replaces their verdicts and keeps the others.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..errors import InputError
+from ..outcome import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from ..outcome import Outcome
+
+_NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.json")
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdicts on a version of a scheduler, by the cases' ids.
+
+    `failed` and `skipped` have reasons. A case in neither of the three was never run.
+    """
+
+    scheduler: str
+    version: str
+    passed: list[str] = []
+    failed: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+
+    @classmethod
+    def from_file(cls, path: Path) -> Results:
+        """Read a file. Raises InputError."""
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise InputError(f"{path}: not a file of results: {error}") from error
+
+    @property
+    def title(self) -> str:
+        """The scheduler and its version."""
+        return f"{self.scheduler} {self.version}"
+
+    def verdict(self, case_id: str) -> Verdict | None:
+        """Return the verdict on a case; None if it was never run."""
+        if case_id in self.skipped:
+            return Verdict.SKIPPED
+        if case_id in self.failed:
+            return Verdict.FAILED
+        return Verdict.PASSED if case_id in self.passed else None
+
+    def updated(self, outcomes: Iterable[Outcome], known: Iterable[str]) -> Results:
+        """Return the results with those of a further run, without cases that are not `known`."""
+        new = {outcome.id: outcome for outcome in outcomes}
+        kept = {*known} - {*new}
+        passed = [case_id for case_id in self.passed if case_id in kept]
+        failed = {name: reason for name, reason in self.failed.items() if name in kept}
+        skipped = {name: reason for name, reason in self.skipped.items() if name in kept}
+        for case_id, outcome in new.items():
+            if outcome.verdict is Verdict.PASSED:
+                passed.append(case_id)
+            elif outcome.verdict is Verdict.SKIPPED:
+                skipped[case_id] = outcome.reason
+            else:
+                failed[case_id] = outcome.reason
+        return msgspec.structs.replace(
+            self,
+            passed=sorted(passed),
+            failed=dict(sorted(failed.items())),
+            skipped=dict(sorted(skipped.items())),
+        )
+
+
+def results_at(path: Path) -> Results:
+    """Return the results in a file, or empty ones for a new file with a name to parse.
+
+    The name is `SCHEDULER-VERSION.json`. Raises InputError.
+    """
+    parts = _NAME.fullmatch(path.name)
+    if parts is None:
+        raise InputError(f"--results: expected a file SCHEDULER-VERSION.json, got {path.name}")
+    if not path.exists():
+        return Results(scheduler=parts["scheduler"], version=parts["version"])
+    return Results.from_file(path)
+
+
+def write_results(path: Path, results: Results) -> None:
+    """Write a file. Raises OSError."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+
+
+def matrix_of(results: Sequence[Results], cases: Iterable[str]) -> list[str]:
+    """Return a table in Markdown: a row for each area, a column for each version.
+
+    A cell has the number of cases that passed; then, if there are any, failed and skipped ones.
+    """
+    areas: dict[str, list[str]] = {}
+    for case_id in cases:
+        areas.setdefault(case_id.rpartition("/")[0], []).append(case_id)
+    everything = [case_id for members in areas.values() for case_id in members]
+    rows = [*sorted(areas.items()), ("**all**", everything)]
+    lines = [
+        "| area | cases | " + " | ".join(each.title for each in results) + " |",
+        "|---|--:|" + "--:|" * len(results),
+    ]
+    for area, members in rows:
+        cells = " | ".join(_cell(each, members) for each in results)
+        lines.append(f"| {area} | {len(members)} | {cells} |")
+    return lines
+
+
+def _cell(results: Results, cases: Sequence[str]) -> str:
+    verdicts = [results.verdict(case_id) for case_id in cases]
+    words = ((Verdict.FAILED, "failed"), (Verdict.SKIPPED, "skipped"), (None, "not run"))
+    counts = [str(verdicts.count(Verdict.PASSED))]
+    counts += [f"{count} {word}" for verdict, word in words if (count := verdicts.count(verdict))]
+    return ", ".join(counts)
+
+
+def skipped_by_reason(results: Results) -> dict[str, int]:
+    """Return the number of skipped cases by reason, the most frequent first."""
+    counts: dict[str, int] = {}
+    for reason in results.skipped.values():
+        counts[reason] = counts.get(reason, 0) + 1
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
