@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import FakeApiServer, Kind, ServerOptions
 
 from ..api import ApiClient
 from ..connection import Connection
@@ -51,6 +51,11 @@ _OPTIONS: Final = ServerOptions(
 )
 #: The kinds behind alpha gates have alpha versions.
 _ALPHA_OPTIONS: Final = dataclasses.replace(_OPTIONS, runtime_config=("api/alpha=true",))
+
+#: Lists without which kube-scheduler v1.37 does not start; v1.36 does not ask for them.
+_NEWER_KINDS: Final = (
+    Kind("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False),
+)
 
 
 class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,6 +176,8 @@ async def serve_fake_server(case: Case, *, clock: Clock, seed: int) -> AsyncIter
         FakeApiServer(clock=clock, seed=seed, options=options) as server,
         ApiClient(Connection(server.url)) as api,
     ):
+        for kind in _NEWER_KINDS:
+            server.kinds.add(kind)
         yield Served(api, server)
 
 
