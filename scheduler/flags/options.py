@@ -30,9 +30,11 @@ from scheduler.flags.table import FLAGS
 from scheduler.klog import LogOptions
 from scheduler.metrics.exposition import MetricsOptions
 from scheduler.serving.options import (
+    REQUEST_HEADER_LISTS,
     AuthenticationOptions,
     AuthorizationOptions,
     NamedCertKey,
+    RequestHeaderOptions,
     ServingOptions,
 )
 
@@ -46,13 +48,6 @@ _LABEL_NAME: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _PREVIOUS_VERSION: Final = "1.35"
 _LOGGING_ALPHA: Final = "LoggingAlphaOptions"
 _LOGGING_BETA: Final = "LoggingBetaOptions"
-_REQUEST_HEADERS: Final = (
-    "requestheader-username-headers",
-    "requestheader-group-headers",
-    "requestheader-extra-headers-prefix",
-    "requestheader-allowed-names",
-    "requestheader-uid-headers",
-)
 _TIE_BREAKS: Final = ("random", "first")
 #: Flags of leader election are named after fields: `leader-elect-lease-duration`.
 _LEADER_ELECT: Final = "leader-elect"
@@ -212,9 +207,12 @@ class Options:
     def serving(self) -> ServingOptions:
         """The options of the port. Raises ConfigError."""
         values = self.values
-        for name in _REQUEST_HEADERS:
-            if not all(item.strip() for item in values.strings(name)):
-                raise ConfigError(f"empty value in {quoted(name)}")
+        names = {}
+        for field_name in REQUEST_HEADER_LISTS:
+            flag = f"requestheader-{field_name.replace('_', '-')}"
+            names[field_name] = values.strings(flag)
+            if not all(item.strip() for item in names[field_name]):
+                raise ConfigError(f"empty value in {quoted(flag)}")
         port = values.integer("secure-port")
         return ServingOptions(
             bind_address=values.string("bind-address"),
@@ -233,7 +231,9 @@ class Options:
                 skip_lookup=values.boolean("authentication-skip-lookup"),
                 tolerate_lookup_failure=values.boolean("authentication-tolerate-lookup-failure"),
                 cache_seconds=self._seconds("authentication-token-webhook-cache-ttl"),
-                request_header_client_ca_file=values.string("requestheader-client-ca-file"),
+                request_header=RequestHeaderOptions(
+                    client_ca_file=values.string("requestheader-client-ca-file"), **names
+                ),
             ),
             authorization=AuthorizationOptions(
                 kubeconfig=values.string("authorization-kubeconfig"),

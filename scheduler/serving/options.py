@@ -32,14 +32,39 @@ class NamedCertKey(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RequestHeaderOptions:
+    """The headers in which an authenticating proxy names the user of a request.
+
+    A proxy has a client certificate from an authority in `client_ca_file`, with one of
+    `allowed_names` as its common name; without these, with any name.
+    """
+
+    client_ca_file: str = ""
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...] = ("x-remote-user",)
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_headers_prefix: tuple[str, ...] = ("x-remote-extra-",)
+
+
+#: The fields of `RequestHeaderOptions` that are lists, in the order in which they are checked.
+REQUEST_HEADER_LISTS: Final = (
+    "username_headers",
+    "group_headers",
+    "extra_headers_prefix",
+    "allowed_names",
+    "uid_headers",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AuthenticationOptions:
     """Options for finding out the user of a request.
 
     Without `kubeconfig`, and outside a cluster, there is no server to review tokens: all tokens
     are ignored, and every client without a certificate is `system:anonymous`.
-    `skip_lookup` does not read the cluster's own settings (a config map with the CA of its
-    clients); `tolerate_lookup_failure` starts without them if they cannot be read.
-    `request_header_client_ca_file` is checked only: headers never name a user here.
+    `skip_lookup` does not read the cluster's own settings (a config map with the CAs of its
+    clients and proxies); `tolerate_lookup_failure` starts without them if they cannot be read.
     """
 
     kubeconfig: str = ""
@@ -47,7 +72,7 @@ class AuthenticationOptions:
     skip_lookup: bool = False
     tolerate_lookup_failure: bool = True
     cache_seconds: float = 10.0
-    request_header_client_ca_file: str = ""
+    request_header: RequestHeaderOptions = field(default_factory=RequestHeaderOptions)
 
 
 @dataclass(frozen=True, kw_only=True)

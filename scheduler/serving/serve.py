@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+import msgspec
+
 from scheduler.client import ClientError, KubeconfigError
 from scheduler.client.kubeconfig import connection_from_kubeconfig, connection_in_cluster
 from scheduler.config import DEFAULT_FEATURE_GATES
@@ -22,7 +24,11 @@ from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
 from scheduler.serving.endpoints import Endpoints
 from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
-from scheduler.serving.options import ServingError
+from scheduler.serving.options import (
+    REQUEST_HEADER_LISTS,
+    RequestHeaderOptions,
+    ServingError,
+)
 from scheduler.serving.reviews import AUTHENTICATION_CONFIG_MAP, ReviewClient
 from scheduler.serving.tls import ServerTls
 
@@ -40,6 +46,7 @@ _log: Final = logging.getLogger(__name__)
 #: The period after which files and the cluster's settings are read again.
 _RENEWAL_SECONDS: Final = 60.0
 _CLIENT_CA: Final = "client-ca-file"
+_PROXY_CA: Final = "requestheader-client-ca-file"
 
 
 @contextlib.asynccontextmanager
@@ -77,8 +84,8 @@ async def serve_securely(
         tokens = await _review_client(
             stack, options.authentication.kubeconfig, "authentication", clock
         )
-        client_ca = _ClusterClientCa(options.authentication, tls, tokens)
-        await client_ca.load()
+        published = _PublishedAuthorities(options.authentication, tls, tokens)
+        await published.load()
         access = await _review_client(
             stack, options.authorization.kubeconfig, "authorization", clock
         )
@@ -88,12 +95,17 @@ async def serve_securely(
                 "tokens won't work."
             )
         control = AccessControl(
-            Authenticator(tokens, cache_seconds=options.authentication.cache_seconds, clock=clock),
+            Authenticator(
+                tokens,
+                tls.trust,
+                cache_seconds=options.authentication.cache_seconds,
+                clock=clock,
+            ),
             Authorizer(open_paths, access, options=options.authorization, clock=clock),
         )
         server = SchedulerServer(endpoints, listener, tls=tls.context, access=control)
         await stack.enter_async_context(server)
-        renewal = asyncio.ensure_future(_renew(tls, client_ca, clock))
+        renewal = asyncio.ensure_future(_renew(tls, published, clock))
         stack.push_async_callback(_cancel, renewal)
         yield server
 
@@ -114,8 +126,8 @@ def serve_for_tests(
 
 
 @dataclass(frozen=True, slots=True)
-class _ClusterClientCa:
-    """Trusts the authorities of client certificates that the cluster publishes for servers."""
+class _PublishedAuthorities:
+    """Trusts the authorities that the cluster publishes for servers: of clients, and of proxies."""
 
     options: AuthenticationOptions
     tls: ServerTls
@@ -123,7 +135,8 @@ class _ClusterClientCa:
 
     @property
     def _is_wanted(self) -> bool:
-        return not (self.options.client_ca_file or self.options.skip_lookup)
+        files = self.options.client_ca_file, self.options.request_header.client_ca_file
+        return not (all(files) or self.options.skip_lookup)
 
     async def load(self) -> None:
         """Look them up before serving. Raises ServingError unless failing is tolerated."""
@@ -131,11 +144,16 @@ class _ClusterClientCa:
             return
         namespace, name = AUTHENTICATION_CONFIG_MAP
         if self.client is None:
-            _log.info(
-                "No authentication-kubeconfig provided in order to lookup client-ca-file in "
-                "configmap/%s in %s, so client certificate authentication won't work.",
-                *(name, namespace),
-            )
+            for key, file, kind in (
+                (_CLIENT_CA, self.options.client_ca_file, "client"),
+                (_PROXY_CA, self.options.request_header.client_ca_file, "request-header client"),
+            ):
+                if not file:
+                    _log.info(
+                        "No authentication-kubeconfig provided in order to lookup %s in "
+                        "configmap/%s in %s, so %s certificate authentication won't work.",
+                        *(key, name, namespace, kind),
+                    )
             return
         try:
             await self._look_up(self.client)
@@ -163,11 +181,27 @@ class _ClusterClientCa:
                 _log.info("looking up authentication configuration again: %s", error)
 
     async def _look_up(self, client: ReviewClient) -> None:
-        bundle = (await client.authentication_settings()).get(_CLIENT_CA)
-        if bundle:
-            namespace, name = AUTHENTICATION_CONFIG_MAP
-            source = f"client-ca::{namespace}::{name}::{_CLIENT_CA}"
-            self.tls.trust_clients_of(bundle.encode(), source=source)
+        settings, trust = await client.authentication_settings(), self.tls.trust
+        where = "::".join(AUTHENTICATION_CONFIG_MAP)
+        if (bundle := settings.get(_CLIENT_CA)) and not self.options.client_ca_file:
+            source = f"client-ca::{where}::{_CLIENT_CA}"
+            self.tls.accept(bundle.encode(), trust.clients, source=source)
+        if (bundle := settings.get(_PROXY_CA)) and not self.options.request_header.client_ca_file:
+            trust.headers = _published_headers(settings)
+            source = f"request-header::{where}::{_PROXY_CA}"
+            self.tls.accept(bundle.encode(), trust.proxies, source=source)
+
+
+def _published_headers(settings: Mapping[str, str]) -> RequestHeaderOptions:
+    """Return the headers of proxies that the cluster publishes. Raises ServingError."""
+    values: dict[str, tuple[str, ...]] = {}
+    for name in REQUEST_HEADER_LISTS:
+        key = f"requestheader-{name.replace('_', '-')}"
+        try:
+            values[name] = msgspec.json.decode(settings.get(key, "[]"), type=tuple[str, ...])
+        except msgspec.DecodeError as error:
+            raise ServingError(f"{key}: {error}") from error
+    return RequestHeaderOptions(client_ca_file="", **values)
 
 
 async def _review_client(
@@ -196,11 +230,11 @@ def _connection(kubeconfig: str, clock: Clock) -> Connection | None:
     return None
 
 
-async def _renew(tls: ServerTls, client_ca: _ClusterClientCa, clock: Clock) -> NoReturn:
+async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock) -> NoReturn:
     while True:
         await clock.sleep(_RENEWAL_SECONDS)
         tls.reload(now=clock.now())
-        await client_ca.reload()
+        await published.reload()
 
 
 async def _cancel(task: asyncio.Task[NoReturn]) -> None:

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from scheduler.serving.authentication import ClientTrust
 from scheduler.serving.options import ServingError
 
 if TYPE_CHECKING:
@@ -96,13 +97,14 @@ class ServerTls:
     """The TLS context of the server; the constructor raises ServingError.
 
     `reload` renews the certificate and the authorities of client certificates from their files.
-    An authority stays trusted until the process ends: OpenSSL cannot remove one.
+    An authority stays trusted until the process ends: OpenSSL cannot remove one. `trust` has the
+    authorities of users and of proxies apart.
     """
 
     def __init__(self, options: ServingOptions, *, now: float) -> None:
         self._options: Final = options
         self._pair = serving_certificate(options, now=now)
-        self._client_authorities: set[bytes] = set()
+        self.trust: Final = ClientTrust(headers=options.authentication.request_header)
         self.context: Final = _new_context(options)
         _load_pair(self.context, self._pair)
         self._by_name: Final[dict[str, ssl.SSLContext]] = {}
@@ -110,14 +112,7 @@ class ServerTls:
             self._add_sni_certificate(files)
         if self._by_name:
             self.context.sni_callback = self._choose_certificate
-        if path := options.authentication.request_header_client_ca_file:
-            try:
-                _read_file(Path(path))
-            except ServingError as error:
-                text = "unable to create request header authentication config"
-                raise ServingError(f"{text}: {error}") from error
-        if path := options.authentication.client_ca_file:
-            self._trust_client_ca_file(path)
+        self._trust_files()
 
     def _add_sni_certificate(self, files: NamedCertKey) -> None:
         """Serve a certificate to clients that name one of its hosts. The first for a name wins."""
@@ -139,15 +134,21 @@ class ServerTls:
         if context is not None:
             connection.context = context
 
-    def trust_clients_of(self, bundle: bytes, *, source: str) -> None:
-        """Accept client certificates signed by these authorities (PEM).
+    def accept(
+        self, bundle: bytes, authorities: dict[bytes, x509.Certificate], *, source: str
+    ) -> None:
+        """Accept client certificates signed by these authorities (PEM), and note them.
 
         A client certificate stays optional. Raises ServingError, with `source` in its message, if
         the bundle has no certificate.
         """
-        if bundle in self._client_authorities:
-            return
         try:
+            found = x509.load_pem_x509_certificates(bundle)
+            new = {
+                authority.public_bytes(serialization.Encoding.DER): authority for authority in found
+            }
+            if new.keys() <= authorities.keys():
+                return
             for context in (self.context, *self._by_name.values()):
                 context.load_verify_locations(cadata=bundle.decode("ascii"))
                 context.verify_mode = ssl.CERT_OPTIONAL
@@ -156,7 +157,7 @@ class ServerTls:
                 f'error loading CA bundle for "{source}": data does not contain any valid RSA or '
                 "ECDSA certificates"
             ) from error
-        self._client_authorities.add(bundle)
+        authorities.update(new)
 
     def reload(self, *, now: float) -> None:
         """Read the files again; log an error and keep the old content if that fails."""
@@ -169,17 +170,32 @@ class ServerTls:
                     _load_pair(_new_context(options), pair)
                     _load_pair(self.context, pair)
                     self._pair = pair
-            if path := options.authentication.client_ca_file:
-                self._trust_client_ca_file(path)
+            self._trust_files()
         except ServingError as error:
             _log.error("Renewing certificates failed", {"err": error})
 
-    def _trust_client_ca_file(self, path: str) -> None:
-        try:
-            bundle = _read_file(Path(path))
-            self.trust_clients_of(bundle, source=f"client-ca-bundle::{path}")
-        except ServingError as error:
-            raise ServingError(f"unable to load client CA provider: {error}") from error
+    def _trust_files(self) -> None:
+        authentication = self._options.authentication
+        for path, authorities, name, problem in (
+            (
+                authentication.request_header.client_ca_file,
+                self.trust.proxies,
+                "request-header",
+                "unable to create request header authentication config",
+            ),
+            (
+                authentication.client_ca_file,
+                self.trust.clients,
+                "client-ca-bundle",
+                "unable to load client CA provider",
+            ),
+        ):
+            if not path:
+                continue
+            try:
+                self.accept(_read_file(Path(path)), authorities, source=f"{name}::{path}")
+            except ServingError as error:
+                raise ServingError(f"{problem}: {error}") from error
 
 
 def _new_context(options: ServingOptions) -> ssl.SSLContext:

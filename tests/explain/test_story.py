@@ -24,7 +24,7 @@ from scheduler.serving.options import AuthorizationOptions, ServingOptions
 from scheduler.serving.serve import serve_securely
 from tests.client.scripted_server import Answer, ScriptedServer
 from tests.explain.test_json import SCHEMA
-from tests.serving.served import Served
+from tests.serving.served import NO_TRUST, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,7 +154,7 @@ def test_a_pod_that_is_not_known_is_said() -> None:
 def test_the_error_of_a_forbidden_request_has_a_remedy() -> None:
     clock = SystemClock()
     access = AccessControl(
-        Authenticator(None, cache_seconds=10.0, clock=clock),
+        Authenticator(None, NO_TRUST, cache_seconds=10.0, clock=clock),
         Authorizer(OpenPaths([]), None, options=AuthorizationOptions(), clock=clock),
     )
     listener = create_listener("127.0.0.1", None)

@@ -17,6 +17,7 @@ from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
     NamedCertKey,
+    RequestHeaderOptions,
     ServingError,
     ServingOptions,
 )
@@ -209,7 +210,14 @@ def test_all_flags_of_the_port_are_options() -> None:
             skip_lookup=True,
             tolerate_lookup_failure=False,
             cache_seconds=60.0,
-            request_header_client_ca_file="p",
+            request_header=RequestHeaderOptions(
+                client_ca_file="p",
+                allowed_names=("a", "b"),
+                username_headers=("u",),
+                uid_headers=("i",),
+                group_headers=("g", "h"),
+                extra_headers_prefix=("e",),
+            ),
         ),
         authorization=AuthorizationOptions(
             kubeconfig="z",

@@ -9,12 +9,16 @@ import msgspec
 
 from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates, default_config
 from scheduler.plugins import SCHEME
+from scheduler.serving.authentication import ClientTrust
 from scheduler.serving.endpoints import Endpoints
+from scheduler.serving.options import RequestHeaderOptions
 from scheduler.testing import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+#: No authority of client certificates.
+NO_TRUST = ClientTrust(RequestHeaderOptions())
 METRICS = b"# HELP up Whether.\n# TYPE up gauge\nup 1\n"
 RESOURCES = b'kube_pod_resource_limit{pod="web"} 1\n'
 STORY = b'{"namespace":"default","name":"web","entries":[]}'

@@ -75,7 +75,7 @@ async def asker(reviews: ReviewServer) -> AsyncIterator[Asker]:
         connection_to(reviews.url), clock=clock, rng=random.Random(1)
     ) as client:
         access = AccessControl(
-            Authenticator(client, cache_seconds=10.0, clock=clock),
+            Authenticator(client, served.NO_TRUST, cache_seconds=10.0, clock=clock),
             Authorizer(
                 OpenPaths(["/healthz", "readyz", "/debug/*"]),
                 client,
@@ -109,7 +109,7 @@ async def test_an_anonymous_request_is_reviewed_and_refused(
 async def test_the_page_needs_permission(path: str) -> None:
     clock = VirtualClock()
     access = AccessControl(
-        Authenticator(None, cache_seconds=10.0, clock=clock),
+        Authenticator(None, served.NO_TRUST, cache_seconds=10.0, clock=clock),
         Authorizer(OpenPaths([]), None, options=AuthorizationOptions(), clock=clock),
     )
     async with _served(access, clock) as asker:
@@ -279,7 +279,7 @@ async def test_concurrent_requests_with_one_token_are_one_review(
 async def test_without_a_server_for_reviews_only_open_paths_are_allowed() -> None:
     clock = VirtualClock()
     access = AccessControl(
-        Authenticator(None, cache_seconds=10.0, clock=clock),
+        Authenticator(None, served.NO_TRUST, cache_seconds=10.0, clock=clock),
         Authorizer(OpenPaths(["/healthz"]), None, options=AuthorizationOptions(), clock=clock),
     )
     async with _served(access, clock) as asker:
@@ -293,7 +293,7 @@ async def test_an_api_server_that_is_gone_refuses(reviews: ReviewServer) -> None
     client = ReviewClient(connection_to("http://127.0.0.1:1"), clock=clock, rng=random.Random(1))
     async with client:
         access = AccessControl(
-            Authenticator(client, cache_seconds=1.0, clock=clock),
+            Authenticator(client, served.NO_TRUST, cache_seconds=1.0, clock=clock),
             Authorizer(OpenPaths([]), client, options=AuthorizationOptions(), clock=clock),
         )
         async with _served(access, clock) as asker:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
+import json
 import logging
 import ssl
 import stat
@@ -12,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES, default_config
@@ -22,6 +26,7 @@ from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
     NamedCertKey,
+    RequestHeaderOptions,
     ServingError,
     ServingOptions,
 )
@@ -187,6 +192,131 @@ async def test_a_client_certificate_names_the_user(tmp_path: Path) -> None:
     assert spec["groups"] == ["system:authenticated"]
     (credential,) = spec["extra"]["authentication.kubernetes.io/credential-id"]
     assert credential.startswith("X509SHA256=")
+
+
+class Proxy:
+    """An authority of its own, a proxy's certificate from it, and one through an intermediate."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        authority = self._write("front-proxy-ca", signer=None, files=("ca",))
+        self._write("proxy", signer=authority, files=("proxy",))
+        inner = self._write("inner-ca", signer=authority, files=("inner",))
+        self._write("system:admin", signer=inner, files=("deep", "inner"))
+        self.authority = str(path / "ca.pem")
+
+    def _write(
+        self,
+        name: str,
+        *,
+        signer: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None,
+        files: tuple[str, ...],
+    ) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
+        """Write a certificate with its key, followed by those of the other files."""
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        key = ec.generate_private_key(ec.SECP256R1())
+        issuer, signing_key = signer or (subject, key)
+        start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(start)
+            .not_valid_after(start + datetime.timedelta(days=1))
+            .add_extension(x509.BasicConstraints(name.endswith("-ca"), None), critical=True)
+            .sign(signing_key, hashes.SHA256())
+        )
+        secret = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        first, *others = files
+        chain = [certificate.public_bytes(serialization.Encoding.PEM)]
+        chain += [(self.path / f"{other}.crt").read_bytes() for other in others]
+        (self.path / f"{first}.crt").write_bytes(chain[0])
+        (self.path / f"{first}.pem").write_bytes(b"".join([*chain, secret]))
+        return subject, key
+
+    def context(self, file: str = "proxy") -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.load_cert_chain(self.path / f"{file}.pem")
+        return context
+
+
+KATE = {
+    "X-Remote-User": "kate",
+    "X-Remote-Group": "devs",
+    "X-Remote-Uid": "7",
+    "X-Remote-Extra-Example.com%2fScopes": "a",
+}
+
+
+async def _status(url: str, context: ssl.SSLContext, headers: dict[str, str]) -> int:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{url}/debug/pods", ssl=context, headers=headers) as response,
+    ):
+        return response.status
+
+
+async def test_a_proxy_names_the_user_in_headers(tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path)
+    async with ReviewServer() as reviews:
+        reviews.access["kate"] = reviews.access["client"] = {"allowed": True}
+        authentication = AuthenticationOptions(
+            client_ca_file=str(TLS / "ca.pem"),
+            request_header=RequestHeaderOptions(
+                client_ca_file=proxy.authority, uid_headers=("x-remote-uid",)
+            ),
+        )
+        kubeconfig = reviews.write_kubeconfig(tmp_path / "kubeconfig")
+        options = _options(
+            authentication=authentication,
+            authorization=AuthorizationOptions(kubeconfig=kubeconfig),
+        )
+        async with _served(options) as server:
+            assert await _status(server.url, proxy.context(), KATE) == 200
+            # Its certificate alone is no user; a user's certificate gives headers no meaning.
+            assert await _status(server.url, proxy.context(), {}) == 401
+            assert await _status(server.url, _client_context(), KATE) == 200
+            # Through an intermediate authority: of a user or of a proxy? It is neither.
+            assert await _status(server.url, proxy.context("deep"), KATE) == 401
+            assert await _status(server.url, proxy.context("deep"), {}) == 401
+        kate, client = (review["spec"] for review in reviews.asked)
+    assert (kate["user"], kate["uid"]) == ("kate", "7")
+    assert kate["groups"] == ["devs", "system:authenticated"]
+    assert kate["extra"] == {"example.com/scopes": ["a"]}
+    assert client["user"] == "client"
+
+
+async def test_the_cluster_publishes_the_authority_and_the_headers_of_proxies(
+    tmp_path: Path,
+) -> None:
+    proxy, clock = Proxy(tmp_path), VirtualClock()
+    lists = {"username-headers": ["X-Remote-User"], "allowed-names": ["proxy"]}
+    settings = {f"requestheader-{name}": json.dumps(names) for name, names in lists.items()}
+    authority = (tmp_path / "ca.pem").read_text(encoding="utf-8")
+    async with ReviewServer() as reviews:
+        reviews.access["kate"] = {"allowed": True}
+        reviews.settings = {**settings, "requestheader-client-ca-file": authority}
+        kubeconfig = reviews.write_kubeconfig(tmp_path / "kubeconfig")
+        options = _options(
+            authentication=AuthenticationOptions(kubeconfig=kubeconfig),
+            authorization=AuthorizationOptions(kubeconfig=kubeconfig),
+        )
+        async with _served(options, clock) as server:
+            assert await _status(server.url, proxy.context(), KATE) == 200
+            settings["requestheader-allowed-names"] = '["another"]'
+            reviews.settings = {**settings, "requestheader-client-ca-file": authority}
+            await clock.advance(60.0)
+            while await _status(server.url, proxy.context(), KATE) != 401:
+                pass
+        (review,) = (one["spec"] for one in reviews.asked if "user" in one["spec"])
+    assert review["groups"] == ["system:authenticated"]
 
 
 async def test_a_client_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
@@ -414,7 +544,11 @@ async def test_a_certificate_is_chosen_by_the_host_that_the_client_names() -> No
         ),
         ({"tls_curve_preferences": (29, 29)}, "duplicate curve preference 29"),
         (
-            {"authentication": AuthenticationOptions(request_header_client_ca_file="/nope")},
+            {
+                "authentication": AuthenticationOptions(
+                    request_header=RequestHeaderOptions(client_ca_file="/nope")
+                )
+            },
             "unable to create request header authentication config: open /nope: no such file or "
             "directory",
         ),
