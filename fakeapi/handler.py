@@ -161,7 +161,10 @@ class HttpHandler:
         watcher, response = watch.watcher, stream_response(warnings)
         self.watchers[watcher] = kind
         try:
-            await response.prepare(http)  # at once: clients wait for the headers
+            try:
+                await response.prepare(http)  # at once: clients wait for the headers
+            except ConnectionError:
+                return response  # the client has left
             self._note(http, response.status)
             write = self._state.guarded(response.write)
             async with self._faults.channel(http, watcher, write) as channel:

@@ -280,3 +280,14 @@ async def test_a_refused_request_has_its_warnings_all_the_same(server: FakeApiSe
         assert head.startswith("HTTP/1.1 422 ")
         assert "unknown field" in head
         assert "deprecated" not in head, "of what is not valid nothing else is said"
+
+
+async def test_a_client_that_leaves_before_its_watch_begins_is_no_error(
+    server: FakeApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(f"GET {PODS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.transport.abort()
+    await eventually(lambda: server.statistics().requests_total > 0)
+    await eventually(lambda: not server.statistics().watchers)
+    assert not caplog.records
