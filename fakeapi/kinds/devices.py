@@ -5,7 +5,9 @@ Source: pkg/apis/resource/{v1,validation} and pkg/registry/resource of Kubernete
 
 from __future__ import annotations
 
-from typing import Final
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Final
 
 from fakeapi.types.columns import AGE, NAME, NAME_AND_AGE, Column, find
 from fakeapi.types.errors import FieldError, forbidden, invalid
@@ -34,6 +36,9 @@ from fakeapi.validation.devices import (
     validate_template_spec,
 )
 from fakeapi.validation.metadata import IMMUTABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SLICE_FIELDS: Final = {
     **NAME_FIELDS,
@@ -204,7 +209,90 @@ def _only_node(allocation: Json) -> str:
     return ""
 
 
-KINDS: Final = (
+#: The fields of a request in v1beta1 that are in `exactly` since v1beta2.
+_EXACT_FIELDS: Final = (
+    "deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations",
+    "capacity",
+)  # fmt: skip
+
+
+def _claim_spec_path(kind: str) -> tuple[str, ...]:
+    return ("spec", "spec") if kind == "ResourceClaimTemplate" else ("spec",)
+
+
+def _with_requests(obj: Json, path: tuple[str, ...], convert: Callable[[Json], Json]) -> Json:
+    """Return a claim or a template whose requests are converted; `path` leads to the spec."""
+    if path:
+        return {**obj, path[0]: _with_requests(mapping(obj.get(path[0])), path[1:], convert)}
+    devices = mapping(obj.get("devices"))
+    if not devices.get("requests"):
+        return obj
+    requests = [convert(request) for request in mappings(devices["requests"])]
+    return {**obj, "devices": {**devices, "requests": requests}}
+
+
+def _request_to_v1(request: Json) -> Json:
+    exactly = {name: request[name] for name in _EXACT_FIELDS if name in request}
+    others = {name: value for name, value in request.items() if name not in _EXACT_FIELDS}
+    if any(value not in ("", 0, None) for value in exactly.values()):
+        others["exactly"] = {"deviceClassName": "", **exactly}
+    return others
+
+
+def _request_to_v1beta1(request: Json) -> Json:
+    others = {name: value for name, value in request.items() if name != "exactly"}
+    return {"deviceClassName": "", **others, **mapping(request.get("exactly"))}
+
+
+def _with_devices(resource_slice: Json, convert: Callable[[Json], Json]) -> Json:
+    spec = mapping(resource_slice.get("spec"))
+    if not spec.get("devices"):
+        return resource_slice
+    devices = [convert(device) for device in mappings(spec["devices"])]
+    return {**resource_slice, "spec": {**spec, "devices": devices}}
+
+
+def _device_to_v1(device: Json) -> Json:
+    others = {name: value for name, value in device.items() if name != "basic"}
+    return {**others, **mapping(device.get("basic"))}
+
+
+def _device_to_v1beta1(device: Json) -> Json:
+    basic = {name: value for name, value in device.items() if name != "name"}
+    return {"name": device.get("name"), "basic": basic}
+
+
+def _beta(kind: Kind, version: str, deprecated: str, removed: str) -> Kind:
+    """Return a beta version of a kind, stored as v1."""
+    name = f"{kind.group}/{version} {kind.kind}"
+    warning = f"{name} is deprecated in {deprecated}+, unavailable in {removed}+"
+    return dataclasses.replace(
+        kind,
+        version=version,
+        schema=f"resource/{version}.{kind.kind}",
+        stored_version=kind.api_version,
+        deprecation_warning=warning,
+    )
+
+
+def _v1beta1(kind: Kind) -> Kind:
+    """Return v1beta1 of a kind: requests without `exactly`, devices with `basic`."""
+    beta = _beta(kind, "v1beta1", "v1.35", "v1.38")
+    to_stored: Callable[[Json], Json]
+    from_stored: Callable[[Json], Json]
+    if kind.kind == "DeviceClass":
+        return beta
+    if kind.kind == "ResourceSlice":
+        to_stored = functools.partial(_with_devices, convert=_device_to_v1)
+        from_stored = functools.partial(_with_devices, convert=_device_to_v1beta1)
+    else:
+        path = _claim_spec_path(kind.kind)
+        to_stored = functools.partial(_with_requests, path=path, convert=_request_to_v1)
+        from_stored = functools.partial(_with_requests, path=path, convert=_request_to_v1beta1)
+    return dataclasses.replace(beta, to_stored=to_stored, from_stored=from_stored)
+
+
+_V1: Final = (
     Kind(
         "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim",
         schema="resource/v1.ResourceClaim", subresources=("status",), returns_deleted=True,
@@ -251,3 +339,10 @@ KINDS: Final = (
         rules=KindRules(validate=_validate_class),
     ),
 )  # fmt: skip
+
+#: The beta versions are off by default (`--runtime-config`).
+KINDS: Final = (
+    *_V1,
+    *(_beta(kind, "v1beta2", "v1.36", "v1.39") for kind in _V1),
+    *map(_v1beta1, _V1),
+)
