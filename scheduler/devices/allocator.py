@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scheduler.devices.allocated import AllocatedState
     from scheduler.devices.capacity import Amount
     from scheduler.devices.constraints import Constraint
-    from scheduler.devices.pools import DeviceId, Inventory, Pool, PoolDevice
+    from scheduler.devices.pools import DeviceId, NodePools, Pool, PoolDevice
     from scheduler.devices.requests import Request
     from scheduler.devices.selectors import SelectorVerdicts
 
@@ -45,7 +45,7 @@ class _TooManyDevicesError(Exception):
 
 
 class ChosenDevice(NamedTuple):
-    """A device for a request, by its position in the inventory.
+    """A device for a request, by its position in the pools of the node.
 
     `consumed` are the amounts that a share takes; None for a device that is not shared.
     """
@@ -93,7 +93,7 @@ class Allocator:
     def allocate(
         self,
         claims: Sequence[ResourceClaim],
-        inventory: Inventory,
+        node_pools: NodePools,
         group: int,
         expired: Callable[[], bool],
     ) -> list[ClaimAllocation] | None:
@@ -109,7 +109,7 @@ class Allocator:
             if prepared is None:
                 requests = [requests_of(claim, self._class_of) for claim in claims]
                 prepared = self._requests[ids] = _Prepared(tuple(claims), requests)
-            search = _Search(self, inventory, prepared, expired)
+            search = _Search(self, node_pools, prepared, expired)
             self._answers[key] = search.allocations if search.run() else None
         return self._answers[key]
 
@@ -146,14 +146,14 @@ class _Search:
     def __init__(
         self,
         allocator: Allocator,
-        inventory: Inventory,
+        node_pools: NodePools,
         prepared: _Prepared,
         expired: Callable[[], bool],
     ) -> None:
         claims = prepared.claims
         self._allocator: Final = allocator
         self._state: Final = allocator.state
-        self._inventory: Final = inventory
+        self._node_pools: Final = node_pools
         self._claims: Final = claims
         self._requests: Final = prepared.requests
         self._expired: Final = expired
@@ -226,7 +226,7 @@ class _Search:
         # Pools are checked one by one, before the devices of the next.
         positions: list[int] = []
         start = 0
-        for pool in self._inventory.pools:
+        for pool in self._node_pools.pools:
             if pool.is_incomplete:
                 text = f"but resource pool {pool.id} is currently being updated"
                 raise AllocationError(f"{where}, {text}")
@@ -237,7 +237,7 @@ class _Search:
                 position
                 for position in range(start, end)
                 if self._is_selectable(request, position)
-                and self._has_capacity(request, self._inventory.devices[position][1])
+                and self._has_capacity(request, self._node_pools.devices[position][1])
             ]
             start = end
         return positions
@@ -283,7 +283,7 @@ class _Search:
         if request.wants_all:
             position = self._all_devices[request][number]
             return self._with_device(claim, index, request, number, position, must=True)
-        devices = self._inventory.devices
+        devices = self._node_pools.devices
         for position in range(start, len(devices)):
             id = devices[position][1].id
             if request.has_admin_access:
@@ -319,9 +319,9 @@ class _Search:
         return is_done
 
     def _is_selectable(self, request: Request, position: int) -> bool:
-        device = self._inventory.devices[position][1]
+        device = self._node_pools.devices[position][1]
         return request.selects(device, self._allocator.verdicts) and device_matches(
-            self._inventory.node, device
+            self._node_pools.node, device
         )
 
     def _has_capacity(self, request: Request, device: PoolDevice) -> bool:
@@ -343,7 +343,7 @@ class _Search:
         The caller has checked the capacity, unless the request `must` have the device.
         Raises `AllocationError` if a constraint refuses a device that the request must have.
         """
-        pool, device = self._inventory.devices[position]
+        pool, device = self._node_pools.devices[position]
         id, is_shared = device.id, bool(device.device.allow_multiple_allocations)
         if request.has_admin_access:
             if not is_shared and claim in self._allocating.get(id, ()):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from scheduler.devices.pools import Inventory, PoolId, PoolsError
+from scheduler.devices.pools import NodePools, PoolId, PoolsError
 from scheduler.snapshot.columns import grown
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ _GROUPS_MAX: Final = 100_000
 
 
 class NodeGroups:
-    """The inventory and the group of each node."""
+    """The pools and the group of each node."""
 
     def __init__(self, state: AllocatedState) -> None:
         self._state: Final = state
         self._slices: Slices | None = None
-        #: By number of the node, which never changes: its object, inventory and group.
+        #: By number of the node, which never changes: its object, pools and group.
         self._number_of: Final[dict[str, int]] = {}
         self._nodes: Final[list[Node]] = []
-        self._inventories: Final[list[Inventory | PoolsError | None]] = []
+        self._node_pools: Final[list[NodePools | PoolsError | None]] = []
         self._groups: IntArray = np.zeros(_CAPACITY_MIN, dtype=np.int64)
         self._group_of: Final[dict[Hashable, int]] = {}
         self._shapes: Final[dict[bytes, int]] = {}
@@ -52,7 +52,7 @@ class NodeGroups:
         else:
             numbers = [self._number_of[name] for name in nodes if name in self._number_of]
         for number in numbers:
-            self._inventories[number] = None
+            self._node_pools[number] = None
             self._outdated.add(number)
 
     def use_changes(self, pools: Iterable[PoolId]) -> None:
@@ -71,51 +71,51 @@ class NodeGroups:
         self._outdated.clear()
         return self._groups[numbers]
 
-    def inventory(self, node: Node) -> Inventory:
-        """Return the devices of a node; raises `PoolsError`."""
-        found = self._inventory(self.number(node))
+    def node_pools(self, node: Node) -> NodePools:
+        """Return the pools of a node; raises `PoolsError`."""
+        found = self._pools_of(self.number(node))
         if isinstance(found, PoolsError):
             raise found
         return found
 
     def number(self, node: Node) -> int:
-        """Return the number of a node; its inventory is made anew for a new object."""
+        """Return the number of a node; its pools are gathered anew for a new object."""
         name = node.metadata.name
         number = self._number_of.get(name)
         if number is None:
             number = self._number_of[name] = len(self._nodes)
             self._nodes.append(node)
-            self._inventories.append(None)
+            self._node_pools.append(None)
             if number >= len(self._groups):
                 self._groups = grown(self._groups, 2 * len(self._groups))
             self._outdated.add(number)
         elif self._nodes[number] is not node:
             self._nodes[number] = node
-            self._inventories[number] = None
+            self._node_pools[number] = None
             self._outdated.add(number)
         return number
 
-    def _inventory(self, number: int) -> Inventory | PoolsError:
-        found = self._inventories[number]
+    def _pools_of(self, number: int) -> NodePools | PoolsError:
+        found = self._node_pools[number]
         if found is None:
             assert self._slices is not None, "slices come first"
             node = self._nodes[number]
             try:
-                found = Inventory(node, self._slices.pools(node))
+                found = NodePools(node, self._slices.pools(node))
                 for pool in found.pools:
                     self._numbers_of_pool.setdefault(pool.id, set()).add(number)
             except PoolsError as error:
                 found = error
-            self._inventories[number] = found
+            self._node_pools[number] = found
         return found
 
     def _group(self, number: int) -> int:
-        inventory = self._inventory(number)
-        if isinstance(inventory, PoolsError):
+        node_pools = self._pools_of(number)
+        if isinstance(node_pools, PoolsError):
             key: Hashable = number
         else:
-            shape = self._shapes.setdefault(inventory.shape, len(self._shapes))
-            key = (shape, self._state.usage(inventory.counted))
+            shape = self._shapes.setdefault(node_pools.shape, len(self._shapes))
+            key = (shape, self._state.usage(node_pools.counted))
         return self._group_of.setdefault(key, len(self._group_of))
 
 

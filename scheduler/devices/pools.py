@@ -287,7 +287,7 @@ def _has_binding_conditions(pool: Pool) -> bool:
     return any(device.device.binding_conditions for device in pool.devices)
 
 
-class Inventory:
+class NodePools:
     """The pools of one node, and their usable devices in the order in which they are tried.
 
     `shape` is equal for nodes whose devices differ only in the names of pools and nodes.

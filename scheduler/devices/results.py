@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from scheduler.devices.allocator import ChosenDevice, ClaimAllocation
-    from scheduler.devices.pools import Inventory, PoolDevice
+    from scheduler.devices.pools import NodePools, PoolDevice
     from scheduler.devices.requests import Request
 
 
 def allocation_result(
-    allocation: ClaimAllocation, inventory: Inventory, new_share_id: Callable[[], str]
+    allocation: ClaimAllocation, node_pools: NodePools, new_share_id: Callable[[], str]
 ) -> AllocationResult:
     """Return the status of a claim with these devices; raises `AllocationError`."""
-    devices = [inventory.devices[chosen.position][1] for chosen in allocation.devices]
+    devices = [node_pools.devices[chosen.position][1] for chosen in allocation.devices]
     results = tuple(
         _result(chosen, device, new_share_id)
         for chosen, device in zip(allocation.devices, devices, strict=True)
     )
     return AllocationResult(
         DeviceAllocationResult(results, tuple(_configuration(allocation))),
-        node_selector(allocation, inventory),
+        node_selector(allocation, node_pools),
     )
 
 
@@ -89,16 +89,16 @@ def _configuration(allocation: ClaimAllocation) -> list[DeviceAllocationConfigur
     return configs
 
 
-def node_selector(allocation: ClaimAllocation, inventory: Inventory) -> NodeSelector | None:
+def node_selector(allocation: ClaimAllocation, node_pools: NodePools) -> NodeSelector | None:
     """Return the nodes that can reach all the devices; None for all nodes.
 
     Raises `AllocationError` if a slice has several terms, which API servers refuse.
     """
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
-    node_name = inventory.node.metadata.name
+    node_name = node_pools.node.metadata.name
     for chosen in allocation.devices:
-        device = inventory.devices[chosen.position][1]
+        device = node_pools.devices[chosen.position][1]
         spec = device.slice.spec
         source = device.device if spec.per_device_node_selection else spec
         if source.node_name is not None or device.device.binds_to_node:

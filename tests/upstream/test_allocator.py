@@ -116,7 +116,7 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
     found = data.node_allocation(nodes[0].name)
     if found is None:
         return None, []
-    return None, [allocation_result(c, found.inventory, lambda: SHARE_ID) for c in found.claims]
+    return None, [allocation_result(c, found.node_pools, lambda: SHARE_ID) for c in found.claims]
 
 
 @pytest.mark.parametrize("case", cases("allocator", "interrupt"))

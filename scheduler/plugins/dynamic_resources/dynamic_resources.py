@@ -250,7 +250,7 @@ class DynamicResources(Plugin):
         claims = [data.claims[i] for i in data.to_allocate if data.claims[i].spec.devices.requests]
         if found or not claims:
             return found
-        missing = MissingDevices(self._devices, self._devices.groups.inventory(node.node))
+        missing = MissingDevices(self._devices, self._devices.groups.node_pools(node.node))
         return [Remedy(reason) for reason in missing.reasons(claims)]
 
     def _is_late(self, claim: ResourceClaim) -> bool:
@@ -325,7 +325,7 @@ class DynamicResources(Plugin):
             raise DynamicResourcesError("claim allocation not found for node")
         for index, allocated in zip(to_allocate, found.claims, strict=True):
             claim = data.claims[index]
-            result = allocation_result(allocated, found.inventory, self._new_uid)
+            result = allocation_result(allocated, found.node_pools, self._new_uid)
             if claim is extended and found.extended_claim is not None:
                 claim = found.extended_claim
             self._take(data, index, claim, result, group_claims)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.dynamic_resources import DeviceConstraint, ResourceClaim
     from scheduler.devices.manager import DraManager
-    from scheduler.devices.pools import DeviceId, Inventory, Pool, PoolDevice
+    from scheduler.devices.pools import DeviceId, NodePools, Pool, PoolDevice
     from scheduler.devices.requests import Request
 
 #: The most claims that are named as holders of devices.
@@ -41,9 +41,9 @@ class _Devices(NamedTuple):
 class MissingDevices:
     """Explains one node: which requests failed, and why."""
 
-    def __init__(self, manager: DraManager, inventory: Inventory) -> None:
+    def __init__(self, manager: DraManager, node_pools: NodePools) -> None:
         self._manager: Final = manager
-        self._inventory: Final = inventory
+        self._node_pools: Final = node_pools
         self._state: Final = manager.claims.allocated
 
     def reasons(self, claims: Sequence[ResourceClaim]) -> list[str]:
@@ -62,7 +62,7 @@ class MissingDevices:
         )
 
     def _pools(self) -> Iterator[str]:
-        for pool in self._inventory.pools:
+        for pool in self._node_pools.pools:
             if pool.is_incomplete:
                 yield f"pool {pool.id} is being updated: not all its slices are there"
             elif not pool.is_usable:
@@ -75,7 +75,7 @@ class MissingDevices:
         if devices.free >= count:
             return ""
         wanted = "all devices" if request.wants_all else f"{count} of the devices"
-        parts = [f"{len(devices.matching)} of {len(self._inventory.devices)} match its selectors"]
+        parts = [f"{len(devices.matching)} of {len(self._node_pools.devices)} match its selectors"]
         if devices.allocated:
             holders = self._holders({device.id for device in devices.allocated})
             parts.append(f"allocated {len(devices.allocated)} of these{holders}")
@@ -96,9 +96,9 @@ class MissingDevices:
     def _devices(self, request: Request) -> _Devices:
         matching = [
             device
-            for _, device in self._inventory.devices
+            for _, device in self._node_pools.devices
             if request.selects(device, self._manager.verdicts)
-            and device_matches(self._inventory.node, device)
+            and device_matches(self._node_pools.node, device)
         ]
         allocated, tainted, too_small = [], [], []
         for device in matching:
@@ -150,11 +150,11 @@ class MissingDevices:
             class_of=self._manager.classes.named,
             verdicts=self._manager.verdicts,
         )
-        return allocator.allocate(claims, self._inventory, 0, lambda: False) is not None
+        return allocator.allocate(claims, self._node_pools, 0, lambda: False) is not None
 
     def _counters(self) -> Iterator[str]:
         """Return the counters that are left in each pool whose devices consume any."""
-        for pool in self._inventory.pools:
+        for pool in self._node_pools.pools:
             for name, counters in self._left(pool).items():
                 listed = ", ".join(f"{key} {left / _NANO:g}" for key, left in counters.items())
                 yield f"pool {pool.id}, counter set {name} has left: {listed}"

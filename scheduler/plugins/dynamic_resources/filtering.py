@@ -21,7 +21,7 @@ from scheduler.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
     extended_requests,
 )
-from scheduler.plugins.dynamic_resources.state import NodeAllocation, NodeAnswers
+from scheduler.plugins.dynamic_resources.state import NodeAllocation, NodeAllocations
 from scheduler.snapshot.columns import ABSENT
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.devices.allocator import Allocator, ClaimAllocation
     from scheduler.devices.manager import DraManager
-    from scheduler.devices.pools import Inventory
+    from scheduler.devices.pools import NodePools
     from scheduler.plugins.dynamic_resources.state import StateData
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
@@ -92,23 +92,23 @@ class NodeFilter:
         asked = ~lacking if data.user_claims_count else ~lacking & _any(by_devices, nodes)
         codes = np.full(len(nodes), ABSENT, dtype=np.int16)
         codes[lacking] = _CODE_OF[_CANNOT_FIT.message]
-        answers = self._answers(data.allocator, nodes, asked, by_devices)
-        numbers = answers.numbers
+        found = self._node_allocations(data.allocator, nodes, asked, by_devices)
+        numbers = found.numbers
         _remember(data, unavailable, asked & (numbers >= 0))
         is_unavailable = np.logical_or.reduce(list(unavailable.values()))
         codes[numbers < -1] = (-2 - numbers)[numbers < -1]
         codes[(codes < 0) & is_unavailable] = _CODE_OF[_NOT_AVAILABLE.message]
         numbers[codes >= 0] = -1
-        data.answers.append(answers)
+        data.node_allocations.append(found)
         return Rejections(codes, _STATUSES) if (codes >= 0).any() else None
 
-    def _answers(
+    def _node_allocations(
         self,
         allocator: Allocator,
         nodes: Nodes,
         asked: BoolArray,
         by_devices: dict[str, BoolArray],
-    ) -> NodeAnswers:
+    ) -> NodeAllocations:
         """Find devices for the nodes that need any, once for each group.
 
         The number of a node is the index of its allocation; -1 if it needs none, and -2 less the
@@ -138,8 +138,8 @@ class NodeFilter:
                 allocations.append(found)
         numbers[positions] = of_group[inverse]
         manager = self._manager
-        return NodeAnswers(
-            nodes, numbers, allocations, lambda at: manager.groups.inventory(nodes[at].node)
+        return NodeAllocations(
+            nodes, numbers, allocations, lambda at: manager.groups.node_pools(nodes[at].node)
         )
 
     def _without_allocator(
@@ -192,22 +192,22 @@ class NodeFilter:
             extended_claim, extended = self._extended_claim(data.extended_claim, names)
             claims = [extended_claim if claim is data.extended_claim else claim for claim in claims]
         try:
-            inventory = self._manager.groups.inventory(node)
+            node_pools = self._manager.groups.node_pools(node)
         except PoolsError as failure:
             raise AllocationError(f"gather pool information: {failure}") from failure
-        found = self._found(allocator, claims, inventory, group)
+        found = self._found(allocator, claims, node_pools, group)
         if found is None:
-            is_invalid = any(pool.invalid_reason for pool in inventory.pools)
+            is_invalid = any(pool.invalid_reason for pool in node_pools.pools)
             return (_INVALID_POOLS if is_invalid else _NOT_ALLOCATED).message
         for allocation in found:
-            node_selector(allocation, inventory)
-        return NodeAllocation(inventory, found, extended_claim, extended.mappings)
+            node_selector(allocation, node_pools)
+        return NodeAllocation(node_pools, found, extended_claim, extended.mappings)
 
     def _found(
         self,
         allocator: Allocator,
         claims: Sequence[ResourceClaim],
-        inventory: Inventory,
+        node_pools: NodePools,
         group: int,
     ) -> Sequence[ClaimAllocation] | None:
         start, limit = self._monotonic(), self._timeout_seconds
@@ -216,9 +216,9 @@ class NodeFilter:
             return limit > 0 and self._monotonic() - start > limit
 
         try:
-            return allocator.allocate(claims, inventory, group, expired)
+            return allocator.allocate(claims, node_pools, group, expired)
         except AllocationTimeoutError as failure:
-            name = inventory.node.metadata.name
+            name = node_pools.node.metadata.name
             raise AllocationError(f"node {name}: timed out trying to allocate devices") from failure
 
     def _extended_claim(

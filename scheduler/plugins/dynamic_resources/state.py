@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
     from scheduler.api.node_selectors import NodeSelectorMatcher
     from scheduler.devices.allocator import Allocator, ClaimAllocation
-    from scheduler.devices.pools import Inventory
+    from scheduler.devices.pools import NodePools
     from scheduler.plugins.dynamic_resources.extended_resources import ExtendedRequests
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
@@ -29,24 +29,24 @@ class NodeAllocation(NamedTuple):
     `extended_claim` is the claim for the extended resources that devices provide on this node.
     """
 
-    inventory: Inventory
+    node_pools: NodePools
     claims: Sequence[ClaimAllocation]
     extended_claim: ResourceClaim | None
     mappings: Sequence[ContainerExtendedResourceRequest]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAnswers:
+class NodeAllocations:
     """The devices for the nodes of one call of Filter.
 
-    `numbers[i]` is an index into `allocations`, or -1. The inventory of an allocation is that of
-    another node of the group; `inventory` returns a node's own by its position.
+    `numbers[i]` is an index into `allocations`, or -1. The pools of an allocation are those of
+    another node of the group; `node_pools` returns a node's own by its position.
     """
 
     nodes: Nodes
     numbers: IntArray
     allocations: Sequence[NodeAllocation]
-    inventory: Callable[[int], Inventory]
+    node_pools: Callable[[int], NodePools]
 
 
 @dataclass(slots=True)
@@ -78,8 +78,8 @@ class StateData:
     unavailable_claims: set[int] = field(default_factory=set)
     #: The devices for the node that Reserve was called with.
     reserved: NodeAllocation | None = None
-    #: The answers for nodes, the latest last; a later answer for a node replaces an earlier one.
-    answers: list[NodeAnswers] = field(default_factory=list)
+    #: The results of Filter, the latest last; a later one for a node replaces an earlier one.
+    node_allocations: list[NodeAllocations] = field(default_factory=list)
 
     @property
     def extended_claim(self) -> ResourceClaim | None:
@@ -101,14 +101,14 @@ class StateData:
 
         Valid until the snapshot changes.
         """
-        for answers in reversed(self.answers):
-            position = answers.nodes.position(name)
+        for found in reversed(self.node_allocations):
+            position = found.nodes.position(name)
             if position is not None:
-                number = int(answers.numbers[position])
+                number = int(found.numbers[position])
                 if number < 0:
                     return None
-                answer = answers.allocations[number]
-                return answer._replace(inventory=answers.inventory(position))
+                allocation = found.allocations[number]
+                return allocation._replace(node_pools=found.node_pools(position))
         return None
 
 
