@@ -24,6 +24,8 @@ from scheduler.api.dynamic_resources import (
     DeviceClass,
     DeviceRequestAllocationResult,
     DeviceSelector,
+    DeviceTaint,
+    DeviceToleration,
     ResourceClaim,
     ResourceClaimStatus,
     ResourcePool,
@@ -174,3 +176,9 @@ def test_selectors(case: Case) -> None:
             match()
     else:
         assert match() is case["matches"]
+
+
+@pytest.mark.parametrize("case", cases("allocator", "tolerations"))
+def test_tolerations(case: Case) -> None:
+    toleration = api_object(DeviceToleration, case["toleration"])
+    assert toleration.tolerates(api_object(DeviceTaint, case["taint"])) is case["tolerated"]

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from scheduler.api.core import ContainerExtendedResourceRequest
+from scheduler.api.core import ContainerExtendedResourceRequest, PodResourceClaim
 from scheduler.api.dynamic_resources import (
+    ClaimError,
     DeviceClass,
     DeviceRequest,
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
+    claim_referenced_by,
 )
 from scheduler.api.quantity import parse_quantity
 from scheduler.devices.allocated import AllocatedState, Devices
 from scheduler.devices.allocator import ChosenDevice, ClaimAllocation
 from scheduler.devices.claims import ClaimTracker
+from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.pools import DeviceId
 from scheduler.devices.requests import Request
 from scheduler.framework import CycleState
@@ -122,3 +126,30 @@ def _sharers(tracker: ClaimTracker, uid: str) -> int:
     while not tracker.remove_pending_allocation(uid, force=False):
         count += 1
     return count
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "device_classes"))
+def test_device_classes(case: Case) -> None:
+    store = lister(())
+    resolver = DeviceClassResolver(FakeHandle(listers={"deviceclasses": store}))
+    for step in case["steps"]:
+        if "put" in step:
+            store.put(api_object(DeviceClass, step["put"]))
+        else:
+            store.remove(step["remove"])
+        for resource, name in step["classes"].items():
+            found = resolver.device_class(resource)
+            assert (found.metadata.name if found is not None else None) == name
+
+
+@pytest.mark.parametrize("case", cases("dynamic_resources", "claim_names"))
+def test_claim_names(case: Case) -> None:
+    statuses = [case["status"]] if "status" in case.fields else []
+    metadata = {"name": "test-pod", "namespace": "default"}
+    waiting = pod({"metadata": metadata, "status": {"resourceClaimStatuses": statuses}})
+    entry = api_object(PodResourceClaim, case["entry"])
+    if "error" in case.fields:
+        with pytest.raises(ClaimError, match=f"^{re.escape(case['error'])}$"):
+            claim_referenced_by(waiting, entry)
+    else:
+        assert claim_referenced_by(waiting, entry) == tuple(case["claim"])
