@@ -94,6 +94,11 @@ class ClaimTracker:
         pending = self._pending.get(uid)
         return pending.claim.status.allocation if pending is not None else None
 
+    def is_shared(self, uid: str) -> bool:
+        """Return True if several pods wait for the allocation in flight of a claim."""
+        pending = self._pending.get(uid)
+        return pending is not None and pending.sharers > 1
+
     def signal_pending_allocation(self, uid: str, claim: ResourceClaim) -> None:
         """Take note that a claim is being allocated, or that one more pod waits for it."""
         pending = self._pending.get(uid)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from scheduler.client import ApiObject
     from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
+    from scheduler.snapshot import Snapshot
     from scheduler.testing import VirtualClock
 
 #: Some devices, as a driver's allocator would write them down.
@@ -46,6 +47,7 @@ def dynamic_resources(
     args: DynamicResourcesArgs | None = None,
     slices: Iterable[ResourceSlice] = (),
     clock: VirtualClock | None = None,
+    snapshot: Snapshot | None = None,
 ) -> DynamicResources:
     """The plugin in a cluster with these claims, classes and slices."""
     listers = {
@@ -56,7 +58,9 @@ def dynamic_resources(
     registry = Registry([DynamicResources])
     return cast(
         "DynamicResources",
-        registry.create("DynamicResources", args, FakeHandle(listers=listers, clock=clock)),
+        registry.create(
+            "DynamicResources", args, FakeHandle(snapshot, listers=listers, clock=clock)
+        ),
     )
 
 

@@ -18,9 +18,11 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
 )
 from scheduler.config.duration import SECOND, Duration
+from scheduler.devices.manager import DraManager
 from scheduler.framework import Code, CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
+from scheduler.plugins.dynamic_resources.claim_binder import ClaimBindingError
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import VirtualClock, make_node, make_pod, snapshot_of
@@ -38,6 +40,7 @@ from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, ver
 
 if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
+    from scheduler.devices.claims import ClaimTracker
     from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 
 GPU = "example.com/gpu"
@@ -245,15 +248,43 @@ def test_its_arguments_are_checked() -> None:
         dynamic_resources(args=DynamicResourcesArgs(binding_timeout=Duration(SECOND // 2)))
 
 
+async def test_a_member_on_a_node_that_the_shared_devices_cannot_reach_fails_in_pre_bind() -> None:
+    """Upstream writes the claim if it comes first, and binds the pod to that node."""
+    plugin, tracker = sharing_plugin()
+    group, members = CycleState(), [PodInfo(with_claims(by_name(), pod=make_pod(n))) for n in "ab"]
+    states = [CycleState(), CycleState()]
+    for state, info, node in zip(states, members, ("gpu", "plain"), strict=True):
+        state.pod_group_state = group
+        assert plugin.pre_filter(state, info, SNAPSHOT.nodes) is None
+        plugin.filter_nodes(state, info, SNAPSHOT.nodes)
+        plugin.reserve(state, info, node)
+    with pytest.raises(ClaimBindingError, match="claim default/claim got allocated elsewhere"):
+        await plugin.pre_bind(states[1], members[1], "plain")
+    plugin.unreserve(states[1], members[1], "plain")
+    # The devices stay those of the other member.
+    assert tracker.pending_allocation("uid-claim") is not None
+    plugin.unreserve(states[0], members[0], "gpu")
+    assert tracker.pending_allocation("uid-claim") is None
+
+
+def sharing_plugin() -> tuple[DynamicResources, ClaimTracker]:
+    """Return a plugin in a cluster with a claim for the one device, which is on the node `gpu`."""
+    exactly = ExactDeviceRequest("gpu", allocation_mode="ExactCount", count=1)
+    spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("r", exactly),)))
+    plugin = dynamic_resources(
+        [replace(make_claim(), spec=spec)],
+        [GPU_CLASS],
+        slices=[slice_of("gpu", "gpu-0")],
+        snapshot=SNAPSHOT,
+    )
+    return plugin, plugin.handle.shared(DraManager).claims
+
+
 @pytest.mark.parametrize(("same_cycle", "reason"), [(True, None), (False, IN_FLIGHT)])
 def test_members_of_a_group_share_an_allocation_in_flight_within_a_cycle(
     reason: str | None, *, same_cycle: bool
 ) -> None:
-    exactly = ExactDeviceRequest("gpu", allocation_mode="ExactCount", count=1)
-    spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("r", exactly),)))
-    plugin = dynamic_resources(
-        [replace(make_claim(), spec=spec)], [GPU_CLASS], slices=[slice_of("gpu", "gpu-0")]
-    )
+    plugin, _ = sharing_plugin()
     group, nodes = CycleState(), SNAPSHOT.nodes
     first, second = CycleState(), CycleState()
     first.pod_group_state = group

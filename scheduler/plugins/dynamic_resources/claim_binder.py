@@ -112,6 +112,9 @@ class ClaimBinder:
         self, data: StateData, index: int, pod: Pod, node_name: str
     ) -> ResourceClaim:
         claim, allocation = data.claims[index], data.allocations[index]
+        if index in data.unreachable:
+            # The member that allocated the devices writes them.
+            raise ClaimBindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
         is_extended = claim is data.extended_claim
         if is_extended and allocation is None and not claim.spec.devices.requests:
             # The node provides the resources without devices.
@@ -152,7 +155,9 @@ class ClaimBinder:
         finally:
             if written is not None and wait and not is_assumed:
                 self._look_up_later(uid, written, pod)
-        self._claims.remove_pending_allocation(uid, force=is_assumed)
+        # After a failure Unreserve gives up the share of the pod; upstream would do so twice.
+        if written is not None or not self._claims.is_shared(uid):
+            self._claims.remove_pending_allocation(uid, force=is_assumed)
 
     async def _assume_when_known(self, claim: ResourceClaim) -> bool:
         """Assume a created claim once the informer has it; False if that takes too long."""

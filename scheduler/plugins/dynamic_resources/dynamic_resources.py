@@ -10,10 +10,11 @@
     PreBind      the claims are written, and devices become ready (`ClaimBinder`)
 
 Extended resources that devices provide are one more claim, which PreBind creates.
-Members of a pod group that are scheduled in one cycle share allocations in flight; the first that
-is written counts, and the other members fail in PreBind and are tried again. Nodes whose devices
-and usage are equal get one answer. Not built: claims of pod groups, and node-allocatable resources
-(alpha gates).
+Members of a pod group that are scheduled in one cycle share allocations in flight, as upstream on
+any node; the first that is written counts, and the other members fail in PreBind and are tried
+again. Upstream may bind a member to a node that its devices cannot reach; here it fails too. Nodes
+whose devices and usage are equal get one answer. Not built: claims of pod groups, and
+node-allocatable resources (alpha gates).
 Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 """
 
@@ -314,6 +315,10 @@ class DynamicResources(Plugin):
         to_allocate, group_claims = data.to_allocate, _group_claims(state)
         for index, result in data.pending.items():
             self._take(data, index, data.claims[index], result, group_claims)
+            selector = result.node_selector
+            node = self.handle.snapshot.get(node_name).node
+            if selector is not None and not parse_node_selector(selector).matches(node):
+                data.unreachable.add(index)
         if not to_allocate:
             return
         found = data.reserved = data.node_allocation(node_name)

@@ -73,6 +73,8 @@ class StateData:
     allocations: list[AllocationResult | None] = field(default_factory=list)
     #: By claim: the allocation that another member of the pod's group has reserved in this cycle.
     pending: dict[int, AllocationResult] = field(default_factory=dict)
+    #: The positions of pending claims whose devices the node of Reserve cannot reach.
+    unreachable: set[int] = field(default_factory=set)
     allocator: Allocator | None = None
     #: The positions of allocated claims that are not available on some node.
     unavailable_claims: set[int] = field(default_factory=set)
