@@ -175,6 +175,10 @@ async def scheduler(cluster: Cluster, *flags: str) -> AsyncIterator[None]:
             stderr=file,
         )
         try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                # A start takes a while on a busy machine.
+                while b"Caches are synced" not in log.read_bytes():  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
             yield
             process.terminate()
             async with asyncio.timeout(DEADLINE_SECONDS):
