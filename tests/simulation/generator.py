@@ -58,7 +58,7 @@ WEIGHTS = {
 #: The same for histories with devices.
 DEVICE_WEIGHTS = WEIGHTS | {
     "create_pod": 34,
-    "create_pod_group": 1,
+    "create_pod_group": 3,
     "delete_pod_group": 1,
     "fail": 9,
     "create_claim": 7,
@@ -130,6 +130,7 @@ def random_device_history(seed: int, length: int) -> History:
         *({"put_slice": {"name": name, "node": name}} for name in NODES[:2]),
         {"create_class": {"name": "gpu", "extended": True}},
         {"create_class": {"name": "fast", "fast": True}},
+        {"create_pod_group": {"name": "g", "min_count": 2}},
         {"create_claim": {"name": "c0"}},
         {"put_template": {"name": "t0"}},
     ]
@@ -216,6 +217,8 @@ def _device_pod(choose: Choose) -> dict[str, Any]:
         dict,
     )
     pod |= choose(devices)()
+    if group := choose(("", "", "", "g")):
+        pod["group"] = group
     if priority := choose((0, 0, 0, 5)):
         pod["priority"] = priority
     if choose((False, False, True)):

@@ -10,6 +10,7 @@ import logging
 import random
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from scheduler.api.dynamic_resources import EXTENDED_RESOURCE_CLAIM
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.assembly.profiles import build_profiles
@@ -117,6 +118,7 @@ class WatchfulTracker(ClaimTracker):
     """Counts the devices that were given back without an event that helps a waiting pod.
 
     DynamicResources is not registered for deleted claims, nor for allocations that are not written.
+    A claim for extended resources that PostFilter deletes counts too, as its pod waits for nothing.
     """
 
     silent_releases = 0
@@ -130,7 +132,8 @@ class WatchfulTracker(ClaimTracker):
         return dropped
 
     def on_delete(self, claim: ResourceClaim, *, final_state_unknown: bool) -> None:
-        self.silent_releases += claim.status.allocation is not None
+        is_extended = EXTENDED_RESOURCE_CLAIM in claim.metadata.annotations
+        self.silent_releases += is_extended or claim.status.allocation is not None
 
 
 class Doorkeeper(Plugin):

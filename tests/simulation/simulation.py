@@ -487,12 +487,15 @@ class Bugs(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.found: list[str] = []
+        self.has_failed_claims = False
         self._logger = logging.getLogger("scheduler")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what has a traceback, except claims that cannot be written."""
         error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, _EXPECTED):
+        if isinstance(error, _EXPECTED):
+            self.has_failed_claims = True
+        elif error is not None:
             self.found.append(f"{record.getMessage()}: {error!r}")
 
     def __enter__(self) -> None:

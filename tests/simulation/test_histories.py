@@ -55,19 +55,23 @@ def test_all_is_well_after_a_few_short_histories(gates: tuple[str, ...]) -> None
         simulate(random_history(seed, STEPS_MAX), seed=seed, feature_gates=gates)
 
 
-def test_all_is_well_after_a_few_short_histories_with_devices() -> None:
+@pytest.mark.parametrize("gates", [(), GATES[0]], ids=len)
+def test_all_is_well_after_a_few_short_histories_with_devices(gates: tuple[str, ...]) -> None:
     allocated = 0
-    for seed in range(12):
-        simulation = simulate(random_device_history(seed, STEPS_MAX), seed=seed)
+    for seed in range(10):
+        history = random_device_history(seed, STEPS_MAX)
+        simulation = simulate(history, seed=seed, feature_gates=gates)
         allocated += simulation.writes.made["claim_status"]
     assert allocated > 10
 
 
 @pytest.mark.slow
 @settings(SETTINGS, max_examples=300)
-@given(history=histories(STEPS_MAX, device_step))
-def test_all_is_well_after_any_history_with_devices(history: History) -> None:
-    simulate(history)
+@given(history=histories(STEPS_MAX, device_step), gates=st.sampled_from(GATES))
+def test_all_is_well_after_any_history_with_devices(
+    history: History, gates: tuple[str, ...]
+) -> None:
+    simulate(history, feature_gates=gates)
 
 
 @pytest.mark.slow
