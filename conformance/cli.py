@@ -34,6 +34,9 @@ __all__ = ["main"]
 _ELSEWHERE = {
     "clean": ("conformance.targets.cli", "Remove from a cluster what runs have left."),
     "matrix": ("conformance.reports.cli", "Print the results of all versions as a table."),
+    "capture": ("conformance.capture.cli", "Save the part of a cluster that matters as a case."),
+    "diff": ("conformance.differential.cli", "Compare two schedulers in the same scenarios."),
+    "shrink": ("conformance.capture.cli", "Make a case smaller, with the same outcome."),
     "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
 }
 

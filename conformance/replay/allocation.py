@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import bisect
 import collections
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
+from ..judge.allocation import Allocation, PodShape, percent
 from .amounts import NOTHING, Amounts, capacity_of_row, demand_of_row, total
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """The state after a decision; percentages are of the cluster.
 
     The load is the arrived load in the cluster's scarce resource: GPUs, or CPU without GPUs.
-    Fragmentation is the free part of this resource on nodes that do not fit a pod of the trace
-    that requests it, averaged over these pods (fragmentation gradient descent, USENIX ATC 2023).
+    Fragmentation is that of `Allocation`.
     """
 
     load_percent: float
@@ -60,61 +60,55 @@ def samples_by_load(
         seconds = recorder.verdicts[number - 1].seconds if number else start_seconds
         cluster.apply_placements(recorder, seconds)
         waiting = _last_before(recorder.unschedulable_counts, seconds)
-        used = cluster.used_percent()
+        cpu, memory, gpu, _ = cluster.allocation.used_percent()
         found.append(
             Sample(
                 load_percent=arrived[number],
                 seconds=seconds - start_seconds,
-                bound=used.pods,
+                bound=cluster.pods,
                 unschedulable=waiting,
                 unschedulable_percent=100.0 * waiting / max(number, 1),
-                cpu_percent=used.cpu_percent,
-                memory_percent=used.memory_percent,
-                gpu_percent=used.gpu_percent,
-                fragmentation_percent=cluster.fragmentation_percent(),
+                cpu_percent=cpu,
+                memory_percent=memory,
+                gpu_percent=gpu,
+                fragmentation_percent=cluster.allocation.fragmentation_percent(),
             )
         )
     return found
 
 
-class _Used(NamedTuple):
-    pods: int
-    cpu_percent: float
-    memory_percent: float
-    gpu_percent: float
-
-
 class _Cluster:
-    """Nodes and the pods on them, as arrays of nodes by resources (the fields of Amounts)."""
+    """The trace's nodes with the pods placed so far; resources are the fields of Amounts."""
 
     def __init__(self, trace: Trace) -> None:
         self._demands = {pod.name: demand_of_row(pod) for pod in trace.pods}
         self._row_of = {node.name: row for row, node in enumerate(trace.nodes)}
-        self._free = np.array([capacity_of_row(node) for node in trace.nodes], dtype=np.int64)
         self._capacity = total(map(capacity_of_row, trace.nodes))
         self._scarce = _GPU if self._capacity.gpu_milli else _CPU
         self._on_a_node: dict[str, tuple[int, Amounts]] = {}
         self._applied = 0
-        kinds = collections.Counter(
-            (demand, pod.models)
-            for pod in trace.pods
-            if (demand := demand_of_row(pod))[self._scarce]
+        kinds = collections.Counter((demand_of_row(pod), pod.models) for pod in trace.pods)
+        self.allocation = Allocation(
+            map(capacity_of_row, trace.nodes),
+            columns=len(Amounts._fields),
+            scarce=self._scarce,
+            shapes=[
+                PodShape(np.array(demand), _allowed(trace, models), pods)
+                for (demand, models), pods in kinds.items()
+            ],
         )
-        self._shares = np.array(list(kinds.values())) / max(kinds.total(), 1)
-        self._kinds = [
-            (
-                np.array(demand),
-                np.array([node.model in models for node in trace.nodes]) | (not models),
-            )
-            for demand, models in kinds
-        ]
+
+    @property
+    def pods(self) -> int:
+        """The number of pods on nodes."""
+        return len(self._on_a_node)
 
     def arrived_loads(self, pods: Sequence[str]) -> list[float]:
         """Return the load before the first and after each of these pods, ascending."""
         loads = [0.0]
         for name in pods:
             demand = self._demands.get(name, NOTHING)[self._scarce]
-            loads.append(loads[-1] + _percent(demand, self._capacity[self._scarce]))
+            loads.append(loads[-1] + percent(demand, self._capacity[self._scarce]))
         return loads
 
     def apply_placements(self, recorder: Recorder, until_seconds: float) -> None:
@@ -126,31 +120,17 @@ class _Cluster:
             self._applied += 1
             row, demand = self._on_a_node.pop(placement.uid, (-1, NOTHING))
             if row >= 0:
-                self._free[row] += demand
+                self.allocation.remove(row, demand)
             row = self._row_of.get(placement.node, -1)
             if row >= 0:
                 demand = self._demands.get(placement.pod, NOTHING)
                 self._on_a_node[placement.uid] = row, demand
-                self._free[row] -= demand
+                self.allocation.add(row, demand)
 
-    def used_percent(self) -> _Used:
-        """Return the allocated part of the cluster."""
-        used = Amounts(*self._capacity).minus(Amounts(*map(int, self._free.sum(axis=0))))
-        cpu, memory, gpu, _ = map(_percent, used, self._capacity)
-        return _Used(len(self._on_a_node), cpu, memory, gpu)
 
-    def fragmentation_percent(self) -> float:
-        """Return the free part of the scarce resource that an average pod cannot use."""
-        free = np.maximum(self._free[:, self._scarce], 0)
-        unusable = [free[~self._fits(demand, models)].sum() for demand, models in self._kinds]
-        if not unusable:
-            return 0.0
-        return _percent(float(self._shares @ np.array(unusable)), self._capacity[self._scarce])
-
-    def _fits(self, demand: NDArray[np.int64], models: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        wanted = demand > 0
-        fits: NDArray[np.bool_] = (self._free[:, wanted] >= demand[wanted]).all(axis=1) & models
-        return fits
+def _allowed(trace: Trace, models: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return the nodes with one of these GPU models; all nodes without models."""
+    return np.array([not models or node.model in models for node in trace.nodes])
 
 
 def _equally_distant(arrived: Sequence[float], samples: int) -> list[int]:
@@ -163,7 +143,3 @@ def _equally_distant(arrived: Sequence[float], samples: int) -> list[int]:
 def _last_before(counts: Sequence[tuple[float, int]], seconds: float) -> int:
     index = bisect.bisect_right(counts, seconds, key=lambda count: count[0])
     return counts[index - 1][1] if index else 0
-
-
-def _percent(part: float, whole: float) -> float:
-    return 100.0 * part / whole if whole else 0.0

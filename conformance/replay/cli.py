@@ -20,11 +20,11 @@ from rich.console import Console
 from ..clock import RealClock
 from ..errors import InputError, RequestFailed
 from ..targets.quiet import QuietLoop
+from ..targets.target import read_configuration
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
 from .errors import ReplayError
-from .objects import Json
 from .plot import write_plot
 from .progress import progress_bar
 from .report import Report, render, summarise, to_json
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .driver import Counts, Run
+    from .objects import Json
     from .trace import Trace
 
 __all__ = ["replay"]
@@ -231,12 +232,7 @@ def _configuration(path: Path | None, percentage_of_nodes_to_score: int | None) 
     """Return the given part of the configuration. Raises InputError."""
     config: Json = {}
     if path is not None:
-        try:
-            config = msgspec.yaml.decode(path.read_bytes(), type=Json)
-        except OSError as error:
-            raise InputError(f"--config: {path}: {error.strerror}") from error
-        except msgspec.MsgspecError as error:
-            raise InputError(f"--config: {path}: {error}") from error
+        config = read_configuration(path, option="--config")
     if percentage_of_nodes_to_score is not None:
         config["percentageOfNodesToScore"] = percentage_of_nodes_to_score
     return config

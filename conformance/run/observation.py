@@ -75,6 +75,7 @@ class PodRecord:
     attempts: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     preempted_seconds: float | None = None
+    preempted_version: int = 0
     deleted_seconds: float | None = None
     #: The last state of the pod.
     object: Json = field(default_factory=dict, repr=False)
@@ -134,7 +135,7 @@ class Observation:
     def preempted(self) -> list[PodRecord]:
         """The victims of preemption, in the order in which they were chosen."""
         victims = [pod for pod in self.pods if pod.preempted_seconds is not None]
-        return sorted(victims, key=lambda pod: pod.preempted_seconds or 0.0)
+        return sorted(victims, key=lambda pod: pod.preempted_version)
 
     @property
     def events(self) -> list[Json]:
@@ -172,11 +173,17 @@ def observe(
     seed: int = 0,
     timeout_seconds: float = 60.0,
     explains: bool = False,
+    judges: bool = False,
 ) -> Observation:
     """Observe a case on an event loop of its own, see `observe_case`."""
     with asyncio.Runner(loop_factory=QuietLoop) as runner:
         work = observe_case(
-            case, kind, seed=seed, timeout_seconds=timeout_seconds, explains=explains
+            case,
+            kind,
+            seed=seed,
+            timeout_seconds=timeout_seconds,
+            explains=explains,
+            judges=judges,
         )
         return runner.run(work)
 
@@ -188,13 +195,17 @@ async def observe_case(
     seed: int = 0,
     timeout_seconds: float = 60.0,
     explains: bool = False,
+    judges: bool = False,
 ) -> Observation:
-    """Run a case without judging it. With `explains` the target's stories are read at the end.
+    """Run a case without judging it, unless `judges` is set.
 
-    `timeout_seconds` is real time. A target in this process needs a `QuietLoop`.
+    With `explains` the target's stories are read at the end. `timeout_seconds` is real time. A
+    target in this process needs a `QuietLoop`.
     """
     observer = _Observer()
-    unjudged = msgspec.structs.replace(case, steps=_without_expectations(case.steps))
+    unjudged = case
+    if not judges:
+        unjudged = msgspec.structs.replace(case, steps=_without_expectations(case.steps))
     observed_kind = _ObservedKind(kind, observer, explains=explains)
     outcome = await run_case_with(
         observer, unjudged, observed_kind, seed=seed, timeout_seconds=timeout_seconds
@@ -340,6 +351,7 @@ def _update(record: PodRecord, change: ObjectChange, seconds: float) -> None:
             _reject(record, change, seconds, condition, text_in(status, "nominatedNodeName"))
         elif text_in(condition, "reason") == _PREEMPTED and record.preempted_seconds is None:
             record.preempted_seconds = seconds
+            record.preempted_version = change.resource_version
     is_ending = "deletionTimestamp" in part(pod, "metadata")
     if (is_ending or change.type == "DELETED") and record.deleted_seconds is None:
         record.deleted_seconds = seconds

@@ -18,15 +18,15 @@ import msgspec
 
 from fakeapi import FakeApiServer, Kind, ServerOptions
 
-from ..api import ApiClient
+from ..api import ApiClient, Json
 from ..connection import Connection
+from ..errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from ..api import Json
     from ..clock import Clock
     from ..format.case import Case
 
@@ -38,6 +38,7 @@ __all__ = [
     "TargetKind",
     "TargetOptions",
     "configuration",
+    "read_configuration",
     "serve_fake_server",
 ]
 
@@ -179,6 +180,16 @@ async def serve_fake_server(case: Case, *, clock: Clock, seed: int) -> AsyncIter
         for kind in _NEWER_KINDS:
             server.kinds.add(kind)
         yield Served(api, server)
+
+
+def read_configuration(path: Path, *, option: str) -> Json:
+    """Read a KubeSchedulerConfiguration, or a part of one. Raises InputError."""
+    try:
+        return msgspec.yaml.decode(path.read_bytes(), type=Json)
+    except OSError as error:
+        raise InputError(f"{option}: {path}: {error.strerror or error}") from error
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{option}: {path}: {error}") from error
 
 
 def configuration(config: Json | None, kubeconfig: Path) -> Json:

@@ -1,0 +1,264 @@
+"""The commands `kubesched-conformance capture` and `kubesched-conformance shrink`.
+
+Exit status: 0 if a case was written; 2 for invalid input or a server that refuses, with one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+import yaml
+
+from ..api import ApiClient
+from ..connection import Connection
+from ..errors import InputError, RequestFailed
+from ..format.case import case_of
+from ..format.validation import problem_in
+from ..judge.referee import Question, answers_to
+from ..outcome import Verdict
+from ..run.execution import run_case
+from ..targets import target_kind
+from ..targets.quiet import QuietLoop
+from ..targets.target import OUR_SCHEDULER, TargetOptions, read_configuration
+from .build import Captured, captured, document_of
+from .cluster import read_objects
+from .shrink import Limits, interest_in, shrunk
+
+if TYPE_CHECKING:
+    from ..api import Json
+    from ..format.case import Case
+    from ..outcome import Outcome
+    from ..targets.target import TargetKind
+
+__all__ = ["capture", "shrink"]
+
+_FILE: Final = click.Path(path_type=Path)
+_OUTPUT: Final = click.Path(dir_okay=False, path_type=Path)
+_CHECK_SECONDS: Final = 600.0
+
+
+class _BadInput(click.ClickException):
+    """Invalid input; one line."""
+
+    exit_code = 2
+
+    def show(self, file: object = None) -> None:
+        del file
+        click.echo(f"kubesched-conformance: {self.message}", err=True)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--kubeconfig", metavar="FILE", type=_FILE, required=True, help="The API server.")
+@click.option("--context", metavar="NAME", default="", help="A context of the kubeconfig.")
+@click.option(
+    "--pod",
+    "pods",
+    metavar="[NAMESPACE/]NAME",
+    multiple=True,
+    help="The pod of interest; may be given again. Without it every pod that waits for a node.",
+)
+@click.option("--config", metavar="FILE", type=_FILE, help="The scheduler's configuration.")
+@click.option("-o", "--output", metavar="FILE", type=_OUTPUT, required=True, help="The case file.")
+@click.option(
+    "--anonymise/--no-anonymise",
+    default=True,
+    show_default=True,
+    help="Replace names, labels and images by pseudonyms.",
+)
+@click.option(
+    "--check/--no-check",
+    default=True,
+    show_default=True,
+    help="Run the case with our scheduler, and print whether it holds.",
+)
+def capture(
+    *,
+    kubeconfig: Path,
+    context: str,
+    pods: tuple[str, ...],
+    config: Path | None,
+    output: Path,
+    anonymise: bool,
+    check: bool,
+) -> None:
+    """Save the part of a cluster that bears on scheduling as a case, and nothing else of it."""
+    try:
+        settings = None if config is None else read_configuration(config, option="--config")
+        connection = Connection.from_kubeconfig(kubeconfig, context)
+        names = [name if "/" in name else f"default/{name}" for name in pods]
+        found = captured(
+            asyncio.run(_objects(connection)),
+            names=names,
+            config=settings,
+            anonymises=anonymise,
+        )
+        found = _with_ties(found)
+        document = document_of(found, _slug(output.stem))
+        case = _write(output, document)
+    except (InputError, RequestFailed) as error:
+        raise _BadInput(str(error)) from error
+    kinds = len(found.cluster), len(found.waiting), len(found.expectations)
+    click.echo(f"{output}: {kinds[0]} objects, then {kinds[1]} more, {kinds[2]} expectations")
+    if check:
+        _print_check(_run(case, target_kind(TargetOptions())))
+
+
+def _slug(text: str) -> str:
+    """Return a text as the name of a case."""
+    return "-".join(re.findall("[a-z0-9]+", text.lower())) or "captured"
+
+
+async def _objects(connection: Connection) -> list[Json]:
+    async with ApiClient(connection) as api:
+        return await read_objects(api)
+
+
+def _with_ties(found: Captured) -> Captured:
+    """Let a bound pod be on any of the nodes that are as good as its own, by kubesched-explain."""
+    pods = {_key(each): each for each in found.waiting if each["kind"] == "Pod"}
+    bound = [each for each in found.expectations if "bound_to" in each]
+    if not bound:
+        return found
+    questions = [
+        Question(
+            objects=[*found.cluster, *(each for each in found.waiting if each["kind"] != "Pod")],
+            pod=pods[_full(str(each["pod"]))],
+            config=found.config,
+            gates=found.gates,
+            plugins=(),
+        )
+        for each in bound
+    ]
+    answers = asyncio.run(answers_to(questions)).answers
+    best = {
+        str(each["pod"]): answer.best
+        for each, answer in zip(bound, answers, strict=True)
+        if answer is not None
+    }
+    expectations = [
+        {"pod": each["pod"], "bound_to_one_of": list(ties)}
+        if len(ties := best.get(str(each["pod"]), ())) > 1 and each.get("bound_to") in ties
+        else each
+        for each in found.expectations
+    ]
+    return dataclasses.replace(found, expectations=expectations)
+
+
+def _full(name: str) -> str:
+    return name if "/" in name else f"default/{name}"
+
+
+def _key(pod: Json) -> str:
+    metadata = msgspec.convert(pod["metadata"], dict[str, object])
+    return f"{metadata.get('namespace', 'default')}/{metadata['name']}"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", metavar="CASE", type=_FILE)
+@click.option("--case", "name", metavar="NAME", default="", help="One case of a file with several.")
+@click.option("-o", "--output", metavar="FILE", type=_OUTPUT, required=True, help="The case file.")
+@click.option("--target-command", metavar="CMD", default="", help="The scheduler, as for `run`.")
+@click.option(
+    "--in-process",
+    metavar="MODULE:FUNCTION",
+    default=OUR_SCHEDULER,
+    show_default=True,
+    help="A scheduler to run in this process.",
+)
+@click.option("--plugin", "plugins", metavar="MODULE:CLASS", multiple=True, help="As for `run`.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes chance repeatable.")
+@click.option(
+    "--attempts-max",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=2000,
+    show_default=True,
+    help="How many smaller cases to try.",
+)
+@click.option(
+    "--time-max",
+    "time_seconds_max",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=600,
+    show_default=True,
+    help="Stop after that long, with the smallest case so far.",
+)
+def shrink(
+    *,
+    file: Path,
+    name: str,
+    output: Path,
+    target_command: str,
+    in_process: str,
+    plugins: tuple[str, ...],
+    seed: int,
+    attempts_max: int,
+    time_seconds_max: float,
+) -> None:
+    """Make a case smaller while its outcome stays the same: the failure, or what it expects."""
+    options = TargetOptions(command=target_command, in_process=in_process, plugins=plugins)
+    limits = Limits(attempts_max=attempts_max, seconds_max=time_seconds_max)
+    try:
+        area, raw = _raw_case(file, name)
+        interest = interest_in(raw, area, target_kind(options), seed=seed)
+        result = shrunk(interest, limits, on_smaller=lambda text: click.echo(text, err=True))
+        _write(output, {"area": area, "cases": [result.raw]})
+    except InputError as error:
+        raise _BadInput(str(error)) from error
+    click.echo(f"Kept: {interest.described}")
+    click.echo(f"{output}: {result.summary}")
+
+
+def _raw_case(file: Path, name: str) -> tuple[str, Json]:
+    """Return the area and the content of a case. Raises InputError."""
+    from ..format.case import load_cases
+
+    cases = [case for case in load_cases([file]) if name in ("", case.name)]
+    if len(cases) != 1:
+        names = ", ".join(case.name for case in cases) or "none"
+        raise InputError(f"{file}: expected one case, or its name in --case; there is {names}")
+    return cases[0].area, cases[0].raw
+
+
+def _write(path: Path, document: Json) -> Case:
+    """Write a case file that can be loaded, and return its case. Raises InputError."""
+    problem = problem_in(document)
+    if problem is not None:
+        raise InputError(f"the case would not be valid: {problem}")
+    (raw,) = msgspec.convert(document["cases"], list[dict[str, object]])
+    case = case_of(raw, area=str(document["area"]), origin=str(path))
+    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    return case
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes equal parts each in full, without anchors."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        del data
+        return True
+
+
+def _run(case: Case, kind: TargetKind) -> Outcome:
+    with asyncio.Runner(loop_factory=QuietLoop) as runner:
+        return runner.run(run_case(case, kind, seed=0, timeout_seconds=_CHECK_SECONDS))
+
+
+def _print_check(outcome: Outcome) -> None:
+    if outcome.verdict is Verdict.PASSED:
+        click.echo("Our scheduler decides the same.")
+        return
+    click.echo(f"Our scheduler decides otherwise: {outcome.reason}")
+    for line in outcome.details:
+        click.echo(f"    {line}")

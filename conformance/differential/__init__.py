@@ -1,0 +1,1 @@
+"""The same scenario through two schedulers, versions or configurations."""

@@ -1,0 +1,205 @@
+"""The command `kubesched-conformance diff`.
+
+Exit status: 0 if both sides decide alike in all scenarios, but for chance between equally good
+nodes, and at least one scenario ran; 1 if not; 2 for invalid input, with one line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+
+from ..clock import RealClock
+from ..errors import InputError
+from ..format.case import BUILT_IN, load_cases
+from ..format.selection import select
+from ..replay.trace import read_trace
+from .comparison import Verdict
+from .report import print_report, to_json
+from .run import Compared, compare_all
+from .scenarios import case_of_snapshot, case_of_trace
+from .sides import Side, side_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..format.case import Case
+
+__all__ = ["diff"]
+
+_FILE: Final = click.Path(path_type=Path)
+_OUTPUT: Final = click.Path(dir_okay=False, path_type=Path)
+_ADVANCES: Final = ("1s", "12s", "6m")
+#: In real time a fuzzed scenario waits for the end of a first backoff at most.
+_ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
+
+
+class _BadInput(click.ClickException):
+    """Invalid input; one line."""
+
+    exit_code = 2
+
+    def show(self, file: object = None) -> None:
+        del file
+        click.echo(f"kubesched-conformance: {self.message}", err=True)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--a",
+    "text_a",
+    metavar="TARGET",
+    required=True,
+    help="One scheduler: `ours`, MODULE:FUNCTION, or a command with {kubeconfig} or {config}; "
+    "before it any of config=FILE, gates=NAME=true,..., plugin=MODULE:CLASS, name=LABEL.",
+)
+@click.option("--b", "text_b", metavar="TARGET", required=True, help="The other one.")
+@click.option(
+    "--cases",
+    "paths",
+    metavar="PATH",
+    multiple=True,
+    type=_FILE,
+    help="Scenarios: files or directories of cases. Without any source, the built-in cases.",
+)
+@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only cases like this.")
+@click.option("--fuzz", metavar="N", type=click.IntRange(min=1), help="N random scenarios.")
+@click.option(
+    "--snapshot",
+    metavar="FILE",
+    type=_FILE,
+    help="The objects of a cluster, as of `kubectl get -o yaml`; pods without a node are created.",
+)
+@click.option("--openb-nodes", metavar="CSV", type=_FILE, help="The nodes of the openb trace.")
+@click.option("--openb-pods", metavar="CSV", type=_FILE, help="The pods of the openb trace.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Makes chance repeatable.")
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=600,
+    show_default=True,
+    help="How long one run of one scenario may take.",
+)
+@click.option(
+    "--quiet-period",
+    "quiet_seconds",
+    metavar="SECONDS",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(min=0.05),
+    help="A command has settled if it has written nothing for so long.",
+)
+@click.option(
+    "--real-time-max",
+    "real_seconds_max",
+    metavar="SECONDS",
+    default=20,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="Skip scenarios that need more waiting than this from a command.",
+)
+@click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all of it here.")
+def diff(
+    *,
+    text_a: str,
+    text_b: str,
+    paths: tuple[Path, ...],
+    pattern: str,
+    fuzz: int | None,
+    snapshot: Path | None,
+    openb_nodes: Path | None,
+    openb_pods: Path | None,
+    limit: int | None,
+    seed: int,
+    timeout_seconds: float,
+    quiet_seconds: float,
+    real_seconds_max: float,
+    json_file: Path | None,
+) -> None:
+    """Run the same scenarios through two schedulers and show where they decide differently."""
+    try:
+        a, b = (
+            side_of(
+                text,
+                option=option,
+                quiet_seconds=quiet_seconds,
+                real_seconds_max=real_seconds_max,
+            )
+            for text, option in ((text_a, "--a"), (text_b, "--b"))
+        )
+        sources = [bool(paths), fuzz, snapshot, openb_nodes or openb_pods]
+        if sum(map(bool, sources)) > 1:
+            raise InputError("expected one of --cases, --fuzz, --snapshot, --openb-nodes")
+        if fuzz is not None:
+            cases = _fuzzed(fuzz, seed, a, b)
+        elif snapshot is not None:
+            cases = [case_of_snapshot(snapshot)]
+        elif openb_nodes is not None or openb_pods is not None:
+            cases = [_of_trace(openb_nodes, openb_pods, limit)]
+        else:
+            cases = select(load_cases(paths or (BUILT_IN,)), pattern)
+        if not cases:
+            raise InputError(f"no case matches {pattern!r}")
+        compared = _compare(cases, a, b, seed, timeout_seconds)
+        labels = a.label, b.label
+        if json_file is not None:
+            _write(json_file, compared, labels)
+    except InputError as error:
+        raise _BadInput(str(error)) from error
+    print_report(compared, labels, _console())
+    verdicts = {each.comparison.verdict for each in compared}
+    if any(verdict.is_divergence for verdict in verdicts) or verdicts == {Verdict.SKIPPED}:
+        raise SystemExit(1)
+
+
+def _fuzzed(number: int, seed: int, a: Side, b: Side) -> list[Case]:
+    # Imported here: Hypothesis is an extra.
+    from .fuzzed import fuzzed_cases
+
+    in_real_time = any(isinstance(side.kind.new_clock(), RealClock) for side in (a, b))
+    advances = _ADVANCES_IN_REAL_TIME if in_real_time else _ADVANCES
+    return fuzzed_cases(number, seed_value=seed, advances=advances)
+
+
+def _of_trace(nodes: Path | None, pods: Path | None, limit: int | None) -> Case:
+    if nodes is None or pods is None:
+        raise InputError("--openb-nodes and --openb-pods go together")
+    return case_of_trace(read_trace(nodes, pods, limit=limit), pods.stem)
+
+
+def _compare(
+    cases: Sequence[Case], a: Side, b: Side, seed: int, timeout_seconds: float
+) -> list[Compared]:
+    """Compare with a progress bar on a terminal."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("comparing", total=len(cases))
+
+        def show(compared: Compared) -> None:
+            progress.update(bar, advance=1, description=compared.comparison.case.area)
+
+        return compare_all(
+            cases, a, b, seed=seed, timeout_seconds=timeout_seconds, on_compared=show
+        )
+
+
+def _write(file: Path, compared: Sequence[Compared], labels: tuple[str, str]) -> None:
+    content = msgspec.json.format(msgspec.json.encode(to_json(compared, labels)), indent=2)
+    try:
+        file.write_bytes(content + b"\n")
+    except OSError as error:
+        raise InputError(f"--json: {file}: {error.strerror or error}") from error
+
+
+def _console() -> Console:
+    """Return a console for standard output: as wide as the terminal, or wide without one."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)

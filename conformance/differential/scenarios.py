@@ -1,0 +1,111 @@
+"""The scenarios of a comparison as cases: case files, a cluster's objects, or the openb trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import yaml
+
+from ..api import Json, ref_of
+from ..errors import InputError
+from ..format.case import Case
+from ..format.objects import Item
+from ..format.steps import Advance, Create, Step
+from ..replay.objects import node_object, pod_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from ..replay.trace import Trace
+
+__all__ = ["case_of_snapshot", "case_of_trace"]
+
+#: Longer than the longest backoff of a pod (10 s), so that every pod is tried again.
+_AFTERWARDS_SECONDS: Final = 15.0
+#: Objects that a server makes itself, or that are of one run only.
+_LEFT_OUT: Final = frozenset({"Event", "Lease", "Node", "Pod", "Namespace"})
+_SYSTEM_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+_SYSTEM_CLASSES: Final = "system-"
+
+
+def case_of_snapshot(path: Path) -> Case:
+    """Return a case with the objects of a file; pods without a node are created in its order.
+
+    The file has API objects in YAML or JSON, as documents or Lists. Raises InputError.
+    """
+    objects = list(_objects_in(path))
+    if not any(each["kind"] == "Node" for each in objects):
+        raise InputError(f"{path}: no node in it")
+    nodes = [each for each in objects if each["kind"] == "Node"]
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    others = [each for each in objects if each["kind"] not in _LEFT_OUT and not _is_system(each)]
+    names = {ref_of(each).name for each in objects if each["kind"] == "Namespace"}
+    namespaces = names | {ref_of(each).namespace for each in [*pods, *others]}
+    cluster = [Item(namespace=name) for name in sorted(namespaces - _SYSTEM_NAMESPACES)]
+    bound = [pod for pod in pods if _node_of(pod)]
+    waiting = [pod for pod in pods if not _node_of(pod)]
+    cluster += [Item(object=each) for each in [*others, *nodes, *bound]]
+    return _case("snapshot", path.name, cluster, waiting)
+
+
+def case_of_trace(trace: Trace, name: str) -> Case:
+    """Return a case with a trace's nodes, in which its pods are created one after another."""
+    nodes = [Item(object=node_object(node)) for node in trace.nodes]
+    return _case("openb", name, nodes, [pod_object(pod) for pod in trace.pods])
+
+
+def _case(area: str, name: str, cluster: Iterable[Item], waiting: Sequence[Json]) -> Case:
+    create = Create(objects=[Item(object=pod) for pod in waiting])
+    after = Advance(seconds=_AFTERWARDS_SECONDS)
+    steps = (Step("steps[0]", create), Step("steps[1]", after))
+    return Case(name=name, area=area, source=name, origin=name, cluster=tuple(cluster), steps=steps)
+
+
+def _objects_in(path: Path) -> Iterator[Json]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+    for document in documents:
+        yield from _unfolded(document, path)
+
+
+def _unfolded(document: object, path: Path) -> Iterator[Json]:
+    """Yield the objects of a document: itself, or the items of a List."""
+    if document is None:
+        return
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: expected API objects, got {type(document).__name__}")
+    items = document.get("items")
+    if isinstance(items, list):
+        for item in items:
+            yield from _unfolded(item, path)
+        return
+    try:
+        obj = msgspec.convert(document, Json)
+        ref_of(obj)
+    except (InputError, msgspec.ValidationError) as error:
+        raise InputError(f"{path}: {error}") from error
+    yield _as_created(obj)
+
+
+def _as_created(obj: Json) -> Json:
+    """Return an object without the fields that the server sets."""
+    metadata = obj.get("metadata")
+    kept = metadata if isinstance(metadata, dict) else {}
+    dropped = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
+    return {**obj, "metadata": {key: kept[key] for key in kept if key not in dropped}}
+
+
+def _node_of(pod: Json) -> object:
+    spec = pod.get("spec")
+    return spec.get("nodeName") if isinstance(spec, dict) else None
+
+
+def _is_system(obj: Json) -> bool:
+    return obj["kind"] == "PriorityClass" and ref_of(obj).name.startswith(_SYSTEM_CLASSES)

@@ -1,0 +1,164 @@
+"""Ask `kubesched-explain` for the decision on a pod over a cluster as it was at a moment.
+
+All questions go to one process, one scenario per line; it calls no API server. Its answer has the
+equally best nodes, the scores of each node by plugin, the rejections, and the preemption.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from .observe import part, text_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..api import Json
+
+__all__ = ["Answer", "Answers", "Question", "answers_to"]
+
+_EXPLAIN: Final = (sys.executable, "-P", "-m", "scheduler.explain", "--scenarios", "-")
+_API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+_ALL_NODES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A pod that has no node yet, and all objects at that moment, with a configuration."""
+
+    objects: Sequence[Json]
+    pod: Json
+    config: Json | None
+    gates: Mapping[str, bool]
+    plugins: tuple[str, ...]
+
+    @property
+    def searches_all_nodes(self) -> bool:
+        """True if the scheduler considers every node, so that only ties are left to chance."""
+        nodes = sum(1 for each in self.objects if each["kind"] == "Node")
+        percentage = (self.config or {}).get("percentageOfNodesToScore")
+        return nodes <= _ALL_NODES or percentage == _ALL_NODES
+
+    def line(self) -> bytes:
+        """Return the question as a line for `kubesched-explain --scenarios`."""
+        config: Json = {"apiVersion": _API_VERSION, "kind": "KubeSchedulerConfiguration"}
+        # All nodes are scored: a sampled node can then be seen to fit.
+        config |= {**(self.config or {}), "percentageOfNodesToScore": _ALL_NODES}
+        config.pop("extenders", None)
+        scenario = {
+            "name": text_in(part(self.pod, "metadata"), "name"),
+            "config": config,
+            "objects": self.objects,
+            "pods": [self.pod],
+            "features": dict(self.gates),
+        }
+        return msgspec.json.encode(scenario) + b"\n"
+
+
+class _Status(msgspec.Struct, frozen=True):
+    code: str = ""
+    plugin: str = ""
+    reasons: tuple[str, ...] = ()
+
+
+class _PostFilter(msgspec.Struct, frozen=True, rename="camel"):
+    victims: tuple[str, ...] = ()
+    nominated_node: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, rename="camel"):
+    """The decision: the equally best nodes, or a message; scores and rejections by node."""
+
+    result: str = "error"
+    message: str = ""
+    best: tuple[str, ...] = ()
+    total: dict[str, int] = {}
+    scores: dict[str, dict[str, int]] = {}
+    filter: dict[str, _Status] = {}
+    pre_filter: _Status | None = None
+    post_filter: _PostFilter | None = None
+
+    def about(self, node: str) -> str:
+        """Return the verdict on a node as one line."""
+        if node in self.total:
+            scores = ", ".join(f"{plugin} {score}" for plugin, score in self.scores[node].items())
+            rank = "the best" if self.best == (node,) else f"one of {len(self.best)} best"
+            rank = rank if node in self.best else f"the best have {max(self.total.values())}"
+            return f"{node}: {self.total[node]}, {rank} ({scores})"
+        status = self.filter.get(node, self.pre_filter)
+        if status is not None:
+            return f"{node}: rejected by {status.plugin}: {', '.join(status.reasons)}"
+        return f"{node}: {self.message or self.result}"
+
+
+class _Answered(msgspec.Struct, frozen=True):
+    pods: tuple[Answer, ...] = ()
+
+
+@dataclass(slots=True)
+class Answers:
+    """The answers in the order of the questions, None where there is none, for a reason."""
+
+    answers: list[Answer | None] = field(default_factory=list)
+    problem: str = ""
+
+
+async def answers_to(questions: Sequence[Question | None]) -> Answers:
+    """Return an answer to each question. A question that breaks the process has none."""
+    found = Answers([None] * len(questions))
+    asked = [index for index, question in enumerate(questions) if question is not None]
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for index in asked:
+        question = questions[index]
+        assert question is not None, "None is left out"
+        groups.setdefault(question.plugins, []).append(index)
+    for plugins, numbers in groups.items():
+        await _ask([questions[number] for number in numbers], numbers, plugins, found)
+    return found
+
+
+async def _ask(
+    questions: Sequence[Question | None],
+    numbers: list[int],
+    plugins: tuple[str, ...],
+    found: Answers,
+) -> None:
+    """Answer the questions of one set of plugins; after a failure go on behind the failed one."""
+    while questions:
+        lines, problem = await _run([each for each in questions if each is not None], plugins)
+        for number, line in zip(numbers, lines, strict=False):
+            decided = msgspec.json.decode(line, type=_Answered)
+            found.answers[number] = decided.pods[0] if decided.pods else None
+        if not problem:
+            return
+        found.problem = found.problem or problem
+        questions, numbers = questions[len(lines) + 1 :], numbers[len(lines) + 1 :]
+
+
+async def _run(questions: Sequence[Question], plugins: tuple[str, ...]) -> tuple[list[bytes], str]:
+    """Return the lines of answers, and the error that ended the process early, if any."""
+    options = [word for plugin in plugins for word in ("--plugin", plugin)]
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        asked = Path(folder) / "questions.jsonl"
+        with asked.open("wb") as file:
+            file.writelines(question.line() for question in questions)
+        with asked.open("rb") as standard_input:
+            process = await asyncio.create_subprocess_exec(
+                *(*_EXPLAIN, "-o", "jsonl", *options),
+                stdin=standard_input,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            output, errors = await process.communicate()
+    lines = output.splitlines()
+    if len(lines) >= len(questions):
+        return lines, ""
+    last = errors.decode(errors="replace").strip().splitlines() or [f"status {process.returncode}"]
+    return lines, last[-1]

@@ -1,0 +1,147 @@
+"""A smaller case with the same outcome."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from conformance.capture.cli import shrink
+from conformance.capture.shrink import Limits, Shrunk, interest_in, shrunk
+from conformance.errors import InputError
+from conformance.format.case import load_cases
+from conformance.outcome import Verdict
+from conformance.targets import target_kind
+from conformance.targets.target import TargetOptions
+
+from .. import schedulers
+from ..cases import in_process, run_one, write_cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.api import Json
+
+LIMITS = Limits(attempts_max=400, seconds_max=120.0)
+#: A failure: the wrong scheduler puts `web` on a node that is full.
+FAILING = """
+area: wrong
+cases:
+- name: overcommit
+  source: nowhere
+  description: The node is full.
+  cluster:
+  - {node: {name: a, cpu: 1, labels: {disk: ssd}}}
+  - {node: {name: b, count: 6}}
+  - {pod: {name: idle, count: 5, node: b-1}}
+  - {object: {apiVersion: v1, kind: Namespace, metadata: {name: other}}}
+  steps:
+  - create: [pod: {name: first, cpu: 1, labels: {app: web}}, pod: {name: other}]
+  - wait_until_settled:
+  - create: [pod: {name: web, cpu: 1}]
+  - advance: 5s
+  - expect: {pod: web, bound_to_one_of: [b-0, b-1, b-2]}
+  - create: [pod: {name: late}]
+"""
+#: A verdict: 8 nodes are full, 4 have a taint.
+PASSING = """
+area: fine
+cases:
+- name: unschedulable
+  source: nowhere
+  cluster:
+  - {node: {name: full, count: 8, cpu: 1}}
+  - {node: {name: tainted, count: 4, taints: ["team=db:NoSchedule"], labels: {zone: z1}}}
+  - {pod: {name: other, count: 3, node: full-0}}
+  steps:
+  - create: [pod: {name: web, cpu: 2, labels: {app: web}}]
+  - expect:
+      pod: web
+      unschedulable:
+        message_prefix: "0/12 nodes are available: 4 node(s) had untolerated taint(s), 8 Insufficient cpu."
+"""  # noqa: E501
+
+
+def _shrunk(tmp_path: Path, text: str, options: TargetOptions, limits: Limits = LIMITS) -> Shrunk:
+    (case,) = write_cases(tmp_path, text)
+    return shrunk(interest_in(case.raw, case.area, target_kind(options), seed=0), limits)
+
+
+def _nodes(raw: Json) -> list[str]:
+    return [entry["node"]["name"] for entry in raw["cluster"] if "node" in entry]  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_a_failing_case_keeps_its_failure_and_little_else(tmp_path: Path) -> None:
+    found = _shrunk(tmp_path, FAILING, in_process(schedulers.binds_all_to_a))
+    assert found.raw["steps"] == [
+        {"create": [{"pod": {"name": "web"}}]},
+        {"expect": {"pod": "web", "bound_to_one_of": ["b-0", "b-1", "b-2"]}},
+    ]
+    assert "cluster" not in found.raw
+    assert found.summary.startswith("1 of 7 objects, 2 of 5 steps")
+
+
+@pytest.mark.slow
+def test_a_passing_case_keeps_the_reasons_of_its_message(tmp_path: Path) -> None:
+    found = _shrunk(tmp_path, PASSING, TargetOptions())
+    assert sorted(_nodes(found.raw)) == ["full", "tainted"]
+    expected = found.raw["steps"][-1]["expect"]["unschedulable"]  # type: ignore[index]
+    message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
+    assert expected == {"message_prefix": message}
+
+
+@pytest.mark.slow
+def test_a_bound_pod_keeps_a_rival_of_its_node(tmp_path: Path) -> None:
+    text = """
+        area: fine
+        cases:
+        - name: bound
+          source: nowhere
+          cluster:
+          - {node: {name: busy, count: 3}}
+          - {node: {name: free}}
+          - {pod: {name: p-0, node: busy-0, cpu: 2}}
+          - {pod: {name: p-1, node: busy-1, cpu: 2}}
+          - {pod: {name: p-2, node: busy-2, cpu: 2}}
+          steps:
+          - create: [pod: {name: web, cpu: 1}]
+          - expect: {pod: web, bound_to: free}
+        """
+    found = _shrunk(tmp_path, text, TargetOptions())
+    assert len(_nodes(found.raw)) == 2
+    assert found.raw["steps"][-1] == {"expect": {"pod": "web", "bound_to": "free"}}  # type: ignore[index]
+
+
+def test_the_limit_of_attempts_ends_the_search(tmp_path: Path) -> None:
+    found = _shrunk(tmp_path, FAILING, in_process(schedulers.binds_all_to_a), Limits(3, 60.0))
+    assert found.summary.endswith("3 attempts, stopped at the limit of attempts")
+
+
+def test_a_case_that_is_skipped_cannot_shrink(tmp_path: Path) -> None:
+    text = FAILING.replace("description:", "gates: {Some: true}\n  description:")
+    with pytest.raises(InputError, match="the case is skipped: needs feature gates"):
+        _shrunk(tmp_path, text, in_process(schedulers.binds_all_to_a))
+
+
+@pytest.mark.slow
+def test_the_command_writes_a_case_that_still_fails(tmp_path: Path) -> None:
+    write_cases(tmp_path, FAILING)
+    output, options = tmp_path / "small.yaml", in_process(schedulers.binds_all_to_a)
+    arguments = [str(tmp_path / "cases.yaml"), "-o", str(output), "--in-process"]
+    result = CliRunner().invoke(shrink, [*arguments, options.in_process])
+    assert result.exit_code == 0, result.output
+    assert "Kept: the failure: steps[4]: pod web: expected on one of b-0, b-1, b-2" in result.output
+    (case,) = load_cases([output])
+    assert run_one(case, options).verdict is Verdict.FAILED
+    assert yaml.safe_load(output.read_text(encoding="utf-8"))["area"] == "wrong"
+
+
+def test_bad_input_of_the_command_has_status_2(tmp_path: Path) -> None:
+    write_cases(tmp_path, f"{PASSING}{PASSING.partition('cases:')[2].replace('un', 're', 1)}")
+    arguments = [str(tmp_path / "cases.yaml"), "-o", str(tmp_path / "small.yaml")]
+    result = CliRunner().invoke(shrink, arguments)
+    assert result.exit_code == 2
+    assert "expected one case, or its name in --case" in result.output
