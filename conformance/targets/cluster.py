@@ -79,6 +79,8 @@ class ClusterKind:
             return "needs faults of the API server"
         if Restart in kinds:
             return "needs a scheduler that the suite can restart"
+        if _depends_on_the_start(case):
+            return "needs pods that are there before the scheduler starts"
         if case.exact_time:
             return "needs a clock that the suite moves"
         if case.reads_metrics and "{port}" in self._options.metrics_url:
@@ -211,6 +213,17 @@ def _why_not_here(case: Case, facts: _Facts) -> str | None:
     if facts.nodes and any(_counts_nodes(step) for step in _steps(case)):
         return "needs all nodes of the cluster to be its own"
     return None
+
+
+def _depends_on_the_start(case: Case) -> bool:
+    """True if pods that wait from the start have different priorities, or a status of their own."""
+    waiting = [
+        item.pod
+        for item in case.cluster
+        if item.pod is not None and item.pod.node is None and not item.pod.scheduling_gates
+    ]
+    priorities = {(pod.priority, pod.priority_class) for pod in waiting}
+    return len(priorities) > 1 or any(pod.status for pod in waiting)
 
 
 def _plays_a_controller(case: Case) -> bool:

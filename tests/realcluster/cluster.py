@@ -128,7 +128,7 @@ class RealCluster:
         self.ca: Final = directory / "ca.crt"
         self.ca.write_bytes(self._authority.certificate)
         self._write_pair("server", self._authority.server(["127.0.0.1", "localhost"]))
-        client, peer, port = _free_ports(3)
+        client, peer, port = free_ports(3)
         self.url: Final = f"https://127.0.0.1:{port}"
         etcd = f"http://127.0.0.1:{client}"
         self.etcd: Final = Process(
@@ -369,7 +369,7 @@ class RealCluster:
         return path
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports on which nothing listens."""
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):

@@ -77,6 +77,12 @@ NAMES: dict[str, Any] = {
             ]
         },
         {"expect": {"pod": "apart", "not_bound": True, "attempts": 1}},
+        {
+            "patch": {
+                "object": {"apiVersion": "v1", "kind": "Namespace", "name": "team"},
+                "patch": {"metadata": {"labels": {"new": "yes"}}},
+            }
+        },
         {"delete": {"pod": "team/web"}},
         {"expect": {"pod": "apart", "bound_to": "a"}},
         {"expect": {"node": "a", "pod_count": 2}},
@@ -266,6 +272,14 @@ async def test_an_object_that_the_case_has_not_made_is_refused() -> None:
         (
             {"steps": [{"advance": "1h"}]},
             "needs 3600s of real time, --real-time-max is 20s",
+        ),
+        (
+            {"cluster": [{"pod": {"name": "p"}}, {"pod": {"name": "q", "priority": 3}}]},
+            "needs pods that are there before the scheduler starts",
+        ),
+        (
+            {"cluster": [{"pod": {"name": "p", "status": {"phase": "Pending"}}}]},
+            "needs pods that are there before the scheduler starts",
         ),
         ({"steps": [{"restart": {}}]}, "needs a scheduler that the suite can restart"),
         ({"steps": [{"clear_faults": []}]}, "needs faults of the API server"),

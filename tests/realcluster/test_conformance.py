@@ -1,0 +1,43 @@
+"""The conformance suite against schedulers that run in a real cluster, ours and stock's."""
+
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.format.case import BUILT_IN, load_cases
+from conformance.outcome import Verdict
+from conformance.run.runner import Settings, run_cases
+from conformance.targets.target import TargetOptions
+from tests.realcluster.cluster import free_ports
+
+if TYPE_CHECKING:
+    from tests.realcluster.cluster import RealCluster
+    from tests.realcluster.conftest import Note
+
+#: All would take a quarter of an hour for each scheduler.
+AREAS = ("affinity", "binding", "devices", "filter", "preemption", "requeue", "spread", "volumes")
+METRICS = "--authorization-always-allow-paths=/metrics"
+
+
+@pytest.mark.parametrize("kind", ["stock", "ours"])
+def test_conformance(cluster: RealCluster, kind: str, note_figures: Note) -> None:
+    cases = [case for case in load_cases([BUILT_IN]) if case.area in AREAS]
+    (port,) = free_ports(1)
+    flags = (f"--secure-port={port}", METRICS, "--leader-elect=false")
+    options = TargetOptions(
+        kubeconfig=str(cluster.kubeconfig), metrics_url=f"https://127.0.0.1:{port}/metrics"
+    )
+    with cluster.scheduler(kind, *flags):
+        outcomes = run_cases(cases, Settings(target=options))
+        # A machine that is busy makes a case fail: only a case that fails twice has failed.
+        bad = {outcome.id for outcome in outcomes if outcome.is_bad}
+        again = run_cases([case for case in cases if case.id in bad], Settings(target=options))
+    final = [outcome for outcome in outcomes if outcome.id not in bad] + again
+    counts = collections.Counter(outcome.verdict.value for outcome in final)
+    note_figures(kind, **counts)
+    failed = [f"{outcome.id}: {outcome.reason}" for outcome in final if outcome.is_bad]
+    assert failed == []
+    assert counts[Verdict.PASSED.value] > len(cases) / 2
