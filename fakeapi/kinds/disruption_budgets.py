@@ -16,6 +16,13 @@ from fakeapi.validation.numbers import number_errors, share_errors
 
 _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 _BUDGET_NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+#: The fields of the spec in Go, in their order.
+_SHOWN: Final = {
+    "MinAvailable": "minAvailable",
+    "Selector": "selector",
+    "MaxUnavailable": "maxUnavailable",
+    "UnhealthyPodEvictionPolicy": "unhealthyPodEvictionPolicy",
+}
 
 
 def _validate(budget: Json) -> list[FieldError]:
@@ -23,7 +30,8 @@ def _validate(budget: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
         why = "minAvailable and maxUnavailable cannot be both set"
-        errors.append(invalid("spec", spec, why))
+        shown = {go_name: spec.get(name) for go_name, name in _SHOWN.items()}
+        errors.append(invalid("spec", shown, why))
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
             errors += share_errors(spec[name], f"spec.{name}")

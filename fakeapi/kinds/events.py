@@ -18,7 +18,7 @@ from fakeapi.validation.metadata import IMMUTABLE, validate_label_key
 _REASON_MAX, _ACTION_MAX, _INSTANCE_MAX, _NOTE_MAX = 128, 128, 128, 1024
 _FIXED: Final = (
     "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count",
-    "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance",
+    "reason", "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance",
 )  # fmt: skip
 #: The parts of the reference that field selectors read.
 _REFERENCE_FIELDS: Final = (
@@ -97,7 +97,10 @@ def _validate(event: Json) -> list[FieldError]:
 
 
 def _validate_update(event: Json, old: Json) -> list[FieldError]:
-    """Return the errors of changes of anything but the series, through events.k8s.io/v1."""
+    """Return the errors of changes of anything but the series, through events.k8s.io/v1.
+
+    Upstream reports a changed reason twice.
+    """
     errors = []
     for field in _FIXED:
         if event.get(field) != old.get(field):

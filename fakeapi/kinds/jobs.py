@@ -265,6 +265,7 @@ KINDS: Final = (
         ),
         rules=KindRules(
             set_defaults=_set_defaults, prepare=_generate_selector, validate=_validate,
+            stores_defaults_later=True,
             validate_update=_validate_update,
         ),
     ),

@@ -5,15 +5,23 @@ Source: pkg/apis/core/{v1,validation} and pkg/registry/core/node of Kubernetes v
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, NONE, UNKNOWN, Column, find, or_else, or_if_empty, wide
-from fakeapi.types.errors import FieldError, forbidden
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid
+from fakeapi.types.gotext import quoted
 from fakeapi.types.kind import NAME_FIELDS, Kind, KindRules, UpdateRules, flag_at
 from fakeapi.types.objects import Json, child, labels_of, mapping, mappings, text, texts
 from fakeapi.validation.resources import validate_amounts
 from fakeapi.validation.scheduling import validate_taints
 
+_FEATURE: Final = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII).fullmatch
+_NO_FEATURE: Final = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and "
+    "slashes"
+)
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _ROLE_LABEL: Final = "kubernetes.io/role"
 _or_unknown: Final = or_if_empty(UNKNOWN)
@@ -35,7 +43,24 @@ def _validate(node: Json) -> list[FieldError]:
     spec, status = mapping(node.get("spec")), mapping(node.get("status"))
     errors = validate_taints(mappings(spec.get("taints")), "metadata.taints")
     errors += validate_amounts(status.get("capacity"), "status.capacity")
-    return errors + validate_amounts(status.get("allocatable"), "status.allocatable")
+    errors += validate_amounts(status.get("allocatable"), "status.allocatable")
+    return errors + _feature_errors(texts(status.get("declaredFeatures")))
+
+
+def _feature_errors(features: list[str]) -> list[FieldError]:
+    """Return the errors of the declared features, which are sorted."""
+    errors: list[FieldError] = []
+    for index, feature in enumerate(features):
+        path = f"status.declaredFeatures[{index}]"
+        if not _FEATURE(feature):
+            why = f"invalid feature name {quoted(feature)}: {_NO_FEATURE}"
+            errors.append(invalid(path, feature, why))
+        before = features[index - 1] if index else ""
+        if index and feature == before:
+            errors.append(duplicate(path, feature))
+        elif feature < before:
+            errors.append(invalid(path, feature, "list must be sorted alphabetically"))
+    return errors
 
 
 def _validate_status(new: Json, old: Json) -> list[FieldError]:
@@ -43,9 +68,12 @@ def _validate_status(new: Json, old: Json) -> list[FieldError]:
 
 
 def _validate_update(node: Json, old_node: Json) -> list[FieldError]:
-    """Return the errors of changed fields that are set only once."""
+    """Return the errors of changed fields that are set only once, and those of all updates again.
+
+    Upstream checks an update as a new object, too.
+    """
     spec, old = mapping(node.get("spec")), mapping(old_node.get("spec"))
-    return [
+    return _validate(node) + [
         forbidden(f"spec.{field}", f'node updates may not change {shown} except from "" to valid')
         for field, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID"))
         if old.get(field) and spec.get(field) != old.get(field)

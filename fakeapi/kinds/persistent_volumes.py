@@ -34,12 +34,14 @@ from fakeapi.types.objects import (
 )
 from fakeapi.types.quantity import parse_nano
 from fakeapi.validation.containers import MORE_THAN_ONE, NAMED_OTHERWISE
-from fakeapi.validation.metadata import validate_label_selector
+from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
 from fakeapi.validation.scheduling import validate_node_selector
 
 STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
 #: The annotation that preceded the field `storageClassName`, and still overrides it.
 CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
+_VOLUME_MODES: Final = ("Block", "Filesystem")
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 #: Fields of a volume's spec that are not volume sources.
 _NO_SOURCE: Final = frozenset(
@@ -117,6 +119,10 @@ def _validate_volume(volume: Json) -> list[FieldError]:
         if parse_nano(text(value)) <= 0:
             why = "must be greater than zero"
             errors.append(invalid(f"spec.capacity[{name}]", value, why))
+    policy = text(spec.get("persistentVolumeReclaimPolicy"))
+    if policy not in _RECLAIM_POLICIES:
+        field = "spec.persistentVolumeReclaimPolicy"
+        errors.append(not_supported(field, policy, _RECLAIM_POLICIES))
     required_terms = mapping(spec.get("nodeAffinity")).get("required")
     if isinstance(required_terms, dict):
         errors += validate_node_selector(required_terms, "spec.nodeAffinity.required")
@@ -125,7 +131,29 @@ def _validate_volume(volume: Json) -> list[FieldError]:
         errors.append(required("spec", "must specify a volume type"))
     for name in sources[1:]:
         errors.append(forbidden(f"spec.{NAMED_OTHERWISE.get(name, name)}", MORE_THAN_ONE))
+    if "local" in sources[:1] and not isinstance(required_terms, dict):
+        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
     return errors
+
+
+def _validate_volume_update(volume: Json, old_volume: Json) -> list[FieldError]:
+    """Return the errors of a changed source, mode or node affinity."""
+    spec, old = mapping(volume.get("spec")), mapping(old_volume.get("spec"))
+    errors = []
+    if _source_of(spec) != _source_of(old):
+        why = "spec.persistentvolumesource is immutable after creation"
+        errors.append(forbidden("spec.persistentvolumesource", why))
+    if spec.get("volumeMode") != old.get("volumeMode"):
+        errors.append(invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE))
+    affinity = old.get("nodeAffinity")
+    if affinity is not None and spec.get("nodeAffinity") != affinity:
+        why = f"{IMMUTABLE}, except for updating from beta label to GA"
+        errors.append(invalid("nodeAffinity", spec.get("nodeAffinity"), why))
+    return errors
+
+
+def _source_of(spec: Json) -> Json:
+    return {name: value for name, value in spec.items() if name not in _NO_SOURCE}
 
 
 def _access_mode_errors(spec: Json, hint: str) -> list[FieldError]:
@@ -151,11 +179,17 @@ def _validate_claim(claim: Json) -> list[FieldError]:
         errors.append(required("spec.resources[storage]"))
     elif parse_nano(text(size)) <= 0:
         errors.append(invalid("spec.resources[storage]", size, "must be greater than zero"))
-    class_name = text(spec.get("storageClassName"))
-    if class_name:
-        complaints = names.dns_subdomain(class_name)
-        errors += [invalid("spec.storageClassName", class_name, why) for why in complaints]
-    return errors
+    errors += _class_errors(spec, "storageClassName")
+    mode = text(spec.get("volumeMode"))
+    if mode not in _VOLUME_MODES:
+        errors.append(not_supported("spec.volumeMode", mode, _VOLUME_MODES))
+    return errors + _class_errors(spec, "volumeAttributesClassName")
+
+
+def _class_errors(spec: Json, name: str) -> list[FieldError]:
+    value = text(spec.get(name))
+    complaints = names.dns_subdomain(value) if value else ()
+    return [invalid(f"spec.{name}", value, why) for why in complaints]
 
 
 def _validate_claim_update(claim: Json, old_claim: Json) -> list[FieldError]:
@@ -163,7 +197,8 @@ def _validate_claim_update(claim: Json, old_claim: Json) -> list[FieldError]:
     spec, old = dict(mapping(claim.get("spec"))), dict(mapping(old_claim.get("spec")))
     errors = []
     new_size, old_size = _size(spec), _size(old)
-    if new_size < old_size:
+    reached = _amount(mapping(old_claim.get("status")).get("capacity"))
+    if new_size < old_size and new_size <= reached:
         why = "field can not be less than status.capacity"
         errors.append(forbidden("spec.resources.requests.storage", why))
     if not old.get("volumeName"):
@@ -185,8 +220,11 @@ def _validate_claim_update(claim: Json, old_claim: Json) -> list[FieldError]:
 
 
 def _size(spec: Json) -> int:
-    requests = mapping(mapping(spec.get("resources")).get("requests"))
-    return parse_nano(text(requests.get("storage")) or "0")
+    return _amount(mapping(spec.get("resources")).get("requests"))
+
+
+def _amount(resources: object) -> int:
+    return parse_nano(text(mapping(resources).get("storage")) or "0")
 
 
 def _modes(modes: object) -> str:
@@ -231,6 +269,7 @@ KINDS: Final = (
         ),
         rules=KindRules(
             set_defaults=_set_volume_defaults, prepare=_prepare_volume, validate=_validate_volume,
+            validate_update=_validate_volume_update,
             subresources={"status": UpdateRules(prepare=_prepare_volume_status)},
         ),
     ),
@@ -244,7 +283,7 @@ KINDS: Final = (
         ),
         rules=KindRules(
             set_defaults=set_claim_defaults, prepare=_prepare_claim, validate=_validate_claim,
-            validate_update=_validate_claim_update,
+            validate_update=_validate_claim_update, stores_defaults_later=True,
         ),
     ),
 )  # fmt: skip

@@ -19,7 +19,15 @@ from fakeapi.types.columns import (
     or_else,
     size,
 )
-from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules
 from fakeapi.types.objects import (
     Json,
@@ -34,6 +42,7 @@ from fakeapi.types.quantity import parse_nano
 from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
 from fakeapi.validation.numbers import NOT_NEGATIVE
 
+_DRIVER_NAME_MAX: Final = 63
 _BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
 _CLASS_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _TOKENS_IN_SECRETS: Final = (
@@ -105,6 +114,10 @@ def _validate_csi_node(csi_node: Json) -> list[FieldError]:
         name = text(driver.get("name"))
         if not name:
             errors.append(required(f"{path}.name"))
+        elif len(name) > _DRIVER_NAME_MAX:
+            errors.append(too_long(f"{path}.name", _DRIVER_NAME_MAX))
+        complaints = names.dns_subdomain(name.lower()) if name else ()
+        errors += [invalid(f"{path}.name", name, why) for why in complaints]
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
@@ -113,7 +126,12 @@ def _validate_csi_node(csi_node: Json) -> list[FieldError]:
         count = mapping(driver.get("allocatable")).get("count")
         if isinstance(count, int) and count < 0:
             errors.append(invalid(f"{path}.allocatable.count", count, NOT_NEGATIVE))
-        for key in texts(driver.get("topologyKeys")):
+        keys = texts(driver.get("topologyKeys"))
+        for position, key in enumerate(keys):
+            if not key:
+                errors.append(required(path))
+            if key in keys[:position]:
+                errors.append(duplicate(path, key))
             errors += [invalid(path, key, why) for why in names.qualified_name(key)]
     return errors
 
@@ -127,6 +145,14 @@ def _validate_capacity(capacity: Json) -> list[FieldError]:
     if isinstance(amount, str) and parse_nano(amount) < 0:
         errors.append(invalid("capacity", amount, NOT_NEGATIVE))
     return errors
+
+
+def _validate_capacity_update(new: Json, old: Json) -> list[FieldError]:
+    return [
+        invalid(field, new.get(field), IMMUTABLE)
+        for field in ("nodeTopology", "storageClassName")
+        if new.get(field) != old.get(field)
+    ]
 
 
 def _validate_attachment(attachment: Json) -> list[FieldError]:
@@ -201,7 +227,7 @@ KINDS: Final = (
             NAME, Column("StorageClassName", ".storageClassName"),
             Column("Capacity", ".capacity", or_else(UNSET)),
         ),
-        rules=KindRules(validate=_validate_capacity),
+        rules=KindRules(validate=_validate_capacity, validate_update=_validate_capacity_update),
     ),
     Kind(
         "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False,

@@ -70,12 +70,16 @@ class _Interner:
 class Revision:
     """One object as of one resourceVersion."""
 
-    __slots__ = ("_json", "key", "object", "resource_version")
+    __slots__ = ("_json", "is_first", "key", "object", "resource_version")
 
-    def __init__(self, key: str, obj: Json, resource_version: int) -> None:
+    def __init__(
+        self, key: str, obj: Json, resource_version: int, *, is_first: bool = False
+    ) -> None:
         self.key = key
         self.object = obj
         self.resource_version = resource_version
+        #: True if the object is as it was created.
+        self.is_first = is_first
         self._json: bytes | None = None
 
     def json(self) -> bytes:
@@ -332,7 +336,7 @@ class Store:
         spec = obj.get("spec")
         if resource == PODS and isinstance(spec, dict):
             stored["spec"] = self._specs.interned(spec)
-        current = Revision(key, stored, version)
+        current = Revision(key, stored, version, is_first=previous is None)
         change_type = ADDED if previous is None else MODIFIED
         self._record(collection, Change(change_type, version, current, previous))
         return current

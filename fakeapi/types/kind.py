@@ -198,6 +198,9 @@ class KindRules:
 
     #: Sets the fields that the client left out; applied twice it does no more than once.
     set_defaults: Callable[[Json], None] = _nothing
+    #: True if a new object is stored without some of its defaults, which it is read with: the first
+    #: update stores them, so it is never a no-op.
+    stores_defaults_later: bool = False
     #: The paths of fields whose feature is off: a write may not add them, only keep them.
     disabled_fields: tuple[tuple[str, ...], ...] = ()
     #: Sets values that no other object of the kind has. Raises ApiError.

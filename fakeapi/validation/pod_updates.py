@@ -34,6 +34,13 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _INT32_MAX: Final = 2**31 - 1
 _SYSTEM_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
 
+_NO_CONTAINER: Final = (
+    "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+)
+_NO_RESOURCE: Final = (
+    "must match the extended resource name of an entry in spec.initContainers.resources.requests "
+    "or spec.containers.resources.requests"
+)
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _EPHEMERAL: Final = "spec.ephemeralContainers"
 _NOT_ALLOWED: Final = "cannot be set for an Ephemeral Container"
@@ -222,7 +229,63 @@ def validate_status_update(pod: Json, old_pod: Json) -> list[FieldError]:
         errors.append(invalid("status.observedGeneration", observed, why))
     if status.get("qosClass") != old.get("qosClass"):
         errors.append(invalid("status.qosClass", status.get("qosClass"), IMMUTABLE))
-    return errors
+    return errors + _claim_status_errors(mapping(pod.get("spec")), status)
+
+
+def _claim_status_errors(spec: Json, status: Json) -> list[FieldError]:
+    """Return the errors of the claims of devices in a status."""
+    known = {claim.get("name") for claim in mappings(spec.get("resourceClaims"))}
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, entry in enumerate(mappings(status.get("resourceClaimStatuses"))):
+        path, name = f"status.resourceClaimStatuses[{index}]", text(entry.get("name"))
+        if name not in known:
+            why = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(invalid(f"{path}.name", name, why))
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        seen.add(name)
+        claim = entry.get("resourceClaimName")
+        if isinstance(claim, str):
+            complaints = names.dns_subdomain(claim)
+            errors += [invalid(f"{path}.resourceClaimName", claim, why) for why in complaints]
+    extended = status.get("extendedResourceClaimStatus")
+    return errors + (_extended_claim_errors(spec, extended) if isinstance(extended, dict) else [])
+
+
+def _extended_claim_errors(spec: Json, status: Json) -> list[FieldError]:
+    field = "status.extendedResourceClaimStatus"
+    containers = [*mappings(spec.get("initContainers")), *mappings(spec.get("containers"))]
+    requests = {
+        container.get("name"): mapping(mapping(container.get("resources")).get("requests"))
+        for container in containers
+    }
+    entries = mappings(status.get("requestMappings"))
+    errors: list[FieldError] = []
+    if not entries:
+        why = "at least one request mapping is required"
+        errors.append(required(f"{field}.requestMappings", why))
+    seen: set[tuple[str, ...]] = set()
+    for index, entry in enumerate(entries):
+        path = f"{field}.requestMappings[{index}]"
+        keys = ("containerName", "resourceName", "requestName")
+        container, resource, request = values = tuple(text(entry.get(key)) for key in keys)
+        if container not in requests:
+            errors.append(invalid(f"{path}.containerName", container, _NO_CONTAINER))
+        elif resource not in requests[container]:
+            errors.append(invalid(f"{path}.resourceName", resource, _NO_RESOURCE))
+        complaints = names.dns_label(request)
+        errors += [invalid(f"{field}.requestName", request, why) for why in complaints]
+        if values in seen:
+            errors += [
+                duplicate(f"{path}.{key}", value) for key, value in zip(keys, values, strict=True)
+            ]
+        seen.add(values)
+    claim = text(status.get("resourceClaimName"))
+    if not claim:
+        return [*errors, required(f"{field}.resourceClaimName")]
+    complaints = names.dns_subdomain(claim)
+    return errors + [invalid(f"{field}.resourceClaimName", claim, why) for why in complaints]
 
 
 def validate_ephemeral_containers(pod: Json, old: Json) -> list[FieldError]:

@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.types import names
-from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from fakeapi.types.objects import Json, integer, mapping, mappings, text
 from fakeapi.validation.containers import (
     validate_containers,
@@ -27,6 +35,7 @@ from fakeapi.validation.scheduling import (
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_HOSTNAME_MAX: Final = 64
 _PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 _INT32_MAX: Final = 2**31 - 1
 DEADLINE_RANGE: Final = f"must be between 1 and {_INT32_MAX}, inclusive"
@@ -101,6 +110,7 @@ def _scheduling_errors(spec: Json, field: str) -> list[FieldError]:
     errors += validate_tolerations(mappings(spec.get("tolerations")), f"{field}.tolerations")
     if "preemptionPolicy" in spec:
         errors += _one_of(spec, "preemptionPolicy", _PREEMPTION_POLICIES, field)
+    errors += _host_user_errors(spec, field)
     if "overhead" in spec:
         errors += validate_overhead(spec["overhead"], f"{field}.overhead")
     if "schedulingGroup" in spec:
@@ -125,6 +135,7 @@ def _name_errors(spec: Json, field: str) -> list[FieldError]:
         value = text(spec.get(part))
         if value:
             errors += [invalid(f"{field}.{part}", value, why) for why in names.dns_label(value)]
+    errors += _hostname_errors(spec, f"{field}.hostnameOverride")
     if "activeDeadlineSeconds" in spec:
         deadline = integer(spec["activeDeadlineSeconds"])
         if not 1 <= deadline <= _INT32_MAX:
@@ -132,6 +143,35 @@ def _name_errors(spec: Json, field: str) -> list[FieldError]:
     if spec.get("terminationGracePeriodSeconds") is None:
         errors.append(required(f"{field}.terminationGracePeriodSeconds"))
     return errors
+
+
+def _host_user_errors(spec: Json, field: str) -> list[FieldError]:
+    """Return the errors of a pod with users of its own and something of the host."""
+    if spec.get("hostUsers") is not False:
+        return []
+    namespaces = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
+    fields = [f"{field}.{shown}" for name, shown in namespaces if spec.get(name)]
+    fields += [
+        f"{field}.{name}[{index}].volumeDevices"
+        for name in ("initContainers", "containers", "ephemeralContainers")
+        for index, container in enumerate(mappings(spec.get(name)))
+        if container.get("volumeDevices")
+    ]
+    return [forbidden(path, "when `hostUsers` is false") for path in fields]
+
+
+def _hostname_errors(spec: Json, field: str) -> list[FieldError]:
+    name = spec.get("hostnameOverride")
+    if not isinstance(name, str):
+        return []
+    errors = [
+        forbidden(field, f"may not be specified when {other} is true")
+        for other in ("setHostnameAsFQDN", "hostNetwork")
+        if spec.get(other)
+    ]
+    if len(name) > _HOSTNAME_MAX:
+        errors.append(too_long(field, _HOSTNAME_MAX))
+    return errors + [invalid(field, name, why) for why in names.dns_subdomain(name)]
 
 
 def _claim_errors(claims: list[Json], field: str) -> list[FieldError]:

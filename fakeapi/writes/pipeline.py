@@ -280,7 +280,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
         if not target.options.dry_run:
             remove(registry, kind, existing.key)
         return Written(obj)
-    if obj == old:
+    if obj == old and not (existing.is_first and kind.rules.stores_defaults_later):
         return Written(old, existing)
     if target.options.dry_run:
         return Written(obj)

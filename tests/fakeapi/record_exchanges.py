@@ -41,17 +41,13 @@ def send(url: str, token: str, request: exchanges.Exchange, filled: Any) -> tupl
         return error.code, error.read().decode(), error.headers
 
 
-def record(url: str, token: str, name: str) -> None:
-    """Send the requests of one file and write down the answers."""
+def answers(url: str, token: str, name: str) -> list[exchanges.Exchange]:
+    """Send the requests of one file; return the answers, without those of quiet requests."""
     namespace = f"x{random.randrange(10**8):08d}"
     script = exchanges.Script(namespace)
-    send(
-        url,
-        token,
-        {},
-        {"request": "POST /api/v1/namespaces", "body": {"metadata": {"name": namespace}}},
-    )
-    lines = []
+    body = {"metadata": {"name": namespace}}
+    send(url, token, {}, {"request": "POST /api/v1/namespaces", "body": body})
+    found = []
     for request in exchanges.read(name):
         answer = send(url, token, request, script.filled(request))
         while request.get("until", "") not in answer[1]:
@@ -59,19 +55,20 @@ def record(url: str, token: str, name: str) -> None:
             answer = send(url, token, request, script.filled(request))
         if "until" in request:
             time.sleep(_PAUSE_SECONDS)  # endpoints follow a little later
-        found = exchanges.outcome(script, request, *answer)
+        outcome = exchanges.outcome(script, request, *answer)
         if not request.get("quiet"):
-            lines.append(json.dumps(found, sort_keys=True))
-    path = exchanges.DIRECTORY / f"{name}.jsonl"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{name}: {len(lines)} answers")
+            found.append(outcome)
+    return found
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command."""
     url, token, *names = sys.argv[1:]
     for name in names or sorted(path.stem for path in exchanges.DIRECTORY.glob("*.yaml")):
-        record(url, token, name)
+        lines = [json.dumps(answer, sort_keys=True) for answer in answers(url, token, name)]
+        path = exchanges.DIRECTORY / f"{name}.jsonl"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        print(f"{name}: {len(lines)} answers")
 
 
 if __name__ == "__main__":

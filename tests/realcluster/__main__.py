@@ -1,7 +1,7 @@
 """Run a real cluster until a signal ends it: `python -m tests.realcluster`.
 
 It prints the URL, the bearer token and the kubeconfig of an administrator, and the directory of
-logs and data, which is deleted at the end.
+logs and data, which is deleted at the end. Volumes get the finalizer of their protection.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.realcluster.cluster import RealCluster
+from tests.realcluster.cluster import WITHOUT_CONTROLLER, RealCluster
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     with (
         contextlib.suppress(KeyboardInterrupt),
         tempfile.TemporaryDirectory() as name,
-        RealCluster(Path(name)) as cluster,
+        RealCluster(Path(name), disabled_admission=WITHOUT_CONTROLLER[:2]) as cluster,
     ):
         print(cluster.url, cluster.token, cluster.kubeconfig, name, flush=True)
         signal.pause()

@@ -42,7 +42,8 @@ ROOT: Final = Path(__file__).parent.parent.parent
 #: The user that both schedulers are in their usual place; its rights are built in.
 SCHEDULER_USER: Final = "system:kube-scheduler"
 _ADMINISTRATORS: Final = "system:masters"
-_WITHOUT_CONTROLLER: Final = (
+#: Admission plugins that wait for a controller.
+WITHOUT_CONTROLLER: Final = (
     "ServiceAccount",
     "TaintNodesByCondition",
     "StorageObjectInUseProtection",
@@ -120,8 +121,15 @@ class RealCluster:
     `directory`. Raises NoBinary if a program is missing.
     """
 
-    def __init__(self, directory: Path, *, api_server_flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        api_server_flags: Sequence[str] = (),
+        disabled_admission: Sequence[str] = WITHOUT_CONTROLLER,
+    ) -> None:
         self.directory: Final = directory
+        self._disabled_admission = disabled_admission
         self._authority = Authority("real-cluster", now=time.time())
         #: The bearer token of an administrator.
         self.token: Final = "administrator"
@@ -343,7 +351,7 @@ class RealCluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.96.0.0/12",
             "--authorization-mode=RBAC",
-            f"--disable-admission-plugins={','.join(_WITHOUT_CONTROLLER)}",
+            f"--disable-admission-plugins={','.join(self._disabled_admission)}",
             f"--audit-policy-file={policy}",
             f"--audit-log-path={directory}/audit.log",
         ]

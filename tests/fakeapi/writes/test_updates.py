@@ -197,6 +197,8 @@ async def test_a_bound_claim_may_grow_if_its_class_allows(api: ApiClient) -> Non
     await api.patch(f"{CLAIMS}/c/status", {"status": {"phase": "Bound"}})
     larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
     assert (await api.patch(f"{CLAIMS}/c", larger)).code == 200
+    grown = {"status": {"capacity": {"storage": "2Gi"}}}
+    assert (await api.patch(f"{CLAIMS}/c/status", grown)).code == 200
     smaller = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     reply = await api.patch(f"{CLAIMS}/c", smaller)
     assert (reply.code, reply.causes) == (

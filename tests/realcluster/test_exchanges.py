@@ -1,0 +1,37 @@
+"""The recorded answers, with which the tests of fakeapi compare, are still the real server's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fakeapi import exchange, record_exchanges
+from tests.realcluster.binaries import NoBinary
+from tests.realcluster.cluster import WITHOUT_CONTROLLER, RealCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = sorted(path.stem for path in exchange.DIRECTORY.glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def protecting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """A cluster that gives volumes the finalizer of their protection, as the recorded one."""
+    try:
+        cluster = RealCluster(
+            tmp_path_factory.mktemp("cluster"), disabled_admission=WITHOUT_CONTROLLER[:2]
+        )
+    except NoBinary as error:
+        pytest.skip(str(error))
+    with cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_real_server_still_answers_so(protecting: RealCluster, name: str) -> None:
+    found = record_exchanges.answers(protecting.url, protecting.token, name)
+    known = exchange.recorded(name)
+    different = [(now, then) for now, then in zip(found, known, strict=True) if now != then]
+    assert not different
