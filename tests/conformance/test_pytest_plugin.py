@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np  # noqa: F401 - pytester forgets what a test imports, and numpy loads once only
 import pytest
 
 pytest_plugins = ["pytester"]
