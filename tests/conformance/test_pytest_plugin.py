@@ -5,8 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import numpy as np  # noqa: F401 - pytester forgets what a test imports, and numpy loads once only
 import pytest
+
+# pytester forgets the modules that a test imports, and extension modules load only once.
+import conformance.reports.terminal
+import conformance.testing
+import scheduler.testing.in_process
+
+LOADED = (conformance.testing, conformance.reports.terminal, scheduler.testing.in_process)
 
 pytest_plugins = ["pytester"]
 
@@ -57,6 +63,7 @@ def test_one_case_is_selected_by_its_id(cases: pytest.Pytester) -> None:
     cases.runpytest(*PLAIN, "small.yaml::fits").assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_workers_share_the_cases(cases: pytest.Pytester) -> None:
     cases.runpytest(*PLAIN, "-n", "2").assert_outcomes(passed=2, failed=1)
 
