@@ -1,0 +1,78 @@
+"""A report as one page of HTML that loads nothing else, with search and filters.
+
+All cases and texts are in the page itself; the script only hides what does not match.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from ..outcome import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jinja2 import Template
+
+    from .report import Report
+
+__all__ = ["report_in_html"]
+
+_FILES: Final = Path(__file__).parent
+
+
+def report_in_html(report: Report, *, matrix: Sequence[tuple[str, Mapping[str, str]]] = ()) -> str:
+    """Return the page. `matrix` has a column for each version: its title, and a cell by area."""
+    style, script = _text("page.css"), _text("page.js")
+    outcomes = report.outcomes
+    return _template().render(
+        report=report,
+        verdicts=[verdict.value for verdict in Verdict],
+        counts=[
+            (title, groups)
+            for title, groups in (
+                ("level", report.by_level),
+                ("feature", report.by_feature),
+                ("aspect", report.by_aspect),
+                ("area", report.by_area),
+            )
+            if groups
+        ],
+        filters=[
+            ("verdict", [verdict.value for verdict in Verdict]),
+            ("area", sorted({outcome.area for outcome in outcomes})),
+            ("level", sorted({outcome.level.value for outcome in outcomes})),
+            ("feature", sorted({outcome.feature for outcome in outcomes} - {""})),
+        ],
+        matrix=matrix,
+        areas=sorted({area for _, cells in matrix for area in cells}),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+@functools.cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_FILES), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template("page.html")
+
+
+@functools.cache
+def _text(name: str) -> str:
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which the page's content security policy allows an inline element."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

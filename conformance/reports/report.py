@@ -1,0 +1,211 @@
+"""The report of a run as one value, its JSON form, and the comparison of two reports.
+
+The JSON form has the outcomes of all cases, and for readers without this module the counts by
+verdict, level, feature, aspect and area, which are not read back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..errors import InputError
+from ..outcome import Level, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["Change", "Comparison", "Implementation", "Report", "compare", "merged"]
+
+#: The name of the form, with its version.
+FORMAT: Final = "kubesched-conformance/1"
+
+
+class Implementation(msgspec.Struct, frozen=True, kw_only=True):
+    """The scheduler that was judged. `target` is its command, function or cluster."""
+
+    name: str
+    version: str = ""
+    target: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version}".strip()
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A run: the judged scheduler, the suite's version, and the outcome of each case.
+
+    `started` is in UTC, RFC 3339. `features` are those whose extended cases were run; None means
+    all.
+    """
+
+    format: str = FORMAT
+    implementation: Implementation
+    suite_version: str
+    started: str = ""
+    seconds: float = 0.0
+    seed: int = 0
+    features: tuple[str, ...] | None = None
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def by_verdict(self) -> dict[str, int]:
+        """The number of cases with each verdict."""
+        return _verdicts(outcome.verdict for outcome in self.outcomes)
+
+    @property
+    def by_level(self) -> dict[str, dict[str, int]]:
+        return _counts(self.outcomes, lambda outcome: outcome.level.value)
+
+    @property
+    def by_feature(self) -> dict[str, dict[str, int]]:
+        """The counts of the extended cases of each feature."""
+        extended = [each for each in self.outcomes if each.level is Level.EXTENDED]
+        return _counts(extended, lambda outcome: outcome.feature)
+
+    @property
+    def by_area(self) -> dict[str, dict[str, int]]:
+        return _counts(self.outcomes, lambda outcome: outcome.area)
+
+    @property
+    def by_aspect(self) -> dict[str, dict[str, int]]:
+        """The verdicts on each aspect, of the cases that judge it."""
+        found: dict[str, list[Verdict]] = {}
+        for outcome in self.outcomes:
+            for aspect, verdict in outcome.aspects.items():
+                found.setdefault(aspect.value, []).append(verdict)
+        return {aspect: _verdicts(verdicts) for aspect, verdicts in sorted(found.items())}
+
+    def to_json(self) -> bytes:
+        """Return the report as JSON, with counts."""
+        builtins = msgspec.to_builtins(self, str_keys=True, order="sorted")
+        counts = {
+            "verdicts": self.by_verdict,
+            "levels": self.by_level,
+            "features": self.by_feature,
+            "aspects": self.by_aspect,
+            "areas": self.by_area,
+        }
+        outcomes = builtins.pop("outcomes")
+        return msgspec.json.format(
+            msgspec.json.encode({**builtins, "counts": counts, "outcomes": outcomes}), indent=1
+        )
+
+    @classmethod
+    def from_file(cls, path: Path) -> Report:
+        """Read a report in its JSON form. Raises InputError."""
+        try:
+            report = msgspec.json.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        except msgspec.MsgspecError as error:
+            raise InputError(f"{path}: expected a report as JSON: {error}") from error
+        if report.format != FORMAT:
+            raise InputError(f"{path}: expected the format {FORMAT}, got {report.format}")
+        return report
+
+
+def _verdicts(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    counted = Counter(verdicts)
+    return {verdict.value: counted[verdict] for verdict in Verdict if counted[verdict]}
+
+
+def _counts(
+    outcomes: Iterable[Outcome], key: Callable[[Outcome], str]
+) -> dict[str, dict[str, int]]:
+    groups: dict[str, list[Verdict]] = {}
+    for outcome in outcomes:
+        groups.setdefault(key(outcome), []).append(outcome.verdict)
+    return {name: _verdicts(verdicts) for name, verdicts in sorted(groups.items())}
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """Return the reports of a run's shards as one. Raises InputError if a case is in two."""
+    first = reports[0]
+    seen: set[str] = set()
+    for report in reports:
+        if report.implementation != first.implementation:
+            raise InputError(
+                f"expected reports of one scheduler, got {first.implementation.title} and "
+                f"{report.implementation.title}"
+            )
+        for outcome in report.outcomes:
+            if outcome.id in seen:
+                raise InputError(f"case {outcome.id} is in two of the reports")
+            seen.add(outcome.id)
+    return msgspec.structs.replace(
+        first,
+        started=min(report.started for report in reports),
+        seconds=sum(report.seconds for report in reports),
+        outcomes=tuple(
+            sorted((each for report in reports for each in report.outcomes), key=lambda o: o.id)
+        ),
+    )
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A case whose verdict differs; a verdict is None in the report that does not have the case."""
+
+    id: str
+    before: Verdict | None
+    after: Verdict | None
+    reason: str = ""
+
+    @property
+    def is_worse(self) -> bool:
+        """True if the case passed before and does not pass now."""
+        return self.before is Verdict.PASSED and self.after is not Verdict.PASSED
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The differences of two reports, in the order of the cases' ids."""
+
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+    same: int
+
+    @property
+    def worse(self) -> list[Change]:
+        """The cases that passed before and do not pass now."""
+        return [change for change in self.changes if change.is_worse]
+
+    @property
+    def better(self) -> list[Change]:
+        """The cases that pass now and did not before."""
+        return [change for change in self.changes if change.after is Verdict.PASSED]
+
+    @property
+    def others(self) -> list[Change]:
+        """The other differences, such as a failure that is now skipped."""
+        known = {change.id for change in (*self.worse, *self.better)}
+        return [change for change in self.changes if change.id not in known]
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """Return the differences of two reports."""
+    old, new = _by_id(before), _by_id(after)
+    changes = [
+        Change(
+            id=case_id,
+            before=old[case_id].verdict if case_id in old else None,
+            after=new[case_id].verdict if case_id in new else None,
+            reason=(new.get(case_id) or old[case_id]).reason,
+        )
+        for case_id in sorted({*old, *new})
+    ]
+    different = tuple(change for change in changes if change.before is not change.after)
+    return Comparison(
+        before=before.implementation.title,
+        after=after.implementation.title,
+        changes=different,
+        same=len(changes) - len(different),
+    )
+
+
+def _by_id(report: Report) -> Mapping[str, Outcome]:
+    return {outcome.id: outcome for outcome in report.outcomes}
