@@ -37,6 +37,7 @@ _ELSEWHERE = {
     "capture": ("conformance.capture.cli", "Save the part of a cluster that matters as a case."),
     "diff": ("conformance.differential.cli", "Compare two schedulers in the same scenarios."),
     "shrink": ("conformance.capture.cli", "Make a case smaller, with the same outcome."),
+    "report": ("conformance.reports.cli", "Convert, merge or compare reports."),
     "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
 }
 

@@ -1,4 +1,4 @@
-"""The command `kubesched-conformance matrix`."""
+"""The commands `kubesched-conformance matrix` and `kubesched-conformance report`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import click
 
 from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
-from .results import Results, matrix_of, skipped_by_reason
+from .files import check_outputs, write_report
+from .markdown import comparison_in_markdown, report_in_markdown
+from .report import Report, compare, merged
+from .results import RESULTS, matrix_of, results_in, skipped_by_reason
 
-#: The results of the suite's own cases, a file for each version of a scheduler.
-RESULTS: Final = Path(__file__).parent.parent / "results"
 _BEGIN: Final = "<!-- matrix -->\n"
 _END: Final = "<!-- /matrix -->\n"
 
@@ -54,11 +55,9 @@ def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
 
 def matrix_text(folder: Path) -> str:
     """Return the table and the reasons of skipped cases. Raises InputError."""
-    files = sorted(folder.glob("*.json"))
-    if not files:
+    results = results_in(folder)
+    if not results:
         raise InputError(f"{folder}: no results in it")
-    results = [Results.from_file(file) for file in files]
-    results.sort(key=lambda each: (each.scheduler, [int(part) for part in each.version.split(".")]))
     lines = matrix_of(results, [case.id for case in load_cases([BUILT_IN])])
     for each in results:
         reasons = skipped_by_reason(each).items()
@@ -74,3 +73,57 @@ def with_matrix(document: str, text: str) -> str:
     if not begin or not end:
         raise InputError(f"expected the marks {_BEGIN.strip()} and {_END.strip()}")
     return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--compare",
+    "compares",
+    is_flag=True,
+    help="Compare two reports: the cases that pass in one of them only. The exit status is 1 if a "
+    "case passes in the first and not in the second.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to a file instead of printing; the suffix is the form: .md, .json, .html, .xml "
+    "(JUnit). May be repeated. A comparison has the form .md only.",
+)
+def report(*, files: tuple[Path, ...], compares: bool, outputs: tuple[Path, ...]) -> None:
+    """Convert, merge or compare reports in JSON, the files of `run --report`.
+
+    Several files are the shards of one run. They are printed in Markdown.
+    """
+    try:
+        if compares:
+            raise SystemExit(_compare(files, outputs))
+        whole = merged([Report.from_file(file) for file in files])
+        check_outputs(outputs, option="--output")
+        for output in outputs:
+            write_report(output, whole)
+    except InputError as error:
+        click.echo(f"kubesched-conformance: {error}", err=True)
+        raise SystemExit(2) from error
+    if not outputs:
+        click.echo(report_in_markdown(whole), nl=False)
+
+
+def _compare(files: tuple[Path, ...], outputs: tuple[Path, ...]) -> int:
+    """Write the comparison of two reports, and return the exit status. Raises InputError."""
+    if len(files) != 2:
+        raise InputError(f"--compare: expected two files, got {len(files)}")
+    if wrong := [output for output in outputs if output.suffix != ".md"]:
+        raise InputError(f"--output: {wrong[0]}: a comparison has the form .md only")
+    check_outputs(outputs, option="--output")
+    found = compare(*(Report.from_file(file) for file in files))
+    text = comparison_in_markdown(found)
+    for output in outputs:
+        output.write_text(text, encoding="utf-8")
+    if not outputs:
+        click.echo(text, nl=False)
+    return 1 if found.worse else 0

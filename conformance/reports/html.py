@@ -15,21 +15,23 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..outcome import Verdict
+from .results import by_area
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from jinja2 import Template
 
     from .report import Report
+    from .results import Results
 
 __all__ = ["report_in_html"]
 
 _FILES: Final = Path(__file__).parent
 
 
-def report_in_html(report: Report, *, matrix: Sequence[tuple[str, Mapping[str, str]]] = ()) -> str:
-    """Return the page. `matrix` has a column for each version: its title, and a cell by area."""
+def report_in_html(report: Report, results: Sequence[Results] = ()) -> str:
+    """Return the page, with the results of other schedulers and versions beside the report's."""
     style, script = _text("page.css"), _text("page.js")
     outcomes = report.outcomes
     return _template().render(
@@ -51,8 +53,8 @@ def report_in_html(report: Report, *, matrix: Sequence[tuple[str, Mapping[str, s
             ("level", sorted({outcome.level.value for outcome in outcomes})),
             ("feature", sorted({outcome.feature for outcome in outcomes} - {""})),
         ],
-        matrix=matrix,
-        areas=sorted({area for _, cells in matrix for area in cells}),
+        results=results,
+        areas=by_area(outcome.id for outcome in outcomes),
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),

@@ -10,6 +10,7 @@ verdicts make the same file. A run of some cases replaces their verdicts and kee
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,10 +20,11 @@ from ..outcome import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from ..outcome import Outcome
 
+#: The results of the suite's own cases, a file for each version of a scheduler.
+RESULTS: Final = Path(__file__).parent.parent / "results"
 _NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.json")
 
 
@@ -59,6 +61,16 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             return Verdict.FAILED
         return Verdict.PASSED if case_id in self.passed else None
 
+    def counts(self, cases: Sequence[str]) -> str:
+        """Return how many of some cases passed, and if there are any, failed and so on."""
+        verdicts = [self.verdict(case_id) for case_id in cases]
+        words = ((Verdict.FAILED, "failed"), (Verdict.SKIPPED, "skipped"), (None, "not run"))
+        counts = [str(verdicts.count(Verdict.PASSED))]
+        counts += [
+            f"{count} {word}" for verdict, word in words if (count := verdicts.count(verdict))
+        ]
+        return ", ".join(counts)
+
     def updated(self, outcomes: Iterable[Outcome], known: Iterable[str]) -> Results:
         """Return the results with those of a further run, without cases that are not `known`."""
         new = {outcome.id: outcome for outcome in outcomes}
@@ -94,6 +106,12 @@ def results_at(path: Path) -> Results:
     return Results.from_file(path)
 
 
+def results_in(folder: Path) -> list[Results]:
+    """Return the results in a folder, ordered by scheduler and version. Raises InputError."""
+    results = [Results.from_file(file) for file in folder.glob("*.json")]
+    return sorted(results, key=lambda each: (each.scheduler, [*map(int, each.version.split("."))]))
+
+
 def write_results(path: Path, results: Results) -> None:
     """Write a file. Raises OSError."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
@@ -104,27 +122,25 @@ def matrix_of(results: Sequence[Results], cases: Iterable[str]) -> list[str]:
 
     A cell has the number of cases that passed; then, if there are any, failed and skipped ones.
     """
-    areas: dict[str, list[str]] = {}
-    for case_id in cases:
-        areas.setdefault(case_id.rpartition("/")[0], []).append(case_id)
+    areas = by_area(cases)
     everything = [case_id for members in areas.values() for case_id in members]
-    rows = [*sorted(areas.items()), ("**all**", everything)]
+    rows = [*areas.items(), ("**all**", everything)]
     lines = [
         "| area | cases | " + " | ".join(each.title for each in results) + " |",
         "|---|--:|" + "--:|" * len(results),
     ]
     for area, members in rows:
-        cells = " | ".join(_cell(each, members) for each in results)
+        cells = " | ".join(each.counts(members) for each in results)
         lines.append(f"| {area} | {len(members)} | {cells} |")
     return lines
 
 
-def _cell(results: Results, cases: Sequence[str]) -> str:
-    verdicts = [results.verdict(case_id) for case_id in cases]
-    words = ((Verdict.FAILED, "failed"), (Verdict.SKIPPED, "skipped"), (None, "not run"))
-    counts = [str(verdicts.count(Verdict.PASSED))]
-    counts += [f"{count} {word}" for verdict, word in words if (count := verdicts.count(verdict))]
-    return ", ".join(counts)
+def by_area(cases: Iterable[str]) -> dict[str, list[str]]:
+    """Return the ids of cases by area, sorted by area."""
+    areas: dict[str, list[str]] = {}
+    for case_id in cases:
+        areas.setdefault(case_id.rpartition("/")[0], []).append(case_id)
+    return dict(sorted(areas.items()))
 
 
 def skipped_by_reason(results: Results) -> dict[str, int]:

@@ -13,6 +13,7 @@ from conformance.outcome import Aspect, Level, Outcome, Verdict
 from conformance.reports.html import report_in_html
 from conformance.reports.markdown import comparison_in_markdown, report_in_markdown
 from conformance.reports.report import Implementation, Report, compare, merged
+from conformance.reports.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,10 +157,13 @@ def test_markdown_of_many_failures_fits_into_a_comment() -> None:
 
 
 def test_html_has_every_case_and_escapes_texts() -> None:
-    page = report_in_html(WHOLE, matrix=[("stock 1.36.3", {"filter": "60"})])
+    page = report_in_html(
+        WHOLE, [Results(scheduler="stock", version="1.36.3", passed=["filter/fits"])]
+    )
     assert page.count('<details class="case') == 3
     assert 'data-feature="taints"' in page
     assert "&lt;/script&gt;" in page
     assert page.count("</script>") == 1
     assert "<th>stock 1.36.3</th>" in page
+    assert "stock 1.36.3 not run" in page
     assert "http" not in page.replace("http-equiv", "")
