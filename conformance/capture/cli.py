@@ -103,8 +103,8 @@ def capture(
         case = _write(output, document)
     except (InputError, RequestFailed) as error:
         raise _BadInput(str(error)) from error
-    kinds = len(found.cluster), len(found.waiting), len(found.expectations)
-    click.echo(f"{output}: {kinds[0]} objects, then {kinds[1]} more, {kinds[2]} expectations")
+    number = len(found.cluster)
+    click.echo(f"{output}: {number} objects, then {len(found.waiting)} more, each with its verdict")
     if check:
         _print_check(_run(case, target_kind(TargetOptions())))
 

@@ -170,7 +170,8 @@ class _Decisions:
 
     @property
     def described(self) -> str:
-        lines = [f"{len(self._expected)} expectations"]
+        number = len(self._expected)
+        lines = [f"{number} expectation{'s' if number != 1 else ''}"]
         lines += [f"{pod}: {', '.join(sorted(reasons))}" for pod, reasons in self._reasons.items()]
         lines += [
             f"{pod}: {number} or more {'feasible' if is_feasible else ''} nodes".replace("  ", " ")
