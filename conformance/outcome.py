@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Level(enum.Enum):
@@ -43,12 +43,14 @@ class Verdict(enum.Enum):
     """The verdict on a case, or on one aspect of it.
 
     FAILED: the scheduler did not do what the case expects. ERROR: the case could not be run to the
-    end, because the scheduler died or hung, or because a step failed. SKIPPED: not judged.
+    end, because the scheduler died or hung, or because a step failed. KNOWN: it failed, and is in
+    the list of known failures. SKIPPED: not judged.
     """
 
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
+    KNOWN = "known"
     SKIPPED = "skipped"
 
 
@@ -57,6 +59,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     `origin` and `line` are the place of the case. `aspects` are the verdicts on the aspects that
     the case judges; SKIPPED if the case ended before all expectations of an aspect were checked.
+    Of a case that was run several times, `failed_runs` of all `runs` failed.
     """
 
     area: str
@@ -74,6 +77,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     details: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
+    runs: int = 1
+    failed_runs: int = 0
 
     @property
     def id(self) -> str:
@@ -86,9 +91,31 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.origin}:{self.line}" if self.line else self.origin
 
     @property
+    def is_flaky(self) -> bool:
+        """True if some runs failed and some did not."""
+        return 0 < self.failed_runs < self.runs
+
+    @property
     def is_bad(self) -> bool:
         """True for a failure or an error."""
         return self.verdict in (Verdict.FAILED, Verdict.ERROR)
+
+
+def merged(outcomes: Sequence[Outcome], *, one_pass_is_enough: bool) -> Outcome:
+    """Return one outcome of several runs of a case: a failure, unless one pass is enough."""
+    bad = [outcome for outcome in outcomes if outcome.is_bad]
+    good = [outcome for outcome in outcomes if not outcome.is_bad]
+    chosen = (good or bad)[0] if one_pass_is_enough else (bad or good)[0]
+    reason = chosen.reason
+    if bad and good:
+        reason = f"flaky, {len(bad)} of {len(outcomes)} runs failed: {bad[0].reason}"
+    return msgspec.structs.replace(
+        chosen,
+        seconds=sum(outcome.seconds for outcome in outcomes),
+        reason=reason,
+        runs=len(outcomes),
+        failed_runs=len(bad),
+    )
 
 
 def all_passed(outcomes: Iterable[Outcome]) -> bool:

@@ -2,7 +2,7 @@
 
 Input and output are one JSON document per line, on standard input and output:
 
-    -> {"options": ..., "seed": 0, "timeout_seconds": 60}       first, once
+    -> {"options": ..., "timeout_seconds": 60, ...}             first, once
     <- {"ready": true}
     -> {"area": "filter", "origin": "...", ...}                 then a case; "log_path" is the
                                                                 file of its event log, if any
@@ -26,12 +26,11 @@ import msgspec
 from ..api import Json
 from ..errors import InputError
 from ..format.case import case_of
+from ..outcome import Aspect
 from ..targets import target_kind
 from ..targets.quiet import QuietLoop
 from ..targets.target import TargetOptions
 from .execution import run_case
-
-__all__ = ["Order", "Setup", "main"]
 
 #: The interpreter's default of 700 would scan all imported modules again and again.
 _GARBAGE_THRESHOLD: Final = 50_000
@@ -41,8 +40,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """The options that hold for all cases of a worker."""
 
     options: TargetOptions
-    seed: int
     timeout_seconds: float
+    aspects: frozenset[Aspect]
+    folder: str
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +52,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     line: int
     case: Json
+    seed: int
     log_path: str = ""
 
 
@@ -73,9 +74,11 @@ def main() -> None:
         running = run_case(
             case,
             kind,
-            seed=setup.seed,
+            seed=order.seed,
             timeout_seconds=setup.timeout_seconds,
+            aspects=setup.aspects,
             log_path=Path(order.log_path) if order.log_path else None,
+            folder=Path(setup.folder),
         )
         # A loop per case: tasks that a case leaves behind end with it.
         with asyncio.Runner(loop_factory=QuietLoop) as runner:

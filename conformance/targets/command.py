@@ -119,6 +119,8 @@ class CommandKind:
             except OSError as error:
                 self._ports_in_use.discard(port)
                 raise TargetError(f"did not start: {self._words[0]}: {error.strerror}") from error
+        # The process group of this process ends with the run, see run/reaper.py.
+        (surroundings.directory / "target.pid").write_text(str(process.pid), encoding="utf-8")
         url = self._options.metrics_url.replace(_PORT, str(port))
         target = _CommandTarget(self._options, surroundings, process, log, metrics_url=url)
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 import time
@@ -155,6 +156,18 @@ async def binds_nothing(
         yield scheduler
 
 
+_STARTS = itertools.count()
+
+
+@contextlib.asynccontextmanager
+async def binds_at_the_second_start(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Bind nothing at every other start, and else every pod to the node `a`."""
+    async with _running(kubeconfig, "a" if next(_STARTS) % 2 else None) as scheduler:
+        yield scheduler
+
+
 class _Restless(TinyScheduler):
     @property
     def is_idle(self) -> bool:
@@ -246,6 +259,17 @@ async def blocks_the_process(
     """Never lets go of the processor."""
     _block()
     yield TinyScheduler("", None)
+
+
+@contextlib.asynccontextmanager
+async def blocks_at_the_second_start(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Bind nothing at first, and then never let go of the processor."""
+    if next(_STARTS):
+        _block()
+    async with _running(kubeconfig, None) as scheduler:
+        yield scheduler
 
 
 class _Counting(TinyScheduler):

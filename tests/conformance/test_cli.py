@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.cli import main
+from conformance.run.cli import run
 
 from . import schedulers
 from .cases import BOUND
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 GOOD = f"{schedulers.__name__}:binds_all_to_a"
 LAZY = f"{schedulers.__name__}:binds_nothing"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -67,15 +73,15 @@ def test_the_list_names_cases_areas_and_sources(cases: Path) -> None:
     result = _run("--cases", cases, "--list")
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
-        ["NAME", "AREA", "SOURCE"],
-        ["bound", "tiny", "nowhere"],
+        ["NAME", "AREA", "LEVEL", "SOURCE"],
+        ["bound", "tiny", "core", "nowhere"],
     ]
 
 
 def test_the_list_of_built_in_cases_has_one_line_each() -> None:
     result = _run("--list", "-k", "filter/taint-*")
     assert result.exit_code == 0
-    lines = result.stdout.splitlines()[1:]
+    lines = [line for line in result.stdout.splitlines()[1:] if not line.startswith("    ")]
     assert lines
     assert all(line.split()[1] == "filter" for line in lines)
 
@@ -87,6 +93,18 @@ def test_the_list_of_built_in_cases_has_one_line_each() -> None:
         (["--cases", "/no/such/place"], "/no/such/place: No such file or directory"),
         (["--target-command", "scheduler"], "expected {kubeconfig} or {config} in it"),
         (["--target-command", "no-such {config}"], "--target-command: no-such: no such command"),
+        (["--target-command", ""], "--target-command: the value is empty; is a variable not set?"),
+        (["--target-command", " "], "--target-command: the value is empty; is a variable not set?"),
+        (["--cases", ""], "--cases: the value is empty; is a variable not set?"),
+        (["--junit", ""], "--junit: the value is empty; is a variable not set?"),
+        (["-k", ""], "-k: the value is empty; is a variable not set?"),
+        (["-l", "core and"], "-l: column 9: expected a word, not, or (, got the end"),
+        (["--shard", "5/4"], "--shard: expected a part such as 1/4, got '5/4'"),
+        (["--aspects", "placement,colour"], "--aspects: 'colour' is not a valid Aspect; there are"),
+        (["--scheduler-version", "new"], "--scheduler-version: expected a version such as 1.36"),
+        (["--supported-features", "x"], "--supported-features: no case has 'x'"),
+        (["--known-failures", "/no/such"], "--known-failures: /no/such: No such file"),
+        (["--reruns", "1", "--repeat", "2"], "--reruns: not together with --repeat"),
         (["--in-process", "nonsense", "--workers", "0"], "--in-process: expected MODULE:FUNCTION"),
         (["--in-process", GOOD, "--plugin", "x:Y", "--workers", "0"], "has no parameter plugins"),
         (["--plugin", "guards", "--workers", "0"], "--plugin: expected MODULE:CLASS, got 'guards'"),
@@ -139,3 +157,65 @@ def test_other_subcommands_can_be_added() -> None:
     assert "run " in result.stdout
     assert "replay " in result.stdout
     assert CliRunner().invoke(main, ["no-such-command"]).exit_code == 2
+
+
+def test_a_known_failure_does_not_fail_the_run(cases: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.txt"
+    known.write_text("tiny/bound\n", encoding="utf-8")
+    (cases / "two.yaml").write_text(
+        BOUND.replace("name: bound", "name: other").replace("bound_to: a", "not_bound: true"),
+        encoding="utf-8",
+    )
+    arguments = ("--cases", cases, "--workers", 0, "--known-failures", known, "--in-process")
+    result = _run(*arguments, LAZY)
+    assert result.exit_code == 0
+    assert "1 passed, 1 known to fail in" in result.stdout
+    result = _run(*arguments, GOOD)
+    assert result.exit_code == 1
+    assert "FAILED tiny/bound: passes, and is a known failure in" in result.stdout
+
+
+def test_the_last_failed_cases_can_be_run_alone(cases: Path) -> None:
+    (cases / "two.yaml").write_text(
+        BOUND.replace("name: bound", "name: other").replace("bound_to: a", "bound_to: b"),
+        encoding="utf-8",
+    )
+    arguments = ("--cases", cases, "--workers", 0, "--in-process", GOOD)
+    assert "1 passed, 1 failed in" in _run(*arguments).stdout
+    assert _run(*arguments, "--last-failed").stdout.splitlines()[-1].startswith("1 failed in")
+
+
+def test_only_the_chosen_aspects_decide(cases: Path) -> None:
+    (cases / "bound.yaml").write_text(
+        BOUND.replace("bound_to: a", "not_bound: true, attempts: 1"), encoding="utf-8"
+    )
+    arguments = ("--cases", cases, "--in-process", LAZY, "--workers", 0)
+    assert _run(*arguments).exit_code == 1
+    assert _run(*arguments, "--aspects", "placement,status").exit_code == 0
+
+
+def test_each_case_can_be_run_several_times(cases: Path) -> None:
+    arguments = ("--cases", cases, "--workers", 0, "--in-process")
+    result = _run(*arguments, f"{schedulers.__name__}:binds_at_the_second_start", "--repeat", 2)
+    assert result.exit_code == 1
+    assert "FAILED tiny/bound: flaky, 1 of 2 runs failed: steps[1]: pod p: " in result.stdout
+
+
+def test_a_failed_case_can_be_run_again(cases: Path) -> None:
+    arguments = ("--cases", cases, "--workers", 0, "--in-process")
+    result = _run(*arguments, f"{schedulers.__name__}:binds_at_the_second_start", "--reruns", 3)
+    assert result.exit_code == 0
+    assert "flaky tiny/bound: flaky, 1 of 2 runs failed: steps[1]: pod p: " in result.stdout
+    assert "1 passed, 1 flaky in" in result.stdout
+    assert _run(*arguments, LAZY, "--reruns", 1).exit_code == 1
+
+
+def test_the_slowest_cases_are_listed(cases: Path) -> None:
+    arguments = ("--cases", cases, "--in-process", GOOD, "--workers", 0)
+    assert "s tiny/bound" in _run(*arguments, "--durations", 3).stdout
+
+
+def test_the_help_text_has_groups() -> None:
+    text = CliRunner().invoke(run, ["--help"]).stdout
+    for group in ("Cases:", "Scheduler:", "Verdicts:", "Running:", "Reports:"):
+        assert f"\n{group}\n" in text

@@ -6,9 +6,10 @@ import io
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+import msgspec
 from rich.console import Console
 
-from conformance.outcome import Outcome, Verdict
+from conformance.outcome import Aspect, Level, Outcome, Verdict
 from conformance.reports.junit import write_junit
 from conformance.reports.terminal import print_report, progress
 
@@ -74,14 +75,69 @@ def test_the_last_line_sums_it_all_up() -> None:
     assert _printed([]).splitlines()[-1] == "no case was run in 1.5s"
 
 
-def test_progress_is_for_terminals_only() -> None:
-    for is_terminal in (True, False):
-        output = io.StringIO()
-        console = Console(file=output, force_terminal=is_terminal, width=80)
-        with progress(2, console) as advance:
-            advance(OUTCOMES[0])
-            advance(OUTCOMES[1])
-        assert bool(output.getvalue()) is is_terminal
+def _progress(outcomes: list[Outcome], *, is_terminal: bool) -> str:
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=is_terminal, width=80)
+    with progress(len(outcomes), console) as advance:
+        for outcome in outcomes:
+            advance(outcome)
+    return output.getvalue()
+
+
+def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere() -> None:
+    assert "\x1b[" in _progress(OUTCOMES[:2], is_terminal=True)
+    assert _progress(OUTCOMES[:2], is_terminal=False).splitlines() == [
+        "1 of 2 cases, 0 failed",
+        "FAILED filter/bad: steps[0]: pod p: expected on a, is not bound",
+        "2 of 2 cases, 1 failed",
+    ]
+
+
+def test_lines_of_progress_are_few() -> None:
+    lines = _progress([OUTCOMES[1]] * 500, is_terminal=False).splitlines()
+    assert len(lines) == 15
+    assert lines[-1] == "500 of 500 cases, 500 failed"
+
+
+def test_many_failures_are_a_short_list_with_details_of_the_first() -> None:
+    bad = [msgspec.structs.replace(OUTCOMES[1], name=f"bad-{number}") for number in range(500)]
+    lines = _printed(bad).splitlines()
+    assert len(lines) < 130
+    assert sum(line.startswith("  source: ") for line in lines) == 5
+    assert "FAILED filter/bad-39: steps[0]: pod p: expected on a, is not bound" in lines
+    assert "and 460 more failures; a report (--junit) has all" in lines
+
+
+def test_a_failure_has_description_and_line() -> None:
+    more = {"description": "What repels a pod.", "line": 12}
+    bad = msgspec.structs.replace(OUTCOMES[1], **more)
+    text = _printed([bad])
+    assert (
+        "  description: What repels a pod.\n  source: pkg/x.go F\n  case: cases/x.yaml:12" in text
+    )
+
+
+def test_the_table_counts_aspects_and_levels() -> None:
+    passed, failed, skipped = Verdict.PASSED, Verdict.FAILED, Verdict.SKIPPED
+    outcomes = [
+        _outcome("a", "x", passed, aspects={Aspect.PLACEMENT: passed, Aspect.EVENTS: passed}),
+        _outcome("a", "y", failed, aspects={Aspect.PLACEMENT: passed, Aspect.EVENTS: failed}),
+        _outcome(
+            "b",
+            "z",
+            failed,
+            aspects={Aspect.PLACEMENT: failed, Aspect.EVENTS: skipped},
+            level=Level.EXTENDED,
+            feature="volumes",
+        ),
+    ]
+    lines = [line.split() for line in _printed(outcomes).splitlines() if line.strip()]
+    rows = {words[0]: words[1:] for words in lines}
+    assert rows["area"] == ["passed", "failed", "skipped", "placement", "events", "seconds"]
+    assert rows["a"] == ["1", "1", "0", "2/2", "1/2", "0.50"]
+    assert rows["core"] == rows["a"]
+    assert rows["extended"] == ["0", "1", "0", "0/1", "0/1", "0.25"]
+    assert rows["all"] == ["1", "2", "0", "2/3", "1/3", "0.75"]
 
 
 def test_junit_counts_and_names_everything(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Options of the command line: in groups in the help text, and never empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Option(click.Option):
+    """An option of a group. An empty value, as of a variable that is not set, is an error."""
+
+    def __init__(self, *args: object, group: str, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.group = group
+
+    def type_cast_value(self, ctx: click.Context, value: object) -> object:
+        values = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(each, str) and not each.strip() for each in values):
+            raise InputError(f"{self.opts[-1]}: the value is empty; is a variable not set?")
+        return super().type_cast_value(ctx, value)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help text has a section for each group of options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                group = parameter.group if isinstance(parameter, _Option) else "Help"
+                groups.setdefault(group, []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
+def options_of(group: str) -> Callable[..., Callable[[Callable[..., None]], Callable[..., None]]]:
+    """Return a decorator as `click.option` for options of a group."""
+
+    def option(*names: str, **settings: object) -> Callable[..., Callable[..., None]]:
+        return click.option(*names, cls=_Option, group=group, **settings)
+
+    return option

@@ -1,0 +1,323 @@
+"""The command `kubesched-conformance run`.
+
+Exit status: 0 if at least one case ran and all passed; 1 if not; 2 for invalid input; 128 and the
+number of the signal that ended the run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+
+from ..clock import RealClock
+from ..errors import InputError
+from ..format.case import BUILT_IN, load_cases
+from ..format.selection import Requirements, Selection, features_in, parse_shard
+from ..format.version import SUITE_VERSION, Version
+from ..options import GroupedCommand, options_of
+from ..outcome import Aspect, all_passed
+from ..reports.junit import write_junit
+from ..reports.results import results_at, write_results
+from ..reports.terminal import print_case_list, print_report, progress
+from ..targets.target import OUR_SCHEDULER, TargetOptions
+from .earlier import KnownFailures, LastFailed
+from .runner import Interrupted, Settings, run_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..format.case import Case
+    from ..outcome import Outcome
+
+
+def _version(text: str) -> Version:
+    try:
+        return Version.parse(text)
+    except InputError as error:
+        raise InputError(f"--scheduler-version: {error}") from error
+
+
+def _aspects(names: str) -> frozenset[Aspect]:
+    try:
+        return frozenset(Aspect(name.strip()) for name in names.split(","))
+    except ValueError as error:
+        known = ", ".join(aspect.value for aspect in Aspect)
+        raise InputError(f"--aspects: {error}; there are {known}") from error
+
+
+_cases = options_of("Cases")
+_scheduler = options_of("Scheduler")
+_verdicts = options_of("Verdicts")
+_running = options_of("Running")
+_reports = options_of("Reports")
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(cls=GroupedCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@_cases(
+    "--cases",
+    "paths",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Files or directories of cases, instead of the built-in ones.",
+)
+@_cases(
+    "-k",
+    "patterns",
+    metavar="PATTERN",
+    multiple=True,
+    help="Only these: AREA/NAME, or a part from the beginning of a word, or with wildcards. May be "
+    "repeated.",
+)
+@_cases("--skip", "skipped", metavar="PATTERN", multiple=True, help="Not these; as -k.")
+@_cases(
+    "-l",
+    "expression",
+    metavar="EXPR",
+    help="Only cases with these labels, level, feature or area: 'preemption and not (slow or "
+    "faults)'.",
+)
+@_cases("--last-failed", is_flag=True, help="Only cases that failed when they were run last.")
+@_cases("--shard", metavar="I/N", default="1/1", type=parse_shard, help="Only the I-th of N parts.")
+@_cases("--list", "list_only", is_flag=True, help="List the cases, and run none.")
+@_scheduler(
+    "--target-command",
+    "command",
+    metavar="CMD",
+    help="The scheduler to judge: a command with {kubeconfig} and, for cases that configure it, "
+    "{config} in it, for cases that read its metrics {port}, that set feature gates "
+    "{feature-gates}. Our own scheduler if not given.",
+)
+@_scheduler(
+    "--kubeconfig",
+    metavar="FILE",
+    help="Judge the scheduler of a running cluster, in namespaces and on nodes of the suite's own.",
+)
+@_scheduler(
+    "--context", metavar="NAME", help="The kubeconfig's context; the current one by default."
+)
+@_scheduler(
+    "--in-process",
+    metavar="MODULE:FUNCTION",
+    default=OUR_SCHEDULER,
+    show_default=True,
+    help="A scheduler to run in this process, in virtual time.",
+)
+@_scheduler(
+    "--plugin",
+    "plugins",
+    metavar="MODULE:CLASS",
+    multiple=True,
+    help="A plugin for the profiles of our scheduler that do not mention it. May be repeated. For "
+    "--target-command write the command's own flag.",
+)
+@_scheduler(
+    "--metrics-url",
+    metavar="TEMPLATE",
+    default=TargetOptions().metrics_url,
+    show_default=True,
+    help="The URL of a command's metrics. A certificate is not verified on loopback.",
+)
+@_scheduler(
+    "--scheduler-version",
+    metavar="VERSION",
+    default=str(SUITE_VERSION),
+    show_default=True,
+    type=_version,
+    help="The version of kube-scheduler that it behaves like; cases of others are skipped.",
+)
+@_scheduler(
+    "--supported-features",
+    metavar="A,B",
+    help="Skip the extended cases of other features. All features if not given.",
+)
+@_verdicts(
+    "--aspects",
+    metavar="A,B",
+    default=",".join(aspect.value for aspect in Aspect),
+    type=_aspects,
+    help=f"Judge only these of: {', '.join(aspect.value for aspect in Aspect)}.",
+)
+@_verdicts(
+    "--known-failures",
+    metavar="FILE",
+    type=_FILE,
+    help="Cases that may fail, and must not pass: AREA/NAME, one a line, comments after #.",
+)
+@_verdicts("--reruns", metavar="N", type=click.IntRange(min=0), default=0, help="Run a failed case "
+    "again, up to N times; one pass is enough.")  # fmt: skip
+@_verdicts("--repeat", metavar="N", type=click.IntRange(min=1), default=1, help="Run each case N "
+    "times, with other seeds.")  # fmt: skip
+@_verdicts("--fail-fast", is_flag=True, help="Stop at the first failure.")
+@_running(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Cases that run at once; by default as the machine allows. 0: one by one in this process.",
+)
+@_running("--seed", type=int, default=0, show_default=True, help="Makes chance repeatable.")
+@_running(
+    "--timeout",
+    "timeout_seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=60,
+    show_default=True,
+    help="The time limit of a case.",
+)
+@_running(
+    "--quiet-period",
+    "quiet_seconds",
+    metavar="SECONDS",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(min=0.05),
+    help="A command has settled if it has written nothing for so long.",
+)
+@_running(
+    "--real-time-max",
+    "real_seconds_max",
+    metavar="SECONDS",
+    default=20,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="Skip cases that need more waiting than this from a command.",
+)
+@_reports("--junit", metavar="FILE", type=_FILE, help="Write the outcomes as JUnit XML.")
+@_reports(
+    "--results",
+    metavar="FILE",
+    type=_FILE,
+    help="Write the verdicts to a file named SCHEDULER-VERSION.json; other cases in it are kept.",
+)
+@_reports(
+    "--event-log",
+    metavar="FILE",
+    type=_FILE,
+    help="Write everything that happens on the API servers, as lines of JSON.",
+)
+@_reports("--durations", "slowest", metavar="N", type=click.IntRange(min=0), default=0, help="List "
+    "the N slowest cases.")  # fmt: skip
+def run(
+    *,
+    paths: tuple[Path, ...],
+    patterns: tuple[str, ...],
+    skipped: tuple[str, ...],
+    expression: str | None,
+    last_failed: bool,
+    shard: tuple[int, int],
+    list_only: bool,
+    scheduler_version: Version,
+    supported_features: str | None,
+    aspects: frozenset[Aspect],
+    known_failures: Path | None,
+    reruns: int,
+    repeat: int,
+    fail_fast: bool,
+    workers: int | None,
+    seed: int,
+    timeout_seconds: float,
+    junit: Path | None,
+    results: Path | None,
+    event_log: Path | None,
+    slowest: int,
+    **target: object,
+) -> None:
+    """Run conformance cases against a scheduler and print a table of the results."""
+    if reruns and repeat > 1:
+        raise InputError("--reruns: not together with --repeat")
+    cases = load_cases(paths or (BUILT_IN,))
+    given = {name: value for name, value in target.items() if value is not None}
+    options = msgspec.convert(given, TargetOptions)
+    waiting = options.real_seconds_max if options.in_real_time else 0.0
+    selection = Selection(
+        patterns=patterns,
+        skipped=skipped,
+        expression=expression,
+        only=LastFailed().read() if last_failed else None,
+        shard=shard,
+    )
+    settings = Settings(
+        target=options,
+        requirements=Requirements(
+            version=scheduler_version, features=features_in(cases, supported_features)
+        ),
+        aspects=aspects,
+        known_failures=KnownFailures.from_file(known_failures, cases),
+        seed=seed,
+        repeat=repeat,
+        reruns=reruns,
+        timeout_seconds=max(timeout_seconds, waiting),
+        workers=workers,
+        fail_fast=fail_fast,
+        event_log=event_log,
+    )
+    chosen = selection.of(cases)
+    if list_only:
+        print_case_list(chosen, _console())
+        return
+    reports = _Reports(junit, results, [case.id for case in cases], slowest)
+    raise SystemExit(_run(chosen, settings, reports))
+
+
+class _Reports:
+    """The files that a run writes at its end. Raises InputError if one cannot be written."""
+
+    def __init__(
+        self, junit: Path | None, results: Path | None, case_ids: Sequence[str], slowest: int
+    ) -> None:
+        self._junit = junit
+        self._results = results
+        self._earlier = None if results is None else results_at(results)
+        self._case_ids = case_ids
+        self.slowest = slowest
+        if junit is not None:
+            try:
+                with junit.open("a", encoding="utf-8"):
+                    pass
+            except OSError as error:
+                raise InputError(f"--junit: {junit}: {error.strerror or error}") from error
+
+    def write(self, outcomes: Sequence[Outcome]) -> None:
+        if self._junit is not None:
+            write_junit(self._junit, outcomes)
+        if self._results is not None and self._earlier is not None:
+            write_results(self._results, self._earlier.updated(outcomes, self._case_ids))
+
+
+def _run(cases: Sequence[Case], settings: Settings, reports: _Reports) -> int:
+    """Run the cases, report the outcomes, and return the exit status."""
+    clock, console = RealClock(), _console()
+    started = clock.monotonic()
+    ended_by = None
+    with progress(len(cases), Console(stderr=True)) as on_outcome:
+        try:
+            outcomes = run_cases(cases, settings, on_outcome)
+        except Interrupted as interrupted:
+            outcomes, ended_by = interrupted.outcomes, interrupted.number
+    seconds = clock.monotonic() - started
+    print_report(outcomes, console, seconds=seconds, slowest=reports.slowest)
+    LastFailed().update(outcomes)
+    try:
+        reports.write(outcomes)
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror or error}") from error
+    if ended_by is not None:
+        left = len(cases) - len(outcomes)
+        console.print(f"ended by {ended_by.name}: {left} of {len(cases)} cases were not run")
+        return 128 + ended_by
+    return 0 if all_passed(outcomes) else 1
+
+
+def _console() -> Console:
+    """Return a console for standard output: as wide as the terminal, or 200 columns without one."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)
+    return console
