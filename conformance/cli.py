@@ -19,6 +19,7 @@ _ELSEWHERE = {
     "diff": ("conformance.differential.cli", "Compare two schedulers in the same scenarios."),
     "shrink": ("conformance.capture.cli", "Make a case smaller, with the same outcome."),
     "report": ("conformance.reports.cli", "Convert, merge or compare reports."),
+    "lint": ("conformance.lint.cli", "Find mistakes in cases without running them."),
     "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
     "run": ("conformance.run.cli", "Run cases against a scheduler."),
 }

@@ -16,7 +16,6 @@ from conformance.format import expectation, steps
 from conformance.format.case import BUILT_IN, load_cases
 from conformance.format.expectation import pod_ref
 from conformance.format.objects import NodeShorthand, PodShorthand
-from conformance.format.selection import select
 from conformance.format.validation import problem_in, schema
 
 from ..cases import BOUND, write_cases
@@ -216,28 +215,6 @@ def test_time_is_added_up_over_repetitions(tmp_path: Path) -> None:
     )
     assert case.seconds == 1 + 3 * (120 + 2 * 10)
     assert case.steps[1].steps[1].where == "steps[1].repeat.steps[1]"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "names"),
-    [
-        ("", ["filter/taint", "score/taint", "score/image"]),
-        ("TAINT", ["filter/taint", "score/taint"]),
-        ("score/", ["score/taint", "score/image"]),
-        ("*/i*", ["score/image"]),
-        ("taint*", []),
-        ("nothing", []),
-    ],
-)
-def test_cases_are_chosen_by_area_and_name(tmp_path: Path, pattern: str, names: list[str]) -> None:
-    for area, members in (("filter", ["taint"]), ("score", ["taint", "image"])):
-        cases = [
-            {"name": name, "source": "nowhere", "steps": [{"advance": "1s"}]} for name in members
-        ]
-        (tmp_path / f"{area}.yaml").write_text(
-            yaml.safe_dump({"area": area, "cases": cases}), encoding="utf-8"
-        )
-    assert [case.id for case in select(load_cases([tmp_path]), pattern)] == names
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,10 @@ def test_a_bad_version_is_refused(text: str) -> None:
 def test_every_built_in_case_has_its_line() -> None:
     cases = load_cases([BUILT_IN])
     assert all(case.line > 1 for case in cases)
+
+
+def test_core_cases_need_nothing_but_a_scheduler() -> None:
+    special = {"config", "extenders", "faults", "gates", "metrics", "restart", "exact-time"}
+    core = [case for case in load_cases([BUILT_IN]) if case.level is Level.CORE]
+    assert len(core) > 100
+    assert [case.id for case in core if case.labels & special] == []

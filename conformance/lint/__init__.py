@@ -1,0 +1,1 @@
+"""Find mistakes in files of cases without running them."""
