@@ -142,7 +142,7 @@ def _named(step: Step) -> Iterator[Ref]:
 
 
 def _uncounted(case: Case, steps: Iterable[Step]) -> Iterator[str]:
-    """Yield what is wrong with faults that the case names, and then never refers to."""
+    """Yield the mistakes with faults: none is counted, or a name is used nowhere."""
     used: set[str] = set()
     counts = False
     faults: list[Json] = [*case.faults]
