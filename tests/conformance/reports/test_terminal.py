@@ -166,6 +166,36 @@ def test_junit_counts_and_names_everything(tmp_path: Path) -> None:
     assert source.get("value") == "pkg/x.go F"
 
 
+def test_junit_has_the_metadata_and_known_failures_are_skipped(tmp_path: Path) -> None:
+    outcome = _outcome(
+        "a",
+        "x",
+        Verdict.KNOWN,
+        reason="as ever",
+        line=7,
+        description="D.",
+        labels=frozenset({"taints"}),
+        aspects={Aspect.PLACEMENT: Verdict.FAILED},
+    )
+    file = tmp_path / "junit.xml"
+    write_junit(file, [outcome])
+    root = ElementTree.parse(file).getroot()
+    assert (root.get("skipped"), root.get("failures")) == ("1", "0")
+    (case,) = root.iter("testcase")
+    assert case.get("line") == "7"
+    properties = {each.get("name"): each.get("value") for each in case.iter("property")}
+    assert properties == {
+        "source": "pkg/x.go F",
+        "description": "D.",
+        "level": "core",
+        "labels": "taints",
+        "placement": "failed",
+    }
+    skipped = case.find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "as ever"
+
+
 def test_junit_escapes_the_characters_of_a_log(tmp_path: Path) -> None:
     file = tmp_path / "junit.xml"
     write_junit(file, OUTCOMES)
