@@ -19,6 +19,7 @@ from ..api import ApiClient
 from ..connection import Connection
 from ..errors import InputError, RequestFailed
 from ..format.case import case_of
+from ..format.resources import part
 from ..format.validation import problem_in
 from ..judge.referee import Question, answers_to
 from ..outcome import Verdict
@@ -26,7 +27,7 @@ from ..run.execution import run_case
 from ..targets import target_kind
 from ..targets.quiet import QuietLoop
 from ..targets.target import OUR_SCHEDULER, TargetOptions, read_configuration
-from .build import Captured, captured, document_of
+from .build import Captured, captured, document_of, key_of
 from .cluster import read_objects
 from .shrink import Limits, interest_in, shrunk
 
@@ -121,13 +122,15 @@ async def _objects(connection: Connection) -> list[Json]:
 
 def _with_ties(found: Captured) -> Captured:
     """Let a bound pod be on any of the nodes that are as good as its own, by kubesched-explain."""
-    pods = {_key(each): each for each in found.waiting if each["kind"] == "Pod"}
+    waiting = [_with_uid(each) for each in found.waiting]
+    pods = {key_of(each): each for each in waiting if each["kind"] == "Pod"}
+    others = [each for each in waiting if each["kind"] != "Pod"]
     bound = [each for each in found.expectations if "bound_to" in each]
     if not bound:
         return found
     questions = [
         Question(
-            objects=[*found.cluster, *(each for each in found.waiting if each["kind"] != "Pod")],
+            objects=[*map(_with_uid, found.cluster), *others],
             pod=pods[_full(str(each["pod"]))],
             config=found.config,
             gates=found.gates,
@@ -150,13 +153,14 @@ def _with_ties(found: Captured) -> Captured:
     return dataclasses.replace(found, expectations=expectations)
 
 
+def _with_uid(obj: Json) -> Json:
+    """Return an object with a uid, without which kubesched-explain takes no pod."""
+    metadata = part(obj, "metadata")
+    return {**obj, "metadata": {**metadata, "uid": f"{obj['kind']}/{key_of(obj)}"}}
+
+
 def _full(name: str) -> str:
     return name if "/" in name else f"default/{name}"
-
-
-def _key(pod: Json) -> str:
-    metadata = msgspec.convert(pod["metadata"], dict[str, object])
-    return f"{metadata.get('namespace', 'default')}/{metadata['name']}"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -96,6 +96,10 @@ def test_an_incident_becomes_a_case_of_two_nodes(kubeconfig: Path, tmp_path: Pat
 
     _wait(is_captured)
     assert "acme" not in whole.read_text(encoding="utf-8")
+    one_of_many = ["--kubeconfig", str(kubeconfig), "--pod", "acme-small", "-o", str(small)]
+    result = CliRunner().invoke(capture, one_of_many)
+    assert "Our scheduler decides the same." in result.output
+    assert "bound_to_one_of" in small.read_text(encoding="utf-8")
     result = CliRunner().invoke(shrink, [str(whole), "-o", str(small)])
     assert result.exit_code == 0, result.output
     (case,) = load_cases([small])
