@@ -20,6 +20,7 @@ _ELSEWHERE = {
     "shrink": ("conformance.capture.cli", "Make a case smaller, with the same outcome."),
     "report": ("conformance.reports.cli", "Convert, merge or compare reports."),
     "lint": ("conformance.lint.cli", "Find mistakes in cases without running them."),
+    "fuzz": ("conformance.fuzz.cli", "Search for cases in which a scheduler breaks an invariant."),
     "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
     "run": ("conformance.run.cli", "Run cases against a scheduler."),
 }

@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
     from ..api import Json
 
-__all__ = ["overcommitments"]
+__all__ = ["HostPort", "host_ports", "overcommitments"]
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ANY_ADDRESS: Final = "0.0.0.0"
 
 
-class _Port(NamedTuple):
+class HostPort(NamedTuple):
+    """A port of the node that a pod takes."""
+
     protocol: str
     number: int
     address: str
 
-    def conflicts_with(self, other: _Port) -> bool:
+    def conflicts_with(self, other: HostPort) -> bool:
         alike = (self.protocol, self.number) == (other.protocol, other.number)
         return alike and (
             self.address == other.address or _ANY_ADDRESS in (self.address, other.address)
@@ -65,10 +67,10 @@ def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
 
 def _port_problems(name: str, pods: list[Json]) -> list[str]:
     found: list[str] = []
-    held: list[tuple[str, _Port]] = []
+    held: list[tuple[str, HostPort]] = []
     for pod in pods:
         pod_name = str(part(pod, "metadata").get("name"))
-        own = _host_ports(pod)
+        own = host_ports(pod)
         found += [
             f"node {name}: pods {other} and {pod_name} both have host port {port.number}"
             for other, taken in held
@@ -79,7 +81,8 @@ def _port_problems(name: str, pods: list[Json]) -> list[str]:
     return found
 
 
-def _host_ports(pod: Json) -> list[_Port]:
+def host_ports(pod: Json) -> list[HostPort]:
+    """Return the ports of the node that a pod takes, those of its sidecars too."""
     spec = part(pod, "spec")
     containers = objects(spec.get("containers"))
     containers += [
@@ -88,7 +91,9 @@ def _host_ports(pod: Json) -> list[_Port]:
         if container.get("restartPolicy") == "Always"
     ]
     return [
-        _Port(str(port.get("protocol") or "TCP"), number, str(port.get("hostIP") or _ANY_ADDRESS))
+        HostPort(
+            str(port.get("protocol") or "TCP"), number, str(port.get("hostIP") or _ANY_ADDRESS)
+        )
         for container in containers
         for port in objects(container.get("ports"))
         if isinstance(number := port.get("hostPort"), int) and number > 0

@@ -107,6 +107,7 @@ class Observation:
     """All that happened in a run. `outcome` is `passed` if the run came to its end.
 
     `changes` are all changes of objects in order, `writes` the scheduler's answered writes.
+    `steps` are the steps that began: their places, and the number of changes before each.
     `stories` are the scheduler's own explanations by pod (`namespace/name`), if it serves any.
     `kinds` are the server's by group and plural name. `started_seconds` is the start of the
     scheduler since 1970, `end_seconds` the end of the run since that start.
@@ -115,6 +116,7 @@ class Observation:
     outcome: Outcome
     changes: tuple[ObjectChange, ...]
     writes: tuple[HandledRequest, ...]
+    steps: tuple[tuple[str, int], ...]
     stories: Mapping[str, Json]
     kinds: Mapping[tuple[str, str], Kind]
     started_seconds: float
@@ -228,6 +230,7 @@ class _Observer:
     def __init__(self) -> None:
         self._changes: list[ObjectChange] = []
         self._writes: list[HandledRequest] = []
+        self._steps: list[tuple[str, int]] = []
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._clock: Clock | None = None
         self._started_seconds: float | None = None
@@ -249,7 +252,7 @@ class _Observer:
             }
 
     def step(self, where: str) -> None:
-        del where
+        self._steps.append((where, len(self._changes)))
 
     def scheduler_starts(self) -> None:
         """Note the time at which the scheduler is started for the first time."""
@@ -270,6 +273,7 @@ class _Observer:
             outcome=outcome,
             changes=tuple(self._changes),
             writes=tuple(self._writes),
+            steps=tuple(self._steps),
             stories=self.stories,
             kinds=self._kinds,
             started_seconds=started,

@@ -382,11 +382,13 @@ def cases(
     features_max: int = 3,
     restarts: bool = True,
     advances: Sequence[str] = ("1s", "12s", "6m"),
+    rest: str = "15s",
     config: SearchStrategy[Json] | None = None,
 ) -> Case:
     """Draw a case without expectations: a cluster, a configuration, a history.
 
-    The configuration is one of `configurations()` in a third of the cases, or always of `config`.
+    It ends with a pause, `rest`, in which a scheduler can try each pod again after its backoff. The
+    configuration is one of `configurations()` in a third of the cases, or always of `config`.
     Shrinks to one node, one pod, and the default configuration.
     """
     cluster = draw(clusters(nodes_max=nodes_max, pods_max=pods_max, features_max=features_max))
@@ -409,6 +411,6 @@ def cases(
         **present(config=chosen),
         # Pods in the short form create their priority class.
         "cluster": entries_of(obj for obj in cluster.objects if obj["kind"] != "PriorityClass"),
-        "steps": steps,
+        "steps": [*steps, {"advance": rest}],
     }
     return case_of(raw, area="fuzz", origin="conformance.strategies")

@@ -125,6 +125,7 @@ def test_a_case() -> None:
         steps:
         - create: [pod: {name: p1}]
         - delete: {pod: p1}
+        - advance: 15s
         """
     ) == dict(case.raw)
 

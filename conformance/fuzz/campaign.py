@@ -1,0 +1,172 @@
+"""A search in many tasks on an executor: explore them all, then shrink one case per invariant.
+
+Any `concurrent.futures.Executor` will do. A task that an executor loses is an error of the search,
+never a pass.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import importlib
+import multiprocessing
+import random
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+import msgspec
+
+from ..errors import InputError
+from .search import Exploration, Found, Task, explore, shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: The examples of one task: enough to make its start cheap, few enough to share them out.
+EXAMPLES_PER_TASK: Final = 50
+
+
+@dataclass(kw_only=True)
+class Result:
+    """What a search has found: the smallest case per invariant, and what went wrong.
+
+    `errors` are tasks that were lost, `refused` the reasons of examples that could not be run.
+    """
+
+    examples: int = 0
+    found: dict[str, Found] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def tasks_of(whole: Task) -> list[Task]:
+    """Cut a search into tasks. The same seed makes the same tasks, however they are run."""
+    starts = range(0, whole.examples, EXAMPLES_PER_TASK)
+    return [
+        msgspec.structs.replace(
+            whole,
+            seed=random.Random(f"{whole.seed}/{start}").getrandbits(63),
+            examples=min(EXAMPLES_PER_TASK, whole.examples - start),
+        )
+        for start in starts
+    ]
+
+
+def search(
+    whole: Task, executor: concurrent.futures.Executor, on_progress: Callable[[int, int], None]
+) -> Result:
+    """Run a search. `on_progress` gets the examples that were run and the invariants broken.
+
+    Source of the shrunk case of an invariant: the first task, in order, in which it was broken.
+    """
+    tasks, result = tasks_of(whole), Result()
+    first: dict[str, tuple[int, Found]] = {}
+    futures = {
+        executor.submit(explore, msgspec.json.encode(task)): number
+        for number, task in enumerate(tasks)
+    }
+    for future in concurrent.futures.as_completed(futures):
+        number = futures[future]
+        try:
+            done = msgspec.json.decode(future.result(), type=Exploration)
+        except Exception as error:
+            result.errors.append(f"{_range(tasks, number)}: {_words(error)}")
+            continue
+        result.examples += done.examples
+        result.refused += done.refused
+        for found in done.found:
+            if found.invariant not in first or number < first[found.invariant][0]:
+                first[found.invariant] = number, found
+        on_progress(result.examples, len(first))
+    _shrink_all(first, tasks, executor, result)
+    result.refused.sort()
+    result.errors.sort()
+    return result
+
+
+def _shrink_all(
+    first: dict[str, tuple[int, Found]],
+    tasks: list[Task],
+    executor: concurrent.futures.Executor,
+    result: Result,
+) -> None:
+    """Shrink the first case of each invariant; one that is not found again stays as it is."""
+    futures = {}
+    for invariant, (number, _) in sorted(first.items()):
+        task = msgspec.structs.replace(tasks[number], invariants=(invariant,))
+        try:
+            futures[invariant] = executor.submit(shrink, msgspec.json.encode(task))
+        except RuntimeError as error:
+            result.errors.append(f"shrinking {invariant}: {_words(error)}")
+    for invariant, (_, found) in sorted(first.items()):
+        result.found[invariant] = found
+        if invariant not in futures:
+            continue
+        try:
+            smallest = msgspec.json.decode(futures[invariant].result(), type=Found | None)
+        except Exception as error:
+            result.errors.append(f"shrinking {invariant}: {_words(error)}")
+            continue
+        if smallest is not None and smallest.size < found.size:
+            result.found[invariant] = smallest
+
+
+def _range(tasks: list[Task], number: int) -> str:
+    start = number * EXAMPLES_PER_TASK
+    return f"examples {start} to {start + tasks[number].examples - 1}"
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+class _Here(concurrent.futures.Executor):
+    """Runs each task at once, in this process."""
+
+    def submit(
+        self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> concurrent.futures.Future[T]:
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextlib.contextmanager
+def executor_of(reference: str, workers: int) -> Iterator[concurrent.futures.Executor]:
+    """Return the executor of `module:factory`, or worker processes; 0 workers is this process.
+
+    Raises InputError if the reference does not lead to an executor.
+    """
+    if reference:
+        with _made_by(reference) as executor:
+            yield executor
+    elif workers == 0:
+        yield _Here()
+    else:
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+            yield pool
+
+
+def _made_by(reference: str) -> concurrent.futures.Executor:
+    module, _, name = reference.partition(":")
+    if not module or not name:
+        raise InputError(f"--executor: expected MODULE:FACTORY, got {reference!r}")
+    # An installed command does not search the working directory by itself, as `python -m` does.
+    if "" not in sys.path:
+        sys.path.append("")
+    try:
+        executor = getattr(importlib.import_module(module), name)()
+    except Exception as error:
+        # A factory may raise anything.
+        raise InputError(f"--executor: {reference}: {_words(error)}") from error
+    if not isinstance(executor, concurrent.futures.Executor):
+        raise InputError(f"--executor: {reference}: expected a concurrent.futures.Executor")
+    return executor

@@ -1,0 +1,244 @@
+"""The command `kubesched-conformance fuzz`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..clock import RealClock
+from ..errors import InputError
+from ..invariants import INVARIANTS
+from ..targets import target_kind
+from ..targets.target import OUR_SCHEDULER, TargetOptions
+from .campaign import executor_of, search
+from .counterexample import fails, write
+from .search import Task, invariant_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .campaign import Result
+
+#: The pause between two lines of progress without a terminal.
+_LINE_SECONDS = 10.0
+
+
+class _BadInput(click.ClickException):
+    """Invalid input of the caller."""
+
+    exit_code = 2
+
+    def show(self, file: object = None) -> None:
+        del file
+        click.echo(f"kubesched-conformance: {self.message}", err=True)
+
+
+@click.command()
+@click.option(
+    "--target-command",
+    metavar="CMD",
+    help="The scheduler to judge: a command, as for `run`. Our own scheduler if not given.",
+)
+@click.option(
+    "--in-process",
+    metavar="MODULE:FUNCTION",
+    default=OUR_SCHEDULER,
+    show_default=True,
+    help="A scheduler to run in this process, in virtual time.",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    metavar="MODULE:CLASS",
+    multiple=True,
+    help="A plugin to add to every profile of our scheduler. May be given more than once.",
+)
+@click.option(
+    "--examples",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="The number of cases to draw.",
+)
+@click.option(
+    "--seed",
+    metavar="S",
+    type=int,
+    default=0,
+    show_default=True,
+    help="The same seed draws the same cases.",
+)
+@click.option(
+    "--invariants",
+    "names",
+    metavar="A,B",
+    default="",
+    help="The invariants to check; all if not given.",
+)
+@click.option("--list", "lists", is_flag=True, help="Print the invariants, and run nothing.")
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("counterexamples"),
+    show_default=True,
+    help="The directory for the cases that break an invariant.",
+)
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=os.cpu_count() or 1,
+    help="The number of worker processes, by default one per core; 0 means this process.",
+)
+@click.option(
+    "--executor",
+    metavar="MODULE:FACTORY",
+    default="",
+    help="A function that returns a concurrent.futures.Executor, which runs the search.",
+)
+@click.option(
+    "--nodes", type=click.IntRange(1, 15), default=4, show_default=True, help="Nodes at the start."
+)
+@click.option(
+    "--pods", type=click.IntRange(min=0), default=4, show_default=True, help="Pods at the start."
+)
+@click.option(
+    "--steps", type=click.IntRange(min=1), default=6, show_default=True, help="Steps of a case."
+)
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=60,
+    show_default=True,
+    help="How long one run may take.",
+)
+@click.option(
+    "--quiet-period",
+    "quiet_seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.05),
+    default=0.5,
+    show_default=True,
+    help="A command has settled if it has written nothing for so long.",
+)
+def fuzz(
+    *,
+    target_command: str | None,
+    in_process: str,
+    plugins: tuple[str, ...],
+    examples: int,
+    seed: int,
+    names: str,
+    lists: bool,
+    output: Path,
+    workers: int,
+    executor: str,
+    nodes: int,
+    pods: int,
+    steps: int,
+    timeout_seconds: float,
+    quiet_seconds: float,
+) -> None:
+    """Search for cases in which a scheduler breaks an invariant, and write them as case files.
+
+    Exit status: 0 if all invariants held, 1 if one was broken or a worker was lost, 2 for invalid
+    input.
+    """
+    if lists:
+        _print_invariants()
+        return
+    try:
+        if target_command is not None and not target_command.strip():
+            raise InputError("--target-command: expected a command, got nothing")
+        target = TargetOptions(
+            command=target_command or "",
+            in_process=in_process,
+            plugins=plugins,
+            quiet_seconds=quiet_seconds,
+        )
+        target_kind(target)
+        task = Task(
+            target=target,
+            seed=seed,
+            examples=examples,
+            invariants=invariant_names(names),
+            nodes_max=nodes,
+            pods_max=pods,
+            steps_max=steps,
+            timeout_seconds=timeout_seconds,
+        )
+        clock = RealClock()
+        started = clock.monotonic()
+        with executor_of(executor, workers) as pool, _progress(examples) as on_progress:
+            result = search(task, pool, on_progress)
+        is_good = _report(result, task, output, seconds=clock.monotonic() - started)
+    except InputError as error:
+        raise _BadInput(str(error)) from error
+    if not is_good:
+        raise SystemExit(1)
+
+
+def _print_invariants() -> None:
+    for each in INVARIANTS.values():
+        click.echo(f"{each.name}: {each.sentence}\n    {each.source}")
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, and a line now and then elsewhere."""
+    console, clock = Console(stderr=True), RealClock()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    shown_at = clock.monotonic()
+    with bar:
+        row = bar.add_task("drawing", total=total)
+
+        def show(examples: int, broken: int) -> None:
+            nonlocal shown_at
+            words = f"{broken} broken" if broken else "drawing"
+            bar.update(row, completed=examples, description=words)
+            now = clock.monotonic()
+            if not console.is_terminal and now - shown_at >= _LINE_SECONDS:
+                shown_at = now
+                click.echo(f"{examples} of {total} cases, {broken} invariants broken", err=True)
+
+        yield show
+
+
+def _report(result: Result, task: Task, output: Path, *, seconds: float) -> bool:
+    """Write the counterexamples, print the summary, and return True if all is well."""
+    for name, found in sorted(result.found.items()):
+        path = write(found, output)
+        click.echo(f"{name}: {found.text}")
+        again = fails(path, task.target, timeout_seconds=task.timeout_seconds)
+        click.echo(f"    {path}" + ("" if again else " (passed when it was run again)"))
+    for error in result.errors:
+        click.echo(f"error: {error}")
+    if result.refused:
+        count = len(result.refused)
+        click.echo(f"{count} cases were refused by the API server, first: {result.refused[0]}")
+    click.echo(
+        f"{result.examples} cases, {len(task.invariants)} invariants, {len(result.found)} broken, "
+        f"seed {task.seed}, {seconds:.1f}s"
+    )
+    ran = result.examples - len(result.refused)
+    if not ran:
+        click.echo("error: no case was run")
+    return bool(ran) and not result.found and not result.errors

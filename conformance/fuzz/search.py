@@ -1,0 +1,222 @@
+"""Draw cases, run them, and find the smallest ones that break an invariant.
+
+The search is cut into tasks of a few examples, each with a seed of its own:
+
+    explore(task) -> Exploration   run all examples; keep the first case that breaks each invariant
+    shrink(task)  -> Found         draw them again, and make the case of one invariant small
+
+Both are plain functions of bytes, so that any executor can run them anywhere: what they find
+depends on the seed and the target only, not on the workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from typing import TYPE_CHECKING, Final
+
+import hypothesis
+import msgspec
+from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
+
+from .. import strategies
+from ..api import Json
+from ..errors import InputError
+from ..format.case import case_of
+from ..invariants import INVARIANTS, violations
+from ..invariants.judge import NotObserved
+from ..run.observation import observe
+from ..targets import target_kind
+from ..targets.target import TargetOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..format.case import Case
+    from ..invariants import Violation
+    from ..targets.target import TargetKind
+
+#: The name under which a scheduler that dies or never comes to rest is reported.
+RUNS_TO_THE_END: Final = "runs_to_the_end"
+AREA: Final = "fuzz"
+_REFUSED: Final = re.compile(r"(cluster|steps\S*): (GET|POST|PUT|PATCH|DELETE) ")
+#: Backoff in real time: the shortest that there is.
+_SHORT_BACKOFF: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """Some examples of a search: those of one seed."""
+
+    target: TargetOptions
+    seed: int
+    examples: int
+    invariants: tuple[str, ...]
+    nodes_max: int = 4
+    pods_max: int = 4
+    steps_max: int = 6
+    timeout_seconds: float = 60.0
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A case that breaks an invariant. `raw` ends with an expectation that is not met."""
+
+    invariant: str
+    text: str
+    raw: Json
+
+    @property
+    def size(self) -> tuple[int, str]:
+        """The order of cases: the smallest comes first."""
+        content = msgspec.json.encode(self.raw, order="sorted").decode()
+        return len(content), content
+
+
+class Exploration(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a task. `refused` are the reasons of examples that the server refused."""
+
+    examples: int
+    found: tuple[Found, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+class _Broken(Exception):
+    """An example that breaks the invariant that is being shrunk."""
+
+
+def explore(task: bytes) -> bytes:
+    """Run a task's examples and return an Exploration, both as JSON."""
+    order = msgspec.json.decode(task, type=Task)
+    count = 0
+    found: dict[str, Found] = {}
+    refused: list[str] = []
+
+    def look(case: Case) -> None:
+        nonlocal count
+        count += 1
+        some, reason = judged(case, order)
+        refused.extend([reason] if reason else [])
+        for each in some:
+            found.setdefault(each.invariant, each)
+
+    _draw(order, look, phases=(Phase.generate,))
+    result = Exploration(examples=count, found=tuple(found.values()), refused=tuple(refused))
+    return msgspec.json.encode(result)
+
+
+def shrink(task: bytes) -> bytes:
+    """Return the smallest case of a task that breaks its one invariant, as JSON; or null."""
+    order = msgspec.json.decode(task, type=Task)
+    smallest: Found | None = None
+
+    def look(case: Case) -> None:
+        nonlocal smallest
+        some, _ = judged(case, order)
+        if some:
+            best = min(some, key=lambda each: each.size)
+            if smallest is None or best.size < smallest.size:
+                smallest = best
+            raise _Broken
+
+    # A scheduler in real time may break it once and not again, which Hypothesis calls flaky.
+    with contextlib.suppress(_Broken, hypothesis.errors.Flaky, ExceptionGroup):
+        _draw(order, look, phases=(Phase.generate, Phase.shrink))
+    return msgspec.json.encode(smallest)
+
+
+def _draw(order: Task, look: Callable[[Case], None], *, phases: tuple[Phase, ...]) -> None:
+    """Draw the cases of a task, always the same."""
+
+    @hypothesis.seed(order.seed)
+    @hypothesis.settings(
+        max_examples=order.examples,
+        database=None,
+        deadline=None,
+        phases=phases,
+        suppress_health_check=[*HealthCheck],
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=hypothesis.Verbosity.quiet,
+    )
+    @hypothesis.given(_cases(order))
+    def run(case: Case) -> None:
+        look(case)
+
+    run()
+
+
+def _cases(order: Task) -> st.SearchStrategy[Case]:
+    """Return the strategy for a target: in real time pauses are short, and nothing is restarted."""
+    sizes = functools.partial(
+        strategies.cases,
+        nodes_max=order.nodes_max,
+        pods_max=order.pods_max,
+        steps_max=order.steps_max,
+    )
+    if not order.target.command:
+        return sizes()
+    configures = "{config}" in order.target.command
+    return sizes(
+        restarts=False,
+        advances=("1s",),
+        rest="3s" if configures else "12s",
+        config=st.just(_SHORT_BACKOFF if configures else {}),
+    ).map(_settling)
+
+
+def _settling(case: Case) -> Case:
+    """Return a case that waits after each step until the scheduler has done all it can."""
+    steps = case.raw["steps"]
+    assert isinstance(steps, list)
+    settled = [each for step in steps for each in (step, {"wait_until_settled": None})]
+    return case_of({**case.raw, "steps": settled}, area=case.area, origin=case.origin)
+
+
+def judged(case: Case, order: Task) -> tuple[list[Found], str]:
+    """Return the invariants that a case breaks, and the reason if the API server refused a step."""
+    try:
+        some = violations(
+            case,
+            functools.partial(
+                observe, kind=_kind(order.target), timeout_seconds=order.timeout_seconds
+            ),
+            invariants=[INVARIANTS[name] for name in order.invariants if name in INVARIANTS],
+        )
+    except NotObserved as error:
+        reason = error.outcome.reason
+        if _REFUSED.match(reason):
+            return [], reason
+        if RUNS_TO_THE_END not in order.invariants:
+            return [], ""
+        return [Found(invariant=RUNS_TO_THE_END, text=reason, raw=case.raw)], ""
+    return [_found(case, violation) for violation in some], ""
+
+
+@functools.cache
+def _kind(options: TargetOptions) -> TargetKind:
+    return target_kind(options)
+
+
+def _found(case: Case, violation: Violation) -> Found:
+    """Return the case up to the step of a violation, and then what the scheduler should do."""
+    raw = (violation.case or case).raw
+    steps = raw["steps"]
+    assert isinstance(steps, list)
+    place = re.match(r"steps\[(\d+)\]", violation.step)
+    kept = steps[: int(place[1]) + 1] if place else steps
+    return Found(
+        invariant=violation.invariant,
+        text=violation.text,
+        raw={**raw, "steps": [*kept, {"expect": violation.expect}]},
+    )
+
+
+def invariant_names(text: str) -> tuple[str, ...]:
+    """Parse the names of invariants, with commas between them. Raises InputError."""
+    known = [*INVARIANTS, RUNS_TO_THE_END]
+    names = [name.strip() for name in text.split(",") if name.strip()] or known
+    for name in names:
+        if name not in known:
+            raise InputError(f"--invariants: expected some of {', '.join(known)}, got {name}")
+    return tuple(names)

@@ -1,0 +1,249 @@
+"""Invariants of single decisions: bindings, victims, and the pods that are left at the end.
+
+Each is a function of a history and yields its violations. The judge is the suite's own arithmetic
+and matching (`feasibility`), not that of the API server or of a scheduler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..format.resources import objects, part
+from .feasibility import RULES, feasible_nodes, reasons_against
+from .history import with_nominated
+from .matching import labels_of, selects
+from .state import is_ending, name_of, node_of, priority_of, uid_of
+from .violation import Violation, invariant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..api import Json
+    from .history import Binding, History, Preemption
+    from .state import State
+
+
+@invariant("pkg/scheduler/framework/plugins/noderesources fitsRequest")
+def no_overcommit(history: History) -> Iterator[Violation]:
+    """A bound pod's requests fit into what its node had left: resources and number of pods."""
+    yield from _broken_at_binding(history, "resources")
+
+
+@invariant("pkg/scheduler/framework HostPortInfo.CheckConflict")
+def no_port_conflict(history: History) -> Iterator[Violation]:
+    """A bound pod's host ports were free on its node."""
+    yield from _broken_at_binding(history, "ports")
+
+
+@invariant("https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/")
+def taints_respected(history: History) -> Iterator[Violation]:
+    """A bound pod tolerates the taints NoSchedule and NoExecute of its node, and a cordon."""
+    yield from _broken_at_binding(history, "taints")
+
+
+@invariant("https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#node-affinity")
+def node_affinity_held(history: History) -> Iterator[Violation]:
+    """A bound pod's node matches its node selector and its required node affinity."""
+    yield from _broken_at_binding(history, "node_affinity")
+
+
+@invariant("pkg/scheduler/framework/plugins/interpodaffinity satisfyPodAffinity")
+def pod_affinity_held(history: History) -> Iterator[Violation]:
+    """The pods that a bound pod's required affinity names were in the domain of its node."""
+    yield from _broken_at_binding(history, "affinity")
+
+
+@invariant("pkg/scheduler/framework/plugins/interpodaffinity satisfyPodAntiAffinity")
+def pod_anti_affinity_held(history: History) -> Iterator[Violation]:
+    """No required anti-affinity, its own or another pod's, keeps a bound pod off its node."""
+    yield from _broken_at_binding(history, "anti_affinity")
+
+
+@invariant("pkg/scheduler/framework/plugins/podtopologyspread Filter")
+def hard_spread_held(history: History) -> Iterator[Violation]:
+    """A bound pod keeps the skew of its constraints with DoNotSchedule."""
+    yield from _broken_at_binding(history, "spread")
+
+
+@invariant("pkg/scheduler/framework/plugins/volumebinding FindPodVolumes")
+def volumes_reachable(history: History) -> Iterator[Violation]:
+    """A bound pod's claims are bound, reachable from its node, and free if for one pod only."""
+    yield from _broken_at_binding(history, "volumes")
+
+
+def _broken_at_binding(history: History, rule: str) -> Iterator[Violation]:
+    """Yield the bindings that break a rule at each moment on which they may be based."""
+    for binding in history.bindings:
+        reasons = [_reason(binding, rule, state) for state in binding.moments]
+        if all(reasons):
+            text = f"pod {name_of(binding.pod)} was bound to {binding.node_name}: {reasons[0]}"
+            yield Violation(text=text, step=binding.step, expect=_elsewhere(binding))
+
+
+def _reason(binding: Binding, rule: str, state: State) -> str | None:
+    node = state.nodes.get(binding.node_name)
+    return None if node is None else RULES[rule](binding.pod, node, state)
+
+
+def _elsewhere(binding: Binding) -> Json:
+    """Return the expectation that a pod is on a node where it may run, or on none."""
+    name = name_of(binding.pod)
+    nodes = feasible_nodes(binding.pod, binding.moments[0])
+    return {"pod": name, "bound_to_one_of": nodes} if nodes else {"pod": name, "not_bound": True}
+
+
+@invariant("pkg/scheduler/framework/preemption SelectVictimsOnNode")
+def victims_of_lower_priority(history: History) -> Iterator[Violation]:
+    """A pod is preempted only by a pod of higher priority that waits for a node."""
+    for each in history.preemptions:
+        for victim in each.victims:
+            if each.preemptor is None:
+                above = any(
+                    priority_of(pod) > priority_of(victim) and not node_of(pod)
+                    for state in each.moments
+                    for pod in state.pods.values()
+                )
+                why = "and no waiting pod has a higher priority"
+            else:
+                above = priority_of(each.preemptor) > priority_of(victim)
+                why = f"by {name_of(each.preemptor)}, whose priority is not higher"
+            if not above:
+                text = f"pod {name_of(victim)} was preempted {why}"
+                yield Violation(text=text, step=each.step, expect=_still_there([victim]))
+
+
+@invariant("pkg/scheduler/framework/plugins/defaultpreemption SelectVictimsOnNode: reprieve")
+def victims_minimal(history: History) -> Iterator[Violation]:
+    """No victim could have been spared: with it on the node, the preemptor would not fit."""
+    for each in history.preemptions:
+        for victim in each.victims:
+            if each.preemptor is not None and _was_spare(each, each.preemptor, victim):
+                others = ", ".join(name_of(pod) for pod in each.victims if pod is not victim)
+                also = f" beside {others}" if others else ""
+                text = (
+                    f"pod {name_of(victim)} was preempted{also} by {name_of(each.preemptor)}, "
+                    f"which fits on {each.node_name} with it"
+                )
+                yield Violation(text=text, step=each.step, expect=_still_there(each.victims))
+
+
+def _was_spare(each: Preemption, preemptor: Json, victim: Json) -> bool:
+    """Return True if the preemptor fits beside one of its victims, at each moment."""
+    others = [uid_of(pod) for pod in each.victims if pod is not victim]
+    return all(
+        each.node_name in state.nodes
+        and _fits(preemptor, each.node_name, state.with_pods([victim]).without(others))
+        for state in each.moments
+    )
+
+
+def _fits(pod: Json, node_name: str, state: State) -> bool:
+    """Return True if a pod fits on a node, and leaves the room of nominated pods free."""
+    node = state.nodes[node_name]
+    return not any(reasons_against(pod, node, each) for each in (state, with_nominated(state, pod)))
+
+
+def _still_there(victims: Iterable[Json]) -> Json:
+    """Return the expectation that not all of some pods were preempted."""
+    names = [name_of(pod) for pod in victims]
+    return {"pods": names, "bound_count": {"at_least": 1}}
+
+
+@invariant("pkg/scheduler/framework/preemption pickOneNodeForPreemption: minNumPDBViolating")
+def budgets_violated_only_if_unavoidable(history: History) -> Iterator[Violation]:
+    """No disruption budget is violated if other victims, on any node, would have done."""
+    for each in history.preemptions:
+        if each.preemptor is None:
+            continue
+        violated = _violated(each.victims, each.moments[0])
+        if violated is None:
+            continue
+        ways = [_without_violation(each.preemptor, state) for state in each.moments]
+        if all(ways):
+            victims = ", ".join(name_of(victim) for victim in each.victims)
+            text = (
+                f"{victims} preempted by {name_of(each.preemptor)} against the budget "
+                f"{name_of(violated)}; on {ways[0]} no budget would be violated"
+            )
+            yield Violation(text=text, step=each.step, expect=_still_there(each.victims))
+
+
+def _violated(victims: Iterable[Json], state: State) -> Json | None:
+    """Return a budget of which more pods are victims than it allows."""
+    for budget in state.of_kind("PodDisruptionBudget"):
+        if sum(_is_covered(victim, budget) for victim in victims) > _allowed(budget):
+            return budget
+    return None
+
+
+def _allowed(budget: Json) -> int:
+    allowed = part(budget, "status").get("disruptionsAllowed")
+    return allowed if isinstance(allowed, int) else 0
+
+
+def _is_covered(pod: Json, budget: Json) -> bool:
+    """Return True if a budget covers a pod. Upstream ignores a budget with an empty selector."""
+    selector = part(budget, "spec").get("selector")
+    here = part(budget, "metadata").get("namespace") == part(pod, "metadata").get("namespace")
+    return here and bool(selector) and selects(selector, labels_of(pod))
+
+
+def _without_violation(preemptor: Json, state: State) -> str | None:
+    """Return a node on which victims without a budget are enough; None if there is none."""
+    for name in state.nodes:
+        lower = [p for p in state.pods_on(name) if priority_of(p) < priority_of(preemptor)]
+        free = [pod for pod in lower if not _is_protected(pod, lower, state)]
+        if not free or not _fits(preemptor, name, state.without(map(uid_of, lower))):
+            continue
+        if _fits(preemptor, name, state.without(map(uid_of, free))):
+            return name
+    return None
+
+
+def _is_protected(pod: Json, lower: Iterable[Json], state: State) -> bool:
+    """Return True if preempting all these pods would violate a budget of this one."""
+    return any(
+        _is_covered(pod, budget)
+        and sum(_is_covered(other, budget) for other in lower) > _allowed(budget)
+        for budget in state.of_kind("PodDisruptionBudget")
+    )
+
+
+@invariant("pkg/scheduler handleSchedulingFailure; ScheduleOne")
+def no_pod_lost(history: History) -> Iterator[Violation]:
+    """Each pod of the scheduler is bound to a node that exists, preempted, or reported."""
+    for binding in history.bindings:
+        if not any(binding.node_name in state.nodes for state in binding.moments):
+            text = f"pod {name_of(binding.pod)} was bound to {binding.node_name}, which is no node"
+            yield Violation(text=text, step=binding.step, expect=_elsewhere(binding))
+    for pod in _waiting(history):
+        conditions = objects(part(pod, "status").get("conditions"))
+        if not any(each.get("type") == "PodScheduled" for each in conditions):
+            text = f"pod {name_of(pod)} is neither bound nor reported as unschedulable"
+            expect: Json = {"pod": name_of(pod), "condition": {"type": "PodScheduled"}}
+            yield Violation(text=text, step="", expect=expect)
+
+
+@invariant("pkg/scheduler/backend/queue: each plugin's EventsToRegister and queueing hints")
+def no_pod_starved(history: History) -> Iterator[Violation]:
+    """At the end no pod waits that fits on a node.
+
+    The case must end with a pause that is longer than a backoff (`advance: 15s`). Room that is kept
+    for nominated pods of at least its priority does not count.
+    """
+    for pod in _waiting(history):
+        nodes = [name for name in history.end.nodes if _fits(pod, name, history.end)]
+        if nodes:
+            text = f"pod {name_of(pod)} still waits, and fits on {', '.join(nodes)}"
+            expect: Json = {"pod": name_of(pod), "bound_to_one_of": nodes}
+            yield Violation(text=text, step="", expect=expect)
+
+
+def _waiting(history: History) -> Iterator[Json]:
+    """Return the scheduler's pods that exist at the end without a node and without gates."""
+    for pod in history.end.pods.values():
+        spec = part(pod, "spec")
+        name = spec.get("schedulerName", "default-scheduler")
+        is_ours = name in history.scheduler_names
+        if is_ours and not node_of(pod) and not is_ending(pod) and not spec.get("schedulingGates"):
+            yield pod

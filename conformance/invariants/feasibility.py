@@ -1,0 +1,242 @@
+"""The rules that decide on which nodes a pod may run, each as a function of the cluster's state.
+
+A rule returns the reason against a node, or None. The rules are those of the filters in the default
+profile of kube-scheduler v1.36, written from the documentation and with arithmetic of the suite's
+own. Not judged: limits of volumes per node, devices, extenders, unbound claims that wait for a
+consumer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from ..format.resources import NANO, amounts, objects, part, pod_requests, shown
+from ..judge.capacity import host_ports
+from .matching import (
+    any_term_matches,
+    labels_of,
+    node_affinity_matches,
+    repelling_taints,
+    required_terms,
+    selects,
+    term_matches,
+    tolerates,
+)
+from .state import is_ending, name_of, uid_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..api import Json
+    from .state import State
+
+    Rule = Callable[[Json, Json, State], "str | None"]
+
+
+#: The taint for which `spec.unschedulable` stands.
+_UNSCHEDULABLE: Final[Json] = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def resources(pod: Json, node: Json, state: State) -> str | None:
+    """Compare requests with the room that is left. Source: NodeResourcesFit, `fitsRequest`."""
+    own = _others_on(pod, node, state)
+    allocatable = amounts(part(part(node, "status"), "allocatable"))
+    used = sum((pod_requests(other) for other in own), Counter[str]())
+    used["pods"] = len(own) * NANO
+    for resource, amount in {**pod_requests(pod), "pods": NANO}.items():
+        room = allocatable.get(resource, 0) - used.get(resource, 0)
+        if amount > max(room, 0) and amount > 0:
+            return f"it requests {shown(amount)} of {resource}, {shown(max(room, 0))} is left"
+    return None
+
+
+def ports(pod: Json, node: Json, state: State) -> str | None:
+    """Compare host ports with those in use. Source: NodePorts, `HostPortInfo.CheckConflict`."""
+    wanted = host_ports(pod)
+    for other in _others_on(pod, node, state):
+        for port in wanted:
+            if any(port.conflicts_with(taken) for taken in host_ports(other)):
+                return f"pod {name_of(other)} has its host port {port.number}"
+    return None
+
+
+def _others_on(pod: Json, node: Json, state: State) -> list[Json]:
+    name = str(part(node, "metadata").get("name"))
+    return [other for other in state.pods_on(name) if uid_of(other) != uid_of(pod)]
+
+
+def taints(pod: Json, node: Json, state: State) -> str | None:
+    """Look for a taint that is not tolerated. Source: TaintToleration, NodeUnschedulable."""
+    del state
+    is_cordoned = part(node, "spec").get("unschedulable") is True
+    for taint in [*repelling_taints(node), *([_UNSCHEDULABLE] if is_cordoned else [])]:
+        if not tolerates(pod, taint):
+            return f"it does not tolerate the taint {taint.get('key')}:{taint.get('effect')}"
+    return None
+
+
+def node_affinity(pod: Json, node: Json, state: State) -> str | None:
+    """Compare the node with selector and required affinity. Source: NodeAffinity."""
+    del state
+    if node_affinity_matches(pod, node):
+        return None
+    return "its node selector or required node affinity does not match the node"
+
+
+def anti_affinity(pod: Json, node: Json, state: State) -> str | None:
+    """Look for pods that it repels, or that repel it. Source: InterPodAffinity, `Filter`."""
+    labels, namespaces = labels_of(node), state.namespaces
+    for other, place in state.placed:
+        if uid_of(other) == uid_of(pod):
+            continue
+        for owner, subject in ((pod, other), (other, pod)):
+            for term in required_terms(owner, "podAntiAffinity"):
+                key = str(term.get("topologyKey"))
+                domain = labels_of(place).get(key)
+                if domain is None or labels.get(key) != domain:
+                    continue
+                if term_matches(term, owner, subject, namespaces):
+                    return (
+                        f"the anti-affinity of {name_of(owner)} excludes {name_of(subject)} "
+                        f"in {key}={domain}"
+                    )
+    return None
+
+
+def affinity(pod: Json, node: Json, state: State) -> str | None:
+    """Look for the pods that it requires. Source: InterPodAffinity, `satisfyPodAffinity`.
+
+    A pod that matches all terms is needed in the domain of each. The first of a group needs none.
+    """
+    terms = required_terms(pod, "podAffinity")
+    if not terms:
+        return None
+    labels, namespaces = labels_of(node), state.namespaces
+    for term in terms:
+        if str(term.get("topologyKey")) not in labels:
+            return f"the node has no label {term.get('topologyKey')}"
+    found = [
+        labels_of(place)
+        for other, place in state.placed
+        if uid_of(other) != uid_of(pod)
+        and all(term_matches(term, pod, other, namespaces) for term in terms)
+    ]
+    keys = [str(term.get("topologyKey")) for term in terms]
+    missing = [key for key in keys if not any(each.get(key) == labels[key] for each in found)]
+    if not missing:
+        return None
+    anywhere = any(key in each for each in found for key in keys)
+    if not anywhere and all(term_matches(term, pod, pod, namespaces) for term in terms):
+        return None
+    return f"no pod that its affinity requires is in {missing[0]}={labels[missing[0]]}"
+
+
+def spread(pod: Json, node: Json, state: State) -> str | None:
+    """Compute the skew of hard constraints. Source: PodTopologySpread, `Filter`."""
+    constraints = [
+        each
+        for each in objects(part(pod, "spec").get("topologySpreadConstraints"))
+        if each.get("whenUnsatisfiable") == "DoNotSchedule"
+    ]
+    keys = [str(each.get("topologyKey")) for each in constraints]
+    for constraint, key in zip(constraints, keys, strict=True):
+        domain = labels_of(node).get(key)
+        if domain is None:
+            return f"the node has no label {key}"
+        counts = _matching_by_domain(pod, constraint, keys, state)
+        least = min(counts.values(), default=0)
+        minimum = constraint.get("minDomains")
+        if isinstance(minimum, int) and len(counts) < minimum:
+            least = 0
+        own = int(selects(constraint.get("labelSelector"), labels_of(pod)))
+        skew = counts.get(domain, 0) + own - least
+        if skew > int(str(constraint.get("maxSkew"))):
+            return f"the skew of {key} would be {skew}, of at most {constraint.get('maxSkew')}"
+    return None
+
+
+def _matching_by_domain(
+    pod: Json, constraint: Json, keys: list[str], state: State
+) -> dict[str, int]:
+    """Return the number of selected pods by domain, of the nodes that the constraint counts."""
+    key, counts = str(constraint.get("topologyKey")), dict[str, int]()
+    for name, node in state.nodes.items():
+        labels = labels_of(node)
+        if not all(each in labels for each in keys) or not _counts(pod, constraint, node):
+            continue
+        counts[labels[key]] = counts.get(labels[key], 0) + sum(
+            selects(constraint.get("labelSelector"), labels_of(other))
+            for other in state.pods_on(name)
+            if uid_of(other) != uid_of(pod)
+            and not is_ending(other)
+            and part(other, "metadata").get("namespace") == part(pod, "metadata").get("namespace")
+        )
+    return counts
+
+
+def _counts(pod: Json, constraint: Json, node: Json) -> bool:
+    """Return True if a node counts, by the constraint's policies for affinity and taints."""
+    if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not node_affinity_matches(
+        pod, node
+    ):
+        return False
+    honors = constraint.get("nodeTaintsPolicy", "Ignore") == "Honor"
+    return not honors or all(tolerates(pod, taint) for taint in repelling_taints(node))
+
+
+def volumes(pod: Json, node: Json, state: State) -> str | None:
+    """Look for claims that the node cannot use. Source: VolumeBinding, VolumeRestrictions."""
+    namespace = str(part(pod, "metadata").get("namespace"))
+    for name in _claims(pod):
+        claim = state.find("PersistentVolumeClaim", name, namespace)
+        if claim is None:
+            return f"its claim {name} does not exist"
+        volume = state.find("PersistentVolume", str(part(claim, "spec").get("volumeName")))
+        if volume is None:
+            return f"its claim {name} is not bound"
+        affinity = part(part(volume, "spec"), "nodeAffinity").get("required")
+        if isinstance(affinity, dict) and not any_term_matches(
+            objects(affinity.get("nodeSelectorTerms")), node
+        ):
+            return f"the volume of its claim {name} is not reachable from the node"
+        modes = part(claim, "spec").get("accessModes")
+        if isinstance(modes, list) and "ReadWriteOncePod" in modes:
+            for other, _ in state.placed:
+                if (
+                    uid_of(other) != uid_of(pod)
+                    and part(other, "metadata").get("namespace") == namespace
+                    and name in _claims(other)
+                ):
+                    return f"pod {name_of(other)} uses its claim {name} for one pod"
+    return None
+
+
+def _claims(pod: Json) -> Iterator[str]:
+    for volume in objects(part(pod, "spec").get("volumes")):
+        claim = part(volume, "persistentVolumeClaim").get("claimName")
+        if isinstance(claim, str):
+            yield claim
+
+
+RULES: Final[dict[str, Rule]] = {
+    "resources": resources,
+    "ports": ports,
+    "taints": taints,
+    "node_affinity": node_affinity,
+    "anti_affinity": anti_affinity,
+    "affinity": affinity,
+    "spread": spread,
+    "volumes": volumes,
+}
+
+
+def reasons_against(pod: Json, node: Json, state: State) -> dict[str, str]:
+    """Return the reasons against a node, by rule; empty if the pod may run there."""
+    found = {name: rule(pod, node, state) for name, rule in RULES.items()}
+    return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def feasible_nodes(pod: Json, state: State) -> list[str]:
+    """Return the names of the nodes on which a pod may run."""
+    return [name for name, node in state.nodes.items() if not reasons_against(pod, node, state)]

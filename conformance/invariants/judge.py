@@ -1,0 +1,60 @@
+"""Judge a case by invariants: run it, and look at what happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..format.resources import objects
+from ..outcome import Verdict
+from .history import History
+from .violation import INVARIANTS, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from ..format.case import Case
+    from ..outcome import Outcome
+    from ..run.observation import Observation
+    from .violation import Invariant, Observe
+
+
+class NotObserved(Exception):
+    """A case that could not be run to its end. The outcome has the reason."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.reason)
+        self.outcome = outcome
+
+
+def violations(
+    case: Case, observe: Observe, *, invariants: Iterable[Invariant] | None = None
+) -> list[Violation]:
+    """Run a case, once or more often, and return the violations of some invariants, or of all.
+
+    `observe` runs one case. Raises NotObserved for a case that does not run to its end.
+    """
+    chosen = list(INVARIANTS.values() if invariants is None else invariants)
+
+    def observed(one: Case) -> Observation:
+        observation = observe(one)
+        if observation.outcome.verdict is not Verdict.PASSED:
+            raise NotObserved(observation.outcome)
+        return observation
+
+    found: list[Violation] = []
+    checks = [each.check for each in chosen if each.check is not None]
+    if checks:
+        history = History(observed(case), scheduler_names=_scheduler_names(case))
+        found += [violation for check in checks for violation in check(history)]
+    for each in chosen:
+        if each.comparison is not None:
+            found += each.comparison(case, observed)
+    return found
+
+
+def _scheduler_names(case: Case) -> Collection[str]:
+    """Return the names of the profiles in a case's configuration."""
+    profiles = objects((case.config or {}).get("profiles"))
+    return {str(each.get("schedulerName", "default-scheduler")) for each in profiles} or {
+        "default-scheduler"
+    }
