@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: The examples of one task: enough to make its start cheap, few enough to share them out.
-EXAMPLES_PER_TASK: Final = 50
+#: The examples of one task: enough to make its start cheap, few enough to share them out. A command
+#: mostly waits, so more of its tasks run at once.
+_EXAMPLES_PER_TASK: Final = 50
+_COMMAND_EXAMPLES_PER_TASK: Final = 10
 
 
 @dataclass(kw_only=True)
@@ -45,14 +47,14 @@ class Result:
 
 def tasks_of(whole: Task) -> list[Task]:
     """Cut a search into tasks. The same seed makes the same tasks, however they are run."""
-    starts = range(0, whole.examples, EXAMPLES_PER_TASK)
+    size = _COMMAND_EXAMPLES_PER_TASK if whole.target.command else _EXAMPLES_PER_TASK
     return [
         msgspec.structs.replace(
             whole,
             seed=random.Random(f"{whole.seed}/{start}").getrandbits(63),
-            examples=min(EXAMPLES_PER_TASK, whole.examples - start),
+            examples=min(size, whole.examples - start),
         )
-        for start in starts
+        for start in range(0, whole.examples, size)
     ]
 
 
@@ -116,7 +118,7 @@ def _shrink_all(
 
 
 def _range(tasks: list[Task], number: int) -> str:
-    start = number * EXAMPLES_PER_TASK
+    start = number * tasks[0].examples
     return f"examples {start} to {start + tasks[number].examples - 1}"
 
 

@@ -66,7 +66,10 @@ class _Dumper(yaml.SafeDumper):
 
     def represent_sequence(self, tag, sequence, flow_style=None):  # type: ignore[no-untyped-def]
         node = super().represent_sequence(tag, sequence, flow_style)
-        node.flow_style = _is_short(sequence)
+        # Objects and steps have a line each.
+        node.flow_style = _is_short(sequence) and not (
+            len(sequence) > 1 and isinstance(sequence[0], dict)
+        )
         return node
 
 

@@ -1,0 +1,85 @@
+"""The command: exit status, counterexamples as files that fail again, invalid input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.cli import main
+from conformance.format.case import load_cases
+from conformance.invariants import INVARIANTS
+from tests.conformance import schedulers, wrong_schedulers
+from tests.conformance.cases import in_process, run_one
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def _fuzz(directory: Path, *arguments: str) -> Result:
+    command = ["fuzz", "--workers", "0", "--output", str(directory), *arguments]
+    return CliRunner().invoke(main, command)
+
+
+def _in_process(function: Callable[..., object]) -> str:
+    return in_process(function).in_process
+
+
+def test_a_broken_invariant_is_a_case_that_fails_again(tmp_path: Path) -> None:
+    wrong = schedulers.binds_all_to_a
+    result = _fuzz(
+        tmp_path,
+        *("--in-process", _in_process(wrong), "--examples", "10"),
+        *("--invariants", "taints_respected"),
+    )
+    assert result.exit_code == 1, result.output
+    assert "taints_respected: pod" in result.output
+    assert "run again" not in result.output
+    (case,) = load_cases([tmp_path])
+    assert case.id == "fuzz/taints-respected"
+    assert case.description.startswith(INVARIANTS["taints_respected"].sentence)
+    assert run_one(case, in_process(wrong)).is_bad
+
+
+def test_all_is_well(tmp_path: Path) -> None:
+    result = _fuzz(tmp_path / "none", "--examples", "3", "--invariants", "no_overcommit")
+    assert result.exit_code == 0, result.output
+    assert "3 cases, 1 invariants, 0 broken, seed 0" in result.output
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_comparison_is_a_case_of_one_decision(tmp_path: Path) -> None:
+    result = _fuzz(
+        tmp_path,
+        *("--in-process", _in_process(wrong_schedulers.likes_early_names), "--examples", "5"),
+        *("--invariants", "verdicts_independent_of_order_and_names"),
+    )
+    assert result.exit_code == 1, result.output
+    (case,) = load_cases([tmp_path])
+    assert run_one(case, in_process(wrong_schedulers.likes_early_names)).is_bad
+
+
+def test_invariants_are_listed(tmp_path: Path) -> None:
+    result = _fuzz(tmp_path, "--list")
+    assert result.exit_code == 0
+    for name in INVARIANTS:
+        assert f"{name}: " in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--invariants", "nothing"], "--invariants: expected some of"),
+        (["--in-process", "nowhere"], "--in-process: expected MODULE:FUNCTION"),
+        (["--target-command", " "], "--target-command: expected a command"),
+        (["--executor", "nowhere"], "--executor: expected MODULE:FACTORY"),
+    ],
+)
+def test_invalid_input(arguments: list[str], message: str, tmp_path: Path) -> None:
+    result = _fuzz(tmp_path, *arguments)
+    assert result.exit_code == 2
+    assert message in result.output

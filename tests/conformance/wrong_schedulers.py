@@ -1,0 +1,188 @@
+"""Schedulers that decide wrongly, each in one way, to see that invariants notice it.
+
+Functions for `--in-process`, as in `schedulers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from tests.conformance.schedulers import TinyScheduler, _server_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    import aiohttp
+
+    from conformance.clock import Clock
+
+_NOW = "2026-01-01T00:00:00.000000Z"
+
+
+class _Wrong(TinyScheduler):
+    """Reads all nodes and pods for each new pod, and binds it or reports it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, None)
+
+    async def _take(self, session: aiohttp.ClientSession, pod: dict[str, Any]) -> None:
+        if "nodeName" in pod["spec"]:
+            return
+        self._busy = True
+        nodes = (await _get(session, "/api/v1/nodes"))["items"]
+        pods = (await _get(session, "/api/v1/pods"))["items"]
+        node_name = await self.decide(session, pod, nodes, pods)
+        path = _path(pod)
+        if node_name is None:
+            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+            body: dict[str, Any] = {"status": {"conditions": [condition | {"message": "no"}]}}
+            await _send(session, "PATCH", f"{path}/status", body)
+        else:
+            target = {"kind": "Node", "name": node_name}
+            body = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": pod["metadata"]["name"]},
+                "target": target,
+            }
+            await _send(session, "POST", f"{path}/binding", body)
+        self._busy = False
+
+    async def decide(
+        self,
+        session: aiohttp.ClientSession,
+        pod: dict[str, Any],
+        nodes: list[dict[str, Any]],
+        pods: list[dict[str, Any]],
+    ) -> str | None:
+        """Return the pod's node, or None."""
+        raise NotImplementedError
+
+
+def _path(pod: dict[str, Any]) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+async def _get(session: aiohttp.ClientSession, path: str) -> dict[str, Any]:
+    async with session.get(path) as response:
+        answer: dict[str, Any] = await response.json()
+        return answer
+
+
+async def _send(
+    session: aiohttp.ClientSession, method: str, path: str, body: dict[str, Any] | None = None
+) -> None:
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    headers = {"Content-Type": kind}
+    async with session.request(method, path, json=body, headers=headers) as response:
+        assert response.status < 300, await response.text()
+
+
+class _ReportsAll(_Wrong):
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        return None
+
+
+class _LikesSmallNodes(_Wrong):
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        small = [n for n in nodes if n["status"]["allocatable"]["cpu"] in ("1", "2", "4")]
+        return small[0]["metadata"]["name"] if small else None
+
+
+class _LikesEarlyNames(_Wrong):
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        early = [n["metadata"]["name"] for n in nodes if n["metadata"]["name"] < "m"]
+        return early[0] if early else None
+
+
+class _PreemptsAll(_Wrong):
+    """Deletes all pods of the first node for each pod, and says who did it."""
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        node_name = nodes[0]["metadata"]["name"]
+        for victim in pods:
+            if victim["spec"].get("nodeName") == node_name:
+                await _send(session, "POST", _EVENTS, _event(victim, pod))
+                await _send(session, "DELETE", _path(victim), {"gracePeriodSeconds": 0})
+        return node_name
+
+
+_EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+def _event(victim: dict[str, Any], preemptor: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"{victim['metadata']['name']}.1", "namespace": "default"},
+        "eventTime": _NOW,
+        "reportingController": "wrong",
+        "reportingInstance": "wrong",
+        "type": "Normal",
+        "reason": "Preempted",
+        "action": "Preempting",
+        "note": "Preempted",
+        "regarding": _reference(victim),
+        "related": _reference(preemptor),
+    }
+
+
+def _reference(pod: dict[str, Any]) -> dict[str, str]:
+    metadata = pod["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "uid": metadata["uid"],
+    }
+
+
+@contextlib.asynccontextmanager
+async def _running(scheduler: TinyScheduler) -> AsyncIterator[TinyScheduler]:
+    task = asyncio.ensure_future(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@contextlib.asynccontextmanager
+async def reports_all(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Reports every pod as unschedulable."""
+    async with _running(_ReportsAll(_server_of(kubeconfig))) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def likes_small_nodes(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Binds pods to nodes with up to 4 CPUs only."""
+    async with _running(_LikesSmallNodes(_server_of(kubeconfig))) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def likes_early_names(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Binds pods to nodes with names before `m` only."""
+    async with _running(_LikesEarlyNames(_server_of(kubeconfig))) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
+async def preempts_all(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
+) -> AsyncIterator[TinyScheduler]:
+    """Preempts every pod of a node for each new one."""
+    async with _running(_PreemptsAll(_server_of(kubeconfig))) as scheduler:
+        yield scheduler
