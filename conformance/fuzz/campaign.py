@@ -34,7 +34,7 @@ _COMMAND_EXAMPLES_PER_TASK: Final = 10
 
 @dataclass(kw_only=True)
 class Result:
-    """What a search has found: the smallest case per invariant, and what went wrong.
+    """The result of a search: the smallest case per invariant, and the errors.
 
     `errors` are tasks that were lost, `refused` the reasons of examples that could not be run.
     """
@@ -96,7 +96,7 @@ def _shrink_all(
     executor: concurrent.futures.Executor,
     result: Result,
 ) -> None:
-    """Shrink the first case of each invariant; one that is not found again stays as it is."""
+    """Shrink the first case of each invariant. A case that is not found again stays."""
     futures = {}
     for invariant, (number, _) in sorted(first.items()):
         task = msgspec.structs.replace(tasks[number], invariants=(invariant,))

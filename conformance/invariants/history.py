@@ -66,7 +66,7 @@ class _Moment:
 
 
 class History:
-    """What happened in an observed run. `scheduler_names` are the profiles of the scheduler."""
+    """The decisions in an observed run. `scheduler_names` are the profiles of the scheduler."""
 
     def __init__(
         self,

@@ -42,10 +42,10 @@ def violations(
         return observation
 
     found: list[Violation] = []
-    checks = [each.check for each in chosen if each.check is not None]
-    if checks:
-        history = History(observed(case), scheduler_names=_scheduler_names(case))
-        found += [violation for check in checks for violation in check(history)]
+    history = History(observed(case), scheduler_names=_scheduler_names(case))
+    for each in chosen:
+        if each.check is not None:
+            found += each.check(history)
     for each in chosen:
         if each.comparison is not None:
             found += each.comparison(case, observed)

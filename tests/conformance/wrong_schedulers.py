@@ -99,7 +99,7 @@ class _LikesEarlyNames(_Wrong):
 
 
 class _PreemptsAll(_Wrong):
-    """Deletes all pods of the first node for each pod, and says who did it."""
+    """Deletes all pods of the first node for each pod, with an event that names it."""
 
     async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
         node_name = nodes[0]["metadata"]["name"]

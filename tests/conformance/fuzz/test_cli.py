@@ -29,6 +29,7 @@ def _in_process(function: Callable[..., object]) -> str:
     return in_process(function).in_process
 
 
+@pytest.mark.slow
 def test_a_broken_invariant_is_a_case_that_fails_again(tmp_path: Path) -> None:
     wrong = schedulers.binds_all_to_a
     result = _fuzz(
@@ -52,6 +53,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_a_comparison_is_a_case_of_one_decision(tmp_path: Path) -> None:
     result = _fuzz(
         tmp_path,
