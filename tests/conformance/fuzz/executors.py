@@ -6,8 +6,6 @@ import concurrent.futures
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from distributed import Client, LocalCluster
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -42,12 +40,3 @@ def no_executor() -> int:
 
 def refused() -> Executor:
     raise ConnectionError("no scheduler at tcp://127.0.0.1:1")
-
-
-def dask() -> Executor:
-    """A cluster of one worker on this machine."""
-    cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
-    )
-    executor: Executor = Client(cluster).get_executor()
-    return executor

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from conformance.cli import main
 from conformance.format.case import load_cases
+from conformance.fuzz.cli import fuzz
 from conformance.invariants import INVARIANTS
 from tests.conformance import schedulers, wrong_schedulers
 from tests.conformance.cases import in_process, run_one
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def _fuzz(directory: Path, *arguments: str) -> Result:
-    command = ["fuzz", "--workers", "0", "--output", str(directory), *arguments]
-    return CliRunner().invoke(main, command)
+    command = ["--workers", "0", "--output", str(directory), *arguments]
+    return CliRunner().invoke(fuzz, command)
 
 
 def _in_process(function: Callable[..., object]) -> str:

@@ -88,9 +88,12 @@ def test_a_lost_task_is_an_error() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Dask's own
 def test_a_dask_cluster_is_an_executor() -> None:
     task = msgspec.structs.replace(_BINDS_ALL, examples=4, invariants=("no_overcommit",))
-    assert _search(task, f"{_EXECUTORS}:dask").found == _search(task).found
+    assert (
+        _search(task, "tests.conformance.fuzz.dask_cluster:executor").found == _search(task).found
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,19 @@
+"""A factory for `--executor`: a Dask cluster on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from distributed import Client, LocalCluster
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+
+def executor() -> Executor:
+    """A cluster of one worker on this machine."""
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    found: Executor = Client(cluster).get_executor()
+    return found
