@@ -13,7 +13,8 @@ from tests.realcluster.cluster import WITHOUT_CONTROLLER, RealCluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAMES = sorted(path.stem for path in exchange.DIRECTORY.glob("*.yaml"))
+#: Files with requests that no controller answers here are left out.
+NAMES = sorted(path.stem for path in exchange.DIRECTORY.glob("*.yaml") if path.stem != "scale")
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,7 @@ def protecting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster
 @pytest.mark.parametrize("name", NAMES)
 def test_the_real_server_still_answers_so(protecting: RealCluster, name: str) -> None:
     found = record_exchanges.answers(protecting.url, protecting.token, name)
-    known = exchange.recorded(name)
-    different = [(now, then) for now, then in zip(found, known, strict=True) if now != then]
-    assert not different
+    # `differs` also marks answers that change from run to run.
+    volatile = {request["name"] for request in exchange.read(name) if request.get("differs")}
+    answers = zip(found, exchange.recorded(name), strict=True)
+    assert not [each for each in answers if each[0] != each[1] and each[0]["name"] not in volatile]
