@@ -51,7 +51,8 @@ WITHOUT_CONTROLLER: Final = (
 #: Below the range of ephemeral ports: a component that is started again finds its port free.
 _PORTS: Final = range(20_000, 30_000)
 _READY_SECONDS: Final = 120.0
-_REQUEST_SECONDS: Final = 30.0
+#: The deletion of thousands of pods takes its time.
+_REQUEST_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.1
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 #: Every request but those of leases and events is recorded, with the status code of its answer.
