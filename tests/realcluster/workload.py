@@ -66,8 +66,10 @@ class Workload:
     async def arriving(self, *, every_seconds: float, **spec: Any) -> AsyncIterator[None]:
         """Create a pod in each interval while the block runs."""
 
+        ended = asyncio.Event()
+
         async def arrive() -> None:
-            while True:
+            while not ended.is_set():
                 await self.create(f"p{next(self._numbers)}", **spec)
                 await asyncio.sleep(every_seconds)
 
@@ -75,9 +77,9 @@ class Workload:
         try:
             yield
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            # A creation that is cancelled may have taken place.
+            ended.set()
+            await task
 
     async def pods(self) -> list[Json]:
         """Return the pods as they are."""
