@@ -49,7 +49,7 @@ async def test_stock_to_ours_to_stock(
         await pods.bound()
     assert len({holder for _, holder in holders}) == 3
     assert (await api.get(LEASE)).body["spec"]["leaseTransitions"] == 2
-    bindings = pods.bindings()
+    bindings = await pods.all_bindings()
     assert not names_bound_twice(bindings)
     assert sum(each.code == 201 for each in bindings) == len(pods.created)
     by_program = collections.Counter(each.program for each in bindings if each.code == 201)

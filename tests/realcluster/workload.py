@@ -115,6 +115,15 @@ class Workload:
             if (event.namespace, event.subresource) == (self.namespace, "binding")
         ]
 
+    async def all_bindings(self) -> list[AuditEvent]:
+        """Return the bindings once each pod has one; the log is written after the answers."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                found = self.bindings()
+                if set(self.created) <= {each.name for each in found if each.code == 201}:
+                    return found
+                await asyncio.sleep(_LOOK_SECONDS)
+
 
 def names_bound_twice(bindings: Iterable[AuditEvent]) -> list[str]:
     """Return the pods with more than one binding that the server accepted."""
