@@ -159,14 +159,18 @@ def spread(pod: Json, node: Json, state: State) -> str | None:
 def _matching_by_domain(
     pod: Json, constraint: Json, keys: list[str], state: State
 ) -> dict[str, int]:
-    """Return the number of selected pods by domain, of the nodes that the constraint counts."""
+    """Return the number of selected pods by domain, of the nodes that the constraint counts.
+
+    An empty selector counts no pods (`countPodsMatchSelector`), although it selects all.
+    """
+    selector = constraint.get("labelSelector") or None
     key, counts = str(constraint.get("topologyKey")), dict[str, int]()
     for name, node in state.nodes.items():
         labels = labels_of(node)
         if not all(each in labels for each in keys) or not _counts(pod, constraint, node):
             continue
         counts[labels[key]] = counts.get(labels[key], 0) + sum(
-            selects(constraint.get("labelSelector"), labels_of(other))
+            selects(selector, labels_of(other))
             for other in state.pods_on(name)
             if uid_of(other) != uid_of(pod)
             and not is_ending(other)
@@ -197,7 +201,7 @@ def volumes(pod: Json, node: Json, state: State) -> str | None:
             return f"its claim {name} is not bound"
         affinity = part(part(volume, "spec"), "nodeAffinity").get("required")
         if isinstance(affinity, dict) and not any_term_matches(
-            objects(affinity.get("nodeSelectorTerms")), node
+            objects(affinity.get("nodeSelectorTerms")), _labels_only(node)
         ):
             return f"the volume of its claim {name} is not reachable from the node"
         modes = part(claim, "spec").get("accessModes")
@@ -210,6 +214,11 @@ def volumes(pod: Json, node: Json, state: State) -> str | None:
                 ):
                     return f"pod {name_of(other)} uses its claim {name} for one pod"
     return None
+
+
+def _labels_only(node: Json) -> Json:
+    """Return a node without its name, as upstream's `CheckNodeAffinity` of a volume sees it."""
+    return {"metadata": {"labels": labels_of(node)}}
 
 
 def _claims(pod: Json) -> Iterator[str]:

@@ -185,6 +185,12 @@ def test_our_scheduler_does_not(cluster: list[str], pod: str) -> None:
     assert _violations(_case(cluster, pod), TargetOptions()) == []
 
 
+def test_an_empty_selector_of_a_spread_constraint_counts_no_pods() -> None:
+    cluster = ["node: {name: a}", "node: {name: b, unschedulable: true}", "pod: {name: q, node: a}"]
+    spread = _SPREAD.replace("{matchLabels: {app: web}}", "{}")
+    assert _violations(_case(cluster, spread), TargetOptions()) == []
+
+
 def test_every_invariant_can_be_broken() -> None:
     assert {name for name, *_ in _TABLE} == {*INVARIANTS}
 
