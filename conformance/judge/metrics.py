@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 INCOMING: Final = "scheduler_queue_incoming_pods_total"
+#: Events of pods without a node have two other names since v1.37; cases have the older one.
+_NEWER_NAMES: Final = re.compile("^(UnscheduledPod|TargetPod)")
 AFTER_FLUSH: Final = "scheduler_pod_scheduled_after_flush_total"
 HANDLED: Final = "scheduler_event_handling_duration_seconds"
 
@@ -80,6 +83,7 @@ def parse_counters(text: str) -> QueueCounters:
         event = labels.get("event")
         if event is None:
             raise ValueError(f"{name} without a label event")
+        event = _NEWER_NAMES.sub("UnschedulablePod", event)
         if name == INCOMING:
             requeued.setdefault(event, 0)
             if labels.get("queue") in _TRIED_FROM:

@@ -50,6 +50,19 @@ def test_pods_that_enter_the_active_and_the_backoff_queue_are_counted_by_event()
     )
 
 
+def test_newer_names_of_events_are_read_as_the_older_ones() -> None:
+    page = """\
+scheduler_queue_incoming_pods_total{event="UnscheduledPodAdd",queue="active"} 2
+scheduler_queue_incoming_pods_total{event="TargetPodUpdatePodToleration",queue="backoff"} 1
+scheduler_event_handling_duration_seconds_count{event="AssignedPodDelete"} 4
+"""
+    assert parse_counters(page) == QueueCounters(
+        requeued={"UnschedulablePodAdd": 2, "UnschedulablePodUpdatePodToleration": 1},
+        handled={"AssignedPodDelete": 4},
+        after_flush=None,
+    )
+
+
 def test_the_total_of_a_metric_is_that_of_the_samples_with_its_labels() -> None:
     name = "scheduler_queue_incoming_pods_total"
     assert total_in(PAGE, name, {}) == 8
