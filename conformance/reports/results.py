@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: The results of the suite's own cases, a file for each version of a scheduler.
 RESULTS: Final = Path(__file__).parent.parent / "results"
+_REAL_TIME: Final = re.compile(r"needs \S+ of real time, --real-time-max is")
 _NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.json")
 
 
@@ -146,6 +147,7 @@ def by_area(cases: Iterable[str]) -> dict[str, list[str]]:
 def skipped_by_reason(results: Results) -> dict[str, int]:
     """Return the number of skipped cases by reason, the most frequent first."""
     counts: dict[str, int] = {}
-    for reason in results.skipped.values():
+    for given in results.skipped.values():
+        reason = _REAL_TIME.sub("needs more than", given)
         counts[reason] = counts.get(reason, 0) + 1
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
