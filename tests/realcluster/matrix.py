@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     except NoBinary as error:
         print(f"nothing was run: {error}", file=sys.stderr)
         return 0
-    command = ["--target-command", f"{binary} {_FLAGS}"]
+    command = ["--target-command", f"{binary} {_FLAGS}", "--scheduler-version", version]
     return _judge(f"kube-scheduler-{version.removeprefix('v')}", [*command, *options])
 
 
