@@ -106,7 +106,7 @@ def report(*, files: tuple[Path, ...], compares: bool, outputs: tuple[Path, ...]
         check_outputs(outputs, option="--output")
         for output in outputs:
             write_report(output, whole)
-    except InputError as error:
+    except (InputError, OSError) as error:
         click.echo(f"kubesched-conformance: {error}", err=True)
         raise SystemExit(2) from error
     if not outputs:

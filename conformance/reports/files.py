@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .report import Report
 
-__all__ = ["check_outputs", "write_report"]
+__all__ = ["check_outputs", "check_writable", "write_report"]
 
 SUFFIXES: Final = (".json", ".md", ".html", ".xml")
 
@@ -27,23 +27,25 @@ def check_outputs(paths: Iterable[Path], *, option: str) -> None:
         if path.suffix not in SUFFIXES:
             forms = ", ".join(SUFFIXES)
             raise InputError(f"{option}: {path}: expected a suffix of {forms}")
-        try:
-            with path.open("a", encoding="utf-8"):
-                pass
-        except OSError as error:
-            raise InputError(f"{option}: {path}: {error.strerror or error}") from error
+        check_writable(path, option=option)
+
+
+def check_writable(path: Path, *, option: str) -> None:
+    """Raise InputError if a file cannot be written."""
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise InputError(f"{option}: {path}: {error.strerror or error}") from error
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write a report. Raises InputError if the file cannot be written."""
-    try:
-        if path.suffix == ".xml":
-            write_junit(path, report.outcomes)
-        elif path.suffix == ".html":
-            path.write_text(report_in_html(report, results_in(RESULTS)), encoding="utf-8")
-        elif path.suffix == ".md":
-            path.write_text(report_in_markdown(report), encoding="utf-8")
-        else:
-            path.write_bytes(report.to_json())
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+    """Write a report in the form of the suffix. Raises OSError."""
+    if path.suffix == ".xml":
+        write_junit(path, report.outcomes)
+    elif path.suffix == ".html":
+        path.write_text(report_in_html(report, results_in(RESULTS)), encoding="utf-8")
+    elif path.suffix == ".md":
+        path.write_text(report_in_markdown(report), encoding="utf-8")
+    else:
+        path.write_bytes(report.to_json())

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Change", "Comparison", "Implementation", "Report", "compare", "merged"]
+__all__ = [
+    "Change",
+    "Comparison",
+    "Implementation",
+    "Report",
+    "compare",
+    "merged",
+]
 
 #: The name of the form, with its version.
 FORMAT: Final = "kubesched-conformance/1"
@@ -39,17 +46,18 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A run: the judged scheduler, the suite's version, and the outcome of each case.
 
-    `started` is in UTC, RFC 3339. `features` are those whose extended cases were run; None means
-    all.
+    `behaves_like` is the version of kube-scheduler by which the cases were chosen. `started` is in
+    UTC, RFC 3339. `features` are those whose extended cases were run; None means all.
     """
 
     format: str = FORMAT
     implementation: Implementation
     suite_version: str
+    behaves_like: str = ""
     started: str = ""
     seconds: float = 0.0
     seed: int = 0
-    features: tuple[str, ...] | None = None
+    features: frozenset[str] | None = None
     outcomes: tuple[Outcome, ...] = ()
 
     @property

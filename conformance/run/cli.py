@@ -6,6 +6,10 @@ number of the signal that ended the run.
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +24,9 @@ from ..format.selection import Requirements, Selection, features_in, parse_shard
 from ..format.version import SUITE_VERSION, Version
 from ..options import GroupedCommand, options_of
 from ..outcome import Aspect, all_passed
+from ..reports.files import check_outputs, check_writable, write_report
 from ..reports.junit import write_junit
+from ..reports.report import Implementation, Report
 from ..reports.results import results_at, write_results
 from ..reports.terminal import print_case_list, print_report, progress
 from ..targets.target import OUR_SCHEDULER, TargetOptions
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..format.case import Case
-    from ..outcome import Outcome
+    from ..reports.results import Results
 
 
 def _version(text: str) -> Version:
@@ -191,6 +197,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @_reports("--junit", metavar="FILE", type=_FILE, help="Write the outcomes as JUnit XML.")
 @_reports(
+    "--report",
+    "report_files",
+    metavar="FILE",
+    multiple=True,
+    type=_FILE,
+    help="Write a report; the suffix is the form: .json (the input of `report`), .md, .html, .xml "
+    "(JUnit). May be repeated.",
+)
+@_reports(
+    "--implementation",
+    metavar="NAME",
+    help="The scheduler's name and version in reports, such as 'my-scheduler 2.3'.",
+)
+@_reports(
     "--results",
     metavar="FILE",
     type=_FILE,
@@ -224,6 +244,8 @@ def run(
     seed: int,
     timeout_seconds: float,
     junit: Path | None,
+    report_files: tuple[Path, ...],
+    implementation: str | None,
     results: Path | None,
     event_log: Path | None,
     slowest: int,
@@ -243,11 +265,10 @@ def run(
         only=LastFailed().read() if last_failed else None,
         shard=shard,
     )
+    features = features_in(cases, supported_features)
     settings = Settings(
         target=options,
-        requirements=Requirements(
-            version=scheduler_version, features=features_in(cases, supported_features)
-        ),
+        requirements=Requirements(version=scheduler_version, features=features),
         aspects=aspects,
         known_failures=KnownFailures.from_file(known_failures, cases),
         seed=seed,
@@ -262,39 +283,71 @@ def run(
     if list_only:
         print_case_list(chosen, _console())
         return
-    reports = _Reports(junit, results, [case.id for case in cases], slowest)
-    raise SystemExit(_run(chosen, settings, reports))
+    files = _Files(
+        junit=junit,
+        reports=report_files,
+        results=results,
+        earlier=None if results is None else results_at(results),
+        case_ids=[case.id for case in cases],
+    )
+    empty = Report(
+        implementation=_implementation(options, implementation),
+        suite_version=version_of("kubesched"),
+        behaves_like=str(scheduler_version),
+        seed=seed,
+        features=features,
+    )
+    raise SystemExit(_run(chosen, settings, files, empty, slowest=slowest))
 
 
-class _Reports:
-    """The files that a run writes at its end. Raises InputError if one cannot be written."""
-
-    def __init__(
-        self, junit: Path | None, results: Path | None, case_ids: Sequence[str], slowest: int
-    ) -> None:
-        self._junit = junit
-        self._results = results
-        self._earlier = None if results is None else results_at(results)
-        self._case_ids = case_ids
-        self.slowest = slowest
-        if junit is not None:
-            try:
-                with junit.open("a", encoding="utf-8"):
-                    pass
-            except OSError as error:
-                raise InputError(f"--junit: {junit}: {error.strerror or error}") from error
-
-    def write(self, outcomes: Sequence[Outcome]) -> None:
-        if self._junit is not None:
-            write_junit(self._junit, outcomes)
-        if self._results is not None and self._earlier is not None:
-            write_results(self._results, self._earlier.updated(outcomes, self._case_ids))
+def _implementation(options: TargetOptions, named: str | None) -> Implementation:
+    """Return the scheduler of a run: with the user's name and version, or by its target."""
+    target = options.command or options.kubeconfig or options.in_process
+    if named is not None:
+        name, _, version = named.strip().rpartition(" ")
+        return Implementation(name=name or version, version=version if name else "", target=target)
+    if options.command:
+        return Implementation(name=Path(shlex.split(options.command)[0]).name, target=target)
+    if options.kubeconfig:
+        return Implementation(name="the scheduler of a cluster", target=target)
+    if options.in_process == OUR_SCHEDULER:
+        version = version_of("kubesched")
+        return Implementation(name="kubesched", version=version, target=target)
+    return Implementation(name=options.in_process, target=target)
 
 
-def _run(cases: Sequence[Case], settings: Settings, reports: _Reports) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _Files:
+    """The files that a run writes at its end."""
+
+    junit: Path | None
+    reports: tuple[Path, ...]
+    results: Path | None
+    earlier: Results | None
+    case_ids: Sequence[str]
+
+    def __post_init__(self) -> None:
+        """Raise InputError if a file cannot be written, before the cases are run."""
+        check_outputs(self.reports, option="--report")
+        if self.junit is not None:
+            check_writable(self.junit, option="--junit")
+
+    def write(self, report: Report) -> None:
+        """Write them. Raises OSError."""
+        if self.junit is not None:
+            write_junit(self.junit, report.outcomes)
+        for path in self.reports:
+            write_report(path, report)
+        if self.results is not None and self.earlier is not None:
+            write_results(self.results, self.earlier.updated(report.outcomes, self.case_ids))
+
+
+def _run(
+    cases: Sequence[Case], settings: Settings, files: _Files, empty: Report, *, slowest: int
+) -> int:
     """Run the cases, report the outcomes, and return the exit status."""
     clock, console = RealClock(), _console()
-    started = clock.monotonic()
+    started, started_at = clock.monotonic(), datetime.fromtimestamp(int(clock.now()), UTC)
     ended_by = None
     with progress(len(cases), Console(stderr=True)) as on_outcome:
         try:
@@ -302,10 +355,17 @@ def _run(cases: Sequence[Case], settings: Settings, reports: _Reports) -> int:
         except Interrupted as interrupted:
             outcomes, ended_by = interrupted.outcomes, interrupted.number
     seconds = clock.monotonic() - started
-    print_report(outcomes, console, seconds=seconds, slowest=reports.slowest)
+    print_report(outcomes, console, seconds=seconds, slowest=slowest)
     LastFailed().update(outcomes)
     try:
-        reports.write(outcomes)
+        files.write(
+            msgspec.structs.replace(
+                empty,
+                started=started_at.isoformat().replace("+00:00", "Z"),
+                seconds=round(seconds, 3),
+                outcomes=tuple(outcomes),
+            )
+        )
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror or error}") from error
     if ended_by is not None:
