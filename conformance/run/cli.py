@@ -6,7 +6,6 @@ number of the signal that ended the run.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..format.case import Case
-    from ..reports.results import Results
 
 
 def _version(text: str) -> Version:
@@ -265,10 +263,11 @@ def run(
         only=LastFailed().read() if last_failed else None,
         shard=shard,
     )
-    features = features_in(cases, supported_features)
     settings = Settings(
         target=options,
-        requirements=Requirements(version=scheduler_version, features=features),
+        requirements=Requirements(
+            version=scheduler_version, features=features_in(cases, supported_features)
+        ),
         aspects=aspects,
         known_failures=KnownFailures.from_file(known_failures, cases),
         seed=seed,
@@ -283,21 +282,20 @@ def run(
     if list_only:
         print_case_list(chosen, _console())
         return
-    files = _Files(
-        junit=junit,
-        reports=report_files,
-        results=results,
-        earlier=None if results is None else results_at(results),
-        case_ids=[case.id for case in cases],
-    )
-    empty = Report(
-        implementation=_implementation(options, implementation),
-        suite_version=version_of("kubesched"),
-        behaves_like=str(scheduler_version),
-        seed=seed,
-        features=features,
-    )
+    files = _Files(junit, report_files, results, [case.id for case in cases])
+    empty = _empty_report(settings, implementation)
     raise SystemExit(_run(chosen, settings, files, empty, slowest=slowest))
+
+
+def _empty_report(settings: Settings, implementation: str | None) -> Report:
+    """Return the report of a run without its outcomes."""
+    return Report(
+        implementation=_implementation(settings.target, implementation),
+        suite_version=version_of("kubesched"),
+        behaves_like=str(settings.requirements.version),
+        seed=settings.seed,
+        features=settings.requirements.features,
+    )
 
 
 def _implementation(options: TargetOptions, named: str | None) -> Implementation:
@@ -307,7 +305,7 @@ def _implementation(options: TargetOptions, named: str | None) -> Implementation
         name, _, version = named.strip().rpartition(" ")
         return Implementation(name=name or version, version=version if name else "", target=target)
     if options.command:
-        return Implementation(name=Path(shlex.split(options.command)[0]).name, target=target)
+        return Implementation(name=Path(options.command.split()[0]).name, target=target)
     if options.kubeconfig:
         return Implementation(name="the scheduler of a cluster", target=target)
     if options.in_process == OUR_SCHEDULER:
@@ -316,14 +314,13 @@ def _implementation(options: TargetOptions, named: str | None) -> Implementation
     return Implementation(name=options.in_process, target=target)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Files:
     """The files that a run writes at its end."""
 
     junit: Path | None
     reports: tuple[Path, ...]
     results: Path | None
-    earlier: Results | None
     case_ids: Sequence[str]
 
     def __post_init__(self) -> None:
@@ -331,6 +328,8 @@ class _Files:
         check_outputs(self.reports, option="--report")
         if self.junit is not None:
             check_writable(self.junit, option="--junit")
+        if self.results is not None:
+            results_at(self.results)
 
     def write(self, report: Report) -> None:
         """Write them. Raises OSError."""
@@ -338,8 +337,9 @@ class _Files:
             write_junit(self.junit, report.outcomes)
         for path in self.reports:
             write_report(path, report)
-        if self.results is not None and self.earlier is not None:
-            write_results(self.results, self.earlier.updated(report.outcomes, self.case_ids))
+        if self.results is not None:
+            earlier = results_at(self.results)
+            write_results(self.results, earlier.updated(report.outcomes, self.case_ids))
 
 
 def _run(

@@ -37,6 +37,15 @@ from fakeapi.validation.containers import MORE_THAN_ONE, NAMED_OTHERWISE
 from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
 from fakeapi.validation.scheduling import validate_node_selector
 
+#: Labels of nodes that have another name since they are GA (upstream's `betaToGALabel`).
+_BETA_TO_GA: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+}
+
 STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
 #: The annotation that preceded the field `storageClassName`, and still overrides it.
 CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -146,10 +155,23 @@ def _validate_volume_update(volume: Json, old_volume: Json) -> list[FieldError]:
     if spec.get("volumeMode") != old.get("volumeMode"):
         errors.append(invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE))
     affinity = old.get("nodeAffinity")
-    if affinity is not None and spec.get("nodeAffinity") != affinity:
+    if affinity is not None and not _is_kept(affinity, spec.get("nodeAffinity")):
         why = f"{IMMUTABLE}, except for updating from beta label to GA"
         errors.append(invalid("nodeAffinity", spec.get("nodeAffinity"), why))
     return errors
+
+
+def _is_kept(old: object, new: object) -> bool:
+    """Return True if a node affinity is the old one, but for labels that are GA now."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(
+            _is_kept(old[name], new[name])
+            or (name == "key" and _BETA_TO_GA.get(old[name]) == new[name])
+            for name in old
+        )
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_is_kept, old, new))
+    return old == new
 
 
 def _source_of(spec: Json) -> Json:
