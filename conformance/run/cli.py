@@ -33,7 +33,7 @@ from .earlier import KnownFailures, LastFailed
 from .runner import Interrupted, Settings, run_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..format.case import Case
 
@@ -253,9 +253,7 @@ def run(
     if reruns and repeat > 1:
         raise InputError("--reruns: not together with --repeat")
     cases = load_cases(paths or (BUILT_IN,))
-    given = {name: value for name, value in target.items() if value is not None}
-    options = msgspec.convert(given, TargetOptions)
-    waiting = options.real_seconds_max if options.in_real_time else 0.0
+    options = _target_options(target)
     selection = Selection(
         patterns=patterns,
         skipped=skipped,
@@ -273,7 +271,7 @@ def run(
         seed=seed,
         repeat=repeat,
         reruns=reruns,
-        timeout_seconds=max(timeout_seconds, waiting),
+        timeout_seconds=max(timeout_seconds, options.real_seconds_max * options.in_real_time),
         workers=workers,
         fail_fast=fail_fast,
         event_log=event_log,
@@ -285,6 +283,11 @@ def run(
     files = _Files(junit, report_files, results, [case.id for case in cases])
     empty = _empty_report(settings, implementation)
     raise SystemExit(_run(chosen, settings, files, empty, slowest=slowest))
+
+
+def _target_options(given: Mapping[str, object]) -> TargetOptions:
+    known = {name: value for name, value in given.items() if value is not None}
+    return msgspec.convert(known, TargetOptions)
 
 
 def _empty_report(settings: Settings, implementation: str | None) -> Report:

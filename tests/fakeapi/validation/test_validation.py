@@ -290,6 +290,21 @@ async def test_a_claim_whose_spec_stays_may_be_labelled(api: ApiClient) -> None:
     assert (reply.code, reply.causes) == (422, [(INVALID, "spec")])
 
 
+async def test_the_labels_of_a_volumes_nodes_may_become_ga(api: ApiClient) -> None:
+    def on(key: str, zone: str) -> dict[str, Any]:
+        term = {"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}
+        return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}
+
+    beta, ga = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
+    volumes = "/api/v1/persistentvolumes"
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+    source = {"hostPath": {"path": "/v"}, **on(beta, "a")["spec"]}
+    await api.create(volumes, {"metadata": {"name": "v"}, "spec": {**spec, **source}})
+    assert (await api.patch(f"{volumes}/v", on(ga, "b"))).code == 422
+    assert (await api.patch(f"{volumes}/v", on(ga, "a"))).code == 200
+    assert (await api.patch(f"{volumes}/v", on(beta, "a"))).code == 422
+
+
 async def test_one_bad_name_in_upstreams_words(api: ApiClient) -> None:
     reply = await api.post(CONFIG_MAPS, config_map("X_y"))
     assert reply.message == (
