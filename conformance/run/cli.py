@@ -278,11 +278,10 @@ def run(
     )
     chosen = selection.of(cases)
     if list_only:
-        print_case_list(chosen, _console())
-        return
+        return print_case_list(chosen, _console())
     files = _Files(junit, report_files, results, [case.id for case in cases])
-    empty = _empty_report(settings, implementation)
-    raise SystemExit(_run(chosen, settings, files, empty, slowest=slowest))
+    report = _empty_report(settings, implementation)
+    raise SystemExit(_run(chosen, settings, files, report, slowest=slowest))
 
 
 def _target_options(given: Mapping[str, object]) -> TargetOptions:
