@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import tempfile
-from collections import defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +36,9 @@ class CoverageMap:
     def cases_for(self, fault: Fault, cases: Iterable[Case]) -> list[Case]:
         """Return the cases that meet the fault, the most promising first.
 
-        First those of the file's own area, then one of each file of cases in turn: cases of one
-        file are similar. A fault outside of functions is met by all cases that use the file.
+        First those of the file's own area, then one of each file of cases in turn, because cases of
+        one file are similar; those that execute more of the faulty file before others. A fault
+        outside of functions is met by all cases that use the file.
         """
         lines = self.lines.get(fault.file, {})
         if not fault.function:
@@ -44,13 +46,14 @@ class CoverageMap:
         else:
             met = frozenset().union(*(lines.get(line, ()) for line in fault.lines))
             met = met or frozenset().union(*(lines.get(line, ()) for line in fault.around))
-        turns: defaultdict[str, int] = defaultdict(int)
-        ranked = []
-        for case in cases:
-            if case.id in met & self.passed:
-                turns[case.origin] += 1
-                ranked.append((not _is_own(fault, case), turns[case.origin], len(ranked), case))
-        return [case for *_, case in sorted(ranked, key=lambda entry: entry[:3])]
+        uses = Counter(itertools.chain.from_iterable(lines.values()))
+        found = [case for case in cases if case.id in met & self.passed]
+        turns: Counter[str] = Counter()
+        ranks = {}
+        for case in sorted(found, key=lambda case: (-uses[case.id], case.id)):
+            turns[case.origin] += 1
+            ranks[case.id] = (not _is_own(fault, case), turns[case.origin], -uses[case.id])
+        return sorted(found, key=lambda case: (ranks[case.id], case.id))
 
 
 def _is_own(fault: Fault, case: Case) -> bool:
