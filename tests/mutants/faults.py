@@ -31,7 +31,14 @@ _LEFT_OUT = (
     "scheduler/queue/invariants.py",
 )
 #: Texts, checks of our own invariants, and refused configurations, which no case can expect.
-_SILENT_FUNCTIONS = {"__repr__", "__str__", "complaints", "remedies", "validate", "validate_shape"}
+_SILENT_FUNCTIONS = {
+    "__repr__",
+    "__str__",
+    "_label_text",
+    "_unmet",
+    "complaints",
+    "remedies",
+}
 #: Keyword arguments that change no decision: sizes of caches, checks of lengths.
 _SILENT_KEYWORDS = {"maxsize", "strict", "stacklevel"}
 
@@ -217,7 +224,8 @@ class _Sites(ast.NodeVisitor):
         self._scopes.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        if node.name in _SILENT_FUNCTIONS or "explain" in node.name:
+        returns = ast.unparse(node.returns) if node.returns is not None else ""
+        if node.name in _SILENT_FUNCTIONS or returns == "list[FieldError]":
             return
         self._scopes.append(node.name)
         self.visit(node.args)
