@@ -61,7 +61,7 @@ def test_two_schedulers_differ_as_the_readme_shows(tmp_path: Path) -> None:
     (shown,) = re.findall(r"```\n(First divergence.*?)```", section, re.DOTALL)
     for line in shown.splitlines():
         assert line.removesuffix("...").rstrip() in ended.stdout
-    assert json.loads((tmp_path / "diff.json").read_text())["verdicts"] == {"differs": 1}
+    assert json.loads((tmp_path / "diff.json").read_bytes())["verdicts"] == {"differs": 1}
 
 
 def test_an_incident_becomes_a_small_case_as_the_readme_shows(

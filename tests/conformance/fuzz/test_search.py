@@ -50,7 +50,7 @@ def test_tasks_are_ranges_with_a_seed_each() -> None:
 
 @pytest.mark.slow
 def test_a_found_case_is_made_small() -> None:
-    task = msgspec.structs.replace(_BINDS_ALL, invariants=("taints_respected",))
+    task = msgspec.structs.replace(_BINDS_ALL, examples=60, invariants=("taints_respected",))
     found = msgspec.json.decode(shrink(msgspec.json.encode(task)), type=Found)
     assert found.raw["cluster"] in (
         [{"node": {"name": "a", "taints": ["dedicated=db:NoSchedule"]}}],
