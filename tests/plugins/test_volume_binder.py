@@ -147,6 +147,19 @@ async def test_the_wait_ends_after_the_time_configured() -> None:
     assert await Binding(*STATIC).fails(after_seconds=600) == failure
 
 
+async def test_a_wall_clock_that_jumps_does_not_end_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    binding = Binding(*STATIC, timeout_seconds=7)
+    work = binding.start()
+    await binding.api.clock.advance(3.5)
+    tomorrow = binding.api.clock.now() + 86_400
+    monkeypatch.setattr(type(binding.api.clock), "now", lambda _: tomorrow)
+    await binding.api.clock.advance(2)
+    assert not work.done()
+    work.cancel()
+
+
 async def test_no_time_at_all_is_too_little() -> None:
     work = Binding(bound(), *STATIC[1:], make_claim(), timeout_seconds=0).start()
     with pytest.raises(Exception, match=r"^binding volumes: context deadline exceeded$"):

@@ -188,11 +188,11 @@ class VolumeBinder:
         bindings: Sequence[BindingInfo],
         claims: Sequence[PersistentVolumeClaim],
     ) -> None:
-        deadline = self._handle.now() + self._bind_timeout_seconds
+        deadline = self._handle.monotonic() + self._bind_timeout_seconds
         while True:
-            left = deadline - self._handle.now()
+            left = deadline - self._handle.monotonic()
             await self._handle.sleep(min(_POLL_SECONDS, max(left, 0.0)))
-            if self._handle.now() >= deadline:
+            if self._handle.monotonic() >= deadline:
                 raise VolumeBindingError("context deadline exceeded")
             if self._is_bound(pod, bindings, claims):
                 return
