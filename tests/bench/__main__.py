@@ -68,7 +68,7 @@ def main() -> None:
     for name in BUSY:
         numbers |= _busy(name, arguments.repeat)
     for nodes, devices, with_cel in DEVICES:
-        pods = min(PODS, nodes * 9 // devices)
+        pods = min(PODS, nodes * (9 // devices))
         workload = devices_workload(nodes, pods, devices=devices, with_cel=with_cel)
         best = max(cycles_per_second(workload) for _ in range(arguments.repeat))
         name = f"devices {devices}{' cel' if with_cel else ''}"
