@@ -10,6 +10,7 @@ import importlib
 import click
 
 from .errors import InputError
+from .options import BadInput
 
 #: The subcommands: name, module, one line of help.
 _ELSEWHERE = {
@@ -24,16 +25,6 @@ _ELSEWHERE = {
     "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
     "run": ("conformance.run.cli", "Run cases against a scheduler."),
 }
-
-
-class _BadInput(click.ClickException):
-    """Invalid input of the caller."""
-
-    exit_code = 2
-
-    def show(self, file: object = None) -> None:
-        del file
-        click.echo(f"kubesched-conformance: {self.message}", err=True)
 
 
 class _Commands(click.Group):
@@ -60,7 +51,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            raise _BadInput(str(error)) from error
+            raise BadInput(str(error)) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

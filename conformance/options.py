@@ -1,4 +1,4 @@
-"""Options of the command line: in groups in the help text, and never empty."""
+"""Commands and their options: errors as one line, options in groups and never empty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,31 @@ class _Option(click.Option):
         return super().type_cast_value(ctx, value)
 
 
-class GroupedCommand(click.Command):
+class Failure(click.ClickException):
+    """A command without a result: one line, and the exit status 1."""
+
+    def show(self, file: object = None) -> None:
+        del file
+        click.echo(f"kubesched-conformance: {self.message}", err=True)
+
+
+class BadInput(Failure):
+    """Invalid input of the caller: one line, and the exit status 2."""
+
+    exit_code = 2
+
+
+class SuiteCommand(click.Command):
+    """A command of the suite. An InputError becomes a BadInput."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise BadInput(str(error)) from error
+
+
+class GroupedCommand(SuiteCommand):
     """A command whose help text has a section for each group of options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-import msgspec
-import yaml
 
 from ..api import ApiClient
 from ..connection import Connection
 from ..errors import InputError, RequestFailed
-from ..format.case import case_of
+from ..format.case import load_cases
 from ..format.resources import part
-from ..format.validation import problem_in
+from ..format.writing import write_case
 from ..judge.referee import Question, answers_to
+from ..options import BadInput, SuiteCommand
 from ..outcome import Verdict
 from ..run.execution import run_case
 from ..targets import target_kind
@@ -44,17 +43,7 @@ _OUTPUT: Final = click.Path(dir_okay=False, path_type=Path)
 _CHECK_SECONDS: Final = 600.0
 
 
-class _BadInput(click.ClickException):
-    """Invalid input; one line."""
-
-    exit_code = 2
-
-    def show(self, file: object = None) -> None:
-        del file
-        click.echo(f"kubesched-conformance: {self.message}", err=True)
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--kubeconfig", metavar="FILE", type=_FILE, required=True, help="The API server.")
 @click.option("--context", metavar="NAME", default="", help="A context of the kubeconfig.")
 @click.option(
@@ -102,8 +91,8 @@ def capture(
         found = _with_ties(found)
         document = document_of(found, _slug(output.stem))
         case = _write(output, document)
-    except (InputError, RequestFailed) as error:
-        raise _BadInput(str(error)) from error
+    except RequestFailed as error:
+        raise BadInput(str(error)) from error
     number = len(found.cluster)
     click.echo(f"{output}: {number} objects, then {len(found.waiting)} more, each with its verdict")
     if check:
@@ -163,7 +152,7 @@ def _full(name: str) -> str:
     return name if "/" in name else f"default/{name}"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", metavar="CASE", type=_FILE)
 @click.option("--case", "name", metavar="NAME", default="", help="One case of a file with several.")
 @click.option("-o", "--output", metavar="FILE", type=_OUTPUT, required=True, help="The case file.")
@@ -209,21 +198,16 @@ def shrink(
     """Make a case smaller while its outcome stays the same: the failure, or what it expects."""
     options = TargetOptions(command=target_command, in_process=in_process, plugins=plugins)
     limits = Limits(attempts_max=attempts_max, seconds_max=time_seconds_max)
-    try:
-        area, raw = _raw_case(file, name)
-        interest = interest_in(raw, area, target_kind(options), seed=seed)
-        result = shrunk(interest, limits, on_smaller=lambda text: click.echo(text, err=True))
-        _write(output, {"area": area, "cases": [result.raw]})
-    except InputError as error:
-        raise _BadInput(str(error)) from error
+    area, raw = _raw_case(file, name)
+    interest = interest_in(raw, area, target_kind(options), seed=seed)
+    result = shrunk(interest, limits, on_smaller=lambda text: click.echo(text, err=True))
+    _write(output, {"area": area, "cases": [result.raw]})
     click.echo(f"Kept: {interest.described}")
     click.echo(f"{output}: {result.summary}")
 
 
 def _raw_case(file: Path, name: str) -> tuple[str, Json]:
     """Return the area and the content of a case. Raises InputError."""
-    from ..format.case import load_cases
-
     cases = [case for case in load_cases([file]) if name in ("", case.name)]
     if len(cases) != 1:
         names = ", ".join(case.name for case in cases) or "none"
@@ -233,25 +217,10 @@ def _raw_case(file: Path, name: str) -> tuple[str, Json]:
 
 def _write(path: Path, document: Json) -> Case:
     """Write a case file that can be loaded, and return its case. Raises InputError."""
-    problem = problem_in(document)
-    if problem is not None:
-        raise InputError(f"the case would not be valid: {problem}")
-    (raw,) = msgspec.convert(document["cases"], list[dict[str, object]])
-    case = case_of(raw, area=str(document["area"]), origin=str(path))
-    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
     try:
-        path.write_text(text, encoding="utf-8")
+        return write_case(path, document)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    return case
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes equal parts each in full, without anchors."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        del data
-        return True
 
 
 def _run(case: Case, kind: TargetKind) -> Outcome:

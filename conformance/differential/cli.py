@@ -18,7 +18,9 @@ from ..clock import RealClock
 from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
 from ..format.selection import select
+from ..options import SuiteCommand
 from ..replay.trace import read_trace
+from ..reports.terminal import output_console
 from .comparison import Verdict
 from .report import print_report, to_json
 from .run import Compared, compare_all
@@ -39,17 +41,7 @@ _ADVANCES: Final = ("1s", "12s", "6m")
 _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
 
 
-class _BadInput(click.ClickException):
-    """Invalid input; one line."""
-
-    exit_code = 2
-
-    def show(self, file: object = None) -> None:
-        del file
-        click.echo(f"kubesched-conformance: {self.message}", err=True)
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--a",
     "text_a",
@@ -125,36 +117,33 @@ def diff(
     json_file: Path | None,
 ) -> None:
     """Run the same scenarios through two schedulers and show where they decide differently."""
-    try:
-        a, b = (
-            side_of(
-                text,
-                option=option,
-                quiet_seconds=quiet_seconds,
-                real_seconds_max=real_seconds_max,
-            )
-            for text, option in ((text_a, "--a"), (text_b, "--b"))
+    a, b = (
+        side_of(
+            text,
+            option=option,
+            quiet_seconds=quiet_seconds,
+            real_seconds_max=real_seconds_max,
         )
-        sources = [bool(paths), fuzz, snapshot, openb_nodes or openb_pods]
-        if sum(map(bool, sources)) > 1:
-            raise InputError("expected one of --cases, --fuzz, --snapshot, --openb-nodes")
-        if fuzz is not None:
-            cases = _fuzzed(fuzz, seed, a, b)
-        elif snapshot is not None:
-            cases = [case_of_snapshot(snapshot)]
-        elif openb_nodes is not None or openb_pods is not None:
-            cases = [_of_trace(openb_nodes, openb_pods, limit)]
-        else:
-            cases = select(load_cases(paths or (BUILT_IN,)), pattern)
-        if not cases:
-            raise InputError(f"no case matches {pattern!r}")
-        compared = _compare(cases, a, b, seed, timeout_seconds)
-        labels = a.label, b.label
-        if json_file is not None:
-            _write(json_file, compared, labels)
-    except InputError as error:
-        raise _BadInput(str(error)) from error
-    print_report(compared, labels, _console())
+        for text, option in ((text_a, "--a"), (text_b, "--b"))
+    )
+    sources = [bool(paths), fuzz, snapshot, openb_nodes or openb_pods]
+    if sum(map(bool, sources)) > 1:
+        raise InputError("expected one of --cases, --fuzz, --snapshot, --openb-nodes")
+    if fuzz is not None:
+        cases = _fuzzed(fuzz, seed, a, b)
+    elif snapshot is not None:
+        cases = [case_of_snapshot(snapshot)]
+    elif openb_nodes is not None or openb_pods is not None:
+        cases = [_of_trace(openb_nodes, openb_pods, limit)]
+    else:
+        cases = select(load_cases(paths or (BUILT_IN,)), pattern)
+    if not cases:
+        raise InputError(f"no case matches {pattern!r}")
+    compared = _compare(cases, a, b, seed, timeout_seconds)
+    labels = a.label, b.label
+    if json_file is not None:
+        _write(json_file, compared, labels)
+    print_report(compared, labels, output_console())
     verdicts = {each.comparison.verdict for each in compared}
     if any(verdict.is_divergence for verdict in verdicts) or verdicts == {Verdict.SKIPPED}:
         raise SystemExit(1)
@@ -197,9 +186,3 @@ def _write(file: Path, compared: Sequence[Compared], labels: tuple[str, str]) ->
         file.write_bytes(content + b"\n")
     except OSError as error:
         raise InputError(f"--json: {file}: {error.strerror or error}") from error
-
-
-def _console() -> Console:
-    """Return a console for standard output: as wide as the terminal, or wide without one."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=200)

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..clock import RealClock
 from ..errors import InputError
 from ..invariants import INVARIANTS
+from ..options import SuiteCommand
 from ..targets import target_kind
 from ..targets.target import OUR_SCHEDULER, TargetOptions
 from .campaign import executor_of, search
@@ -29,17 +30,7 @@ if TYPE_CHECKING:
 _LINE_SECONDS = 10.0
 
 
-class _BadInput(click.ClickException):
-    """Invalid input of the caller."""
-
-    exit_code = 2
-
-    def show(self, file: object = None) -> None:
-        del file
-        click.echo(f"kubesched-conformance: {self.message}", err=True)
-
-
-@click.command()
+@click.command(cls=SuiteCommand)
 @click.option(
     "--target-command",
     metavar="CMD",
@@ -157,33 +148,30 @@ def fuzz(
     if lists:
         _print_invariants()
         return
-    try:
-        if target_command is not None and not target_command.strip():
-            raise InputError("--target-command: expected a command, got nothing")
-        target = TargetOptions(
-            command=target_command or "",
-            in_process=in_process,
-            plugins=plugins,
-            quiet_seconds=quiet_seconds,
-        )
-        target_kind(target)
-        task = Task(
-            target=target,
-            seed=seed,
-            examples=examples,
-            invariants=invariant_names(names),
-            nodes_max=nodes,
-            pods_max=pods,
-            steps_max=steps,
-            timeout_seconds=timeout_seconds,
-        )
-        clock = RealClock()
-        started = clock.monotonic()
-        with executor_of(executor, workers) as pool, _progress(examples) as on_progress:
-            result = search(task, pool, on_progress)
-        is_good = _report(result, task, output, seconds=clock.monotonic() - started)
-    except InputError as error:
-        raise _BadInput(str(error)) from error
+    if target_command is not None and not target_command.strip():
+        raise InputError("--target-command: expected a command, got nothing")
+    target = TargetOptions(
+        command=target_command or "",
+        in_process=in_process,
+        plugins=plugins,
+        quiet_seconds=quiet_seconds,
+    )
+    target_kind(target)
+    task = Task(
+        target=target,
+        seed=seed,
+        examples=examples,
+        invariants=invariant_names(names),
+        nodes_max=nodes,
+        pods_max=pods,
+        steps_max=steps,
+        timeout_seconds=timeout_seconds,
+    )
+    clock = RealClock()
+    started = clock.monotonic()
+    with executor_of(executor, workers) as pool, _progress(examples) as on_progress:
+        result = search(task, pool, on_progress)
+    is_good = _report(result, task, output, seconds=clock.monotonic() - started)
     if not is_good:
         raise SystemExit(1)
 

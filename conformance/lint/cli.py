@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from ..format.case import BUILT_IN, case_files, load_cases
+from ..options import SuiteCommand
 from .checks import findings_in_cases, unused_anchors
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 def lint(paths: tuple[Path, ...]) -> None:
     """Find mistakes in files of cases, by default the built-in ones, without running them.

@@ -19,6 +19,8 @@ from rich.console import Console
 
 from ..clock import RealClock
 from ..errors import InputError, RequestFailed
+from ..options import Failure, SuiteCommand
+from ..reports.terminal import output_console
 from ..targets.quiet import QuietLoop
 from ..targets.target import read_configuration
 from .allocation import Sample
@@ -46,21 +48,7 @@ _FILE = click.Path(path_type=Path)
 _OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
-class _Failure(click.ClickException):
-    """A run without a result; one line."""
-
-    def show(self, file: object = None) -> None:
-        del file
-        click.echo(f"kubesched-conformance: {self.message}", err=True)
-
-
-class _BadInput(_Failure):
-    """Invalid input."""
-
-    exit_code = 2
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--openb-nodes",
     metavar="CSV",
@@ -175,37 +163,28 @@ def replay(
     concurrency: int,
 ) -> None:
     """Replay the openb trace: create it, let a scheduler place it, and verify every placement."""
-    try:
-        if time == "trace" and target_command:
-            raise InputError("--time trace: expected no --target-command: ours runs in process")
-        trace = read_trace(openb_nodes, openb_pods, limit=limit, with_times=time == "trace")
-        runs = dict(map(_baseline, baselines))
-        settings = Settings(
-            target_command=_words(target_command) if target_command else KUBESCHED,
-            config=_configuration(config, percentage_of_nodes_to_score),
-            concurrency=concurrency,
-            timeout_seconds=timeout_seconds,
-            settle_seconds=settle_seconds,
-        )
-        picture = _picture(plot, out)
-        numbers = None if json_file is None else _output(json_file)
-    except InputError as error:
-        raise _BadInput(str(error)) from error
+    if time == "trace" and target_command:
+        raise InputError("--time trace: expected no --target-command: ours runs in process")
+    trace = read_trace(openb_nodes, openb_pods, limit=limit, with_times=time == "trace")
+    runs = dict(map(_baseline, baselines))
+    settings = Settings(
+        target_command=_words(target_command) if target_command else KUBESCHED,
+        config=_configuration(config, percentage_of_nodes_to_score),
+        concurrency=concurrency,
+        timeout_seconds=timeout_seconds,
+        settle_seconds=settle_seconds,
+    )
+    picture = _picture(plot, out)
+    numbers = None if json_file is None else _output(json_file)
     try:
         report = summarise(_run(trace, settings, in_virtual_time=time == "trace"))
     except (ReplayError, RequestFailed) as error:
-        raise _Failure(str(error)) from error
-    render(report, _console())
+        raise Failure(str(error)) from error
+    render(report, output_console())
     title = f"Allocation of {openb_pods.stem} on {report.nodes} nodes"
     _write(report, picture, numbers, {name: report.curve, **runs}, title)
     if not report.passed:
         click.get_current_context().exit(1)
-
-
-def _console() -> Console:
-    """Return a console for standard output: as wide as the terminal, or wide without one."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=200)
 
 
 def _run(trace: Trace, settings: Settings, *, in_virtual_time: bool) -> Run:
@@ -300,4 +279,4 @@ def _write(
             json_file.write_bytes(encoded + b"\n")
             click.echo(f"Numbers: {json_file}")
     except OSError as error:
-        raise _Failure(f"{error.filename}: {error.strerror}") from error
+        raise Failure(f"{error.filename}: {error.strerror}") from error

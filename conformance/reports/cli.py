@@ -9,6 +9,7 @@ import click
 
 from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
+from ..options import BadInput, SuiteCommand
 from .files import check_outputs, write_report
 from .markdown import comparison_in_markdown, report_in_markdown
 from .report import Report, compare, merged
@@ -18,7 +19,7 @@ _BEGIN: Final = "<!-- matrix -->\n"
 _END: Final = "<!-- /matrix -->\n"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--results",
     "folder",
@@ -43,9 +44,8 @@ def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
             return
         before = into.read_text(encoding="utf-8")
         after = with_matrix(before, text)
-    except (InputError, OSError) as error:
-        click.echo(f"kubesched-conformance: {error}", err=True)
-        raise SystemExit(2) from error
+    except OSError as error:
+        raise BadInput(str(error)) from error
     if check and after != before:
         click.echo(f"{into}: the table is not that of {folder}", err=True)
         raise SystemExit(1)
@@ -75,7 +75,7 @@ def with_matrix(document: str, text: str) -> str:
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--compare",
@@ -106,9 +106,8 @@ def report(*, files: tuple[Path, ...], compares: bool, outputs: tuple[Path, ...]
         check_outputs(outputs, option="--output")
         for output in outputs:
             write_report(output, whole)
-    except (InputError, OSError) as error:
-        click.echo(f"kubesched-conformance: {error}", err=True)
-        raise SystemExit(2) from error
+    except OSError as error:
+        raise BadInput(str(error)) from error
     if not outputs:
         click.echo(report_in_markdown(whole), nl=False)
 

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from rich import box
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -14,8 +15,6 @@ from ..outcome import Aspect, Level, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from rich.console import Console
 
     from ..format.case import Case
     from ..outcome import Outcome
@@ -34,6 +33,12 @@ _DETAILED_MAX: Final = 5
 _LISTED_MAX: Final = 40
 #: Lines of progress where there is no terminal: one after each such part of the cases.
 _PROGRESS_PARTS: Final = 10
+
+
+def output_console() -> Console:
+    """Return a console for standard output: as wide as the terminal, or 200 columns without one."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)
 
 
 def print_case_list(cases: Sequence[Case], console: Console) -> None:

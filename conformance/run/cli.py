@@ -27,7 +27,7 @@ from ..reports.files import check_outputs, check_writable, write_report
 from ..reports.junit import write_junit
 from ..reports.report import Implementation, Report
 from ..reports.results import results_at, write_results
-from ..reports.terminal import print_case_list, print_report, progress
+from ..reports.terminal import output_console, print_case_list, print_report, progress
 from ..targets.target import OUR_SCHEDULER, TargetOptions
 from .earlier import KnownFailures, LastFailed
 from .runner import Interrupted, Settings, run_cases
@@ -278,7 +278,7 @@ def run(
     )
     chosen = selection.of(cases)
     if list_only:
-        return print_case_list(chosen, _console())
+        return print_case_list(chosen, output_console())
     files = _Files(junit, report_files, results, [case.id for case in cases])
     report = _empty_report(settings, implementation)
     raise SystemExit(_run(chosen, settings, files, report, slowest=slowest))
@@ -348,7 +348,7 @@ def _run(
     cases: Sequence[Case], settings: Settings, files: _Files, empty: Report, *, slowest: int
 ) -> int:
     """Run the cases, report the outcomes, and return the exit status."""
-    clock, console = RealClock(), _console()
+    clock, console = RealClock(), output_console()
     started, started_at = clock.monotonic(), datetime.fromtimestamp(int(clock.now()), UTC)
     ended_by = None
     with progress(len(cases), Console(stderr=True)) as on_outcome:
@@ -375,11 +375,3 @@ def _run(
         console.print(f"ended by {ended_by.name}: {left} of {len(cases)} cases were not run")
         return 128 + ended_by
     return 0 if all_passed(outcomes) else 1
-
-
-def _console() -> Console:
-    """Return a console for standard output: as wide as the terminal, or 200 columns without one."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)
-    return console

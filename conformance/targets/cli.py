@@ -9,10 +9,11 @@ import click
 
 from ..connection import Connection
 from ..errors import ConformanceError, InputError
+from ..options import Failure, SuiteCommand
 from .cluster import clean_cluster
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--kubeconfig", metavar="FILE", required=True, type=click.Path(path_type=Path))
 @click.option("--context", default="", help="The kubeconfig's context; the current one by default.")
 def clean(*, kubeconfig: Path, context: str) -> None:
@@ -25,6 +26,7 @@ def clean(*, kubeconfig: Path, context: str) -> None:
         connection = Connection.from_kubeconfig(kubeconfig, context)
         for name in asyncio.run(clean_cluster(connection)):
             click.echo(f"deleted {name}")
+    except InputError:
+        raise
     except ConformanceError as error:
-        click.echo(f"kubesched-conformance: {error}", err=True)
-        raise SystemExit(2 if isinstance(error, InputError) else 1) from error
+        raise Failure(str(error)) from error
