@@ -1,6 +1,6 @@
 """Build a case from the objects of a cluster: the cluster before a decision, and the decision.
 
-The pods of interest are created in a step; what was observed about them becomes the expectation.
+The pods of interest are created in a step. Their observed outcome becomes the expectation.
 Other pods without a node are left out, unless they are nominated to one or belong to a group of a
 pod of interest: they could not be placed, or have not been tried yet.
 """
@@ -32,10 +32,10 @@ _POD_GROUP: Final = "PodGroup"
 
 @dataclass(frozen=True, kw_only=True)
 class Captured:
-    """A cluster before the decisions on some pods, and what was observed about each of them."""
+    """A cluster before the decisions on some pods, and the observed outcome of each pod."""
 
     cluster: Sequence[Json]
-    #: The pods of interest, with the objects that each of them owns behind it.
+    #: The pods of interest, each followed by the objects that it owns.
     waiting: Sequence[Json]
     expectations: Sequence[Json]
     owners: Mapping[int, str] = field(default_factory=dict)
@@ -178,7 +178,7 @@ def key_of(pod: Json) -> str:
 
 
 def _expectation(pod: Json) -> Json:
-    """Return what was observed about a pod as an expectation."""
+    """Return the observed outcome of a pod as an expectation."""
     name = key_of(pod).removeprefix("default/")
     node = part(pod, "spec").get("nodeName")
     if node:

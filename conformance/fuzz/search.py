@@ -5,8 +5,8 @@ The search is cut into tasks of a few examples, each with a seed of its own:
     explore(task) -> Exploration   run all examples; keep the first case that breaks each invariant
     shrink(task)  -> Found         draw them again, and make the case of one invariant small
 
-Both are plain functions of bytes, so that any executor can run them anywhere: what they find
-depends on the seed and the target only, not on the workers.
+Both are plain functions of bytes, so any executor can run them on any machine. The result depends
+on the seed and the target only, not on the workers.
 """
 
 from __future__ import annotations

@@ -447,7 +447,7 @@ _MAY_BE_GONE: Final = frozenset({"deleted", "event", "no_event", "attempts"})
 def _count(
     aspect: Aspect, what: str, expected: int | Bounds | None, found: int, *, only_grows: bool = True
 ) -> _Found:
-    """Yield a mismatch for another number. Too many of what only grows is final."""
+    """Yield a mismatch for another number. An excess is final if the number only grows."""
     if expected is None:
         return
     at_least = expected if isinstance(expected, int) else expected.at_least

@@ -96,7 +96,7 @@ def _mistakes(case: Case) -> Iterator[tuple[str, str]]:
         for step in steps[expectations[-1] + 1 :]:
             yield "unchecked-step", f"{step.where}: no expectation comes after it"
     if len(steps) > _STEPS_MAX and not case.description:
-        yield "no-description", f"{len(steps)} steps, and no description says what they are for"
+        yield "no-description", f"{len(steps)} steps without a description of their purpose"
 
 
 def _is_expectation(step: Step) -> bool:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what a scheduler meets: objects of the API, clusters, histories.
+"""Hypothesis strategies for the input of a scheduler: API objects, clusters, histories.
 
     @given(case=strategies.cases(nodes_max=3))
     def test_my_scheduler(case): ...

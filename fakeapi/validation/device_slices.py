@@ -196,7 +196,7 @@ def _device_errors(device: Json, field: str, *, has_own_nodes: bool) -> list[Fie
 
 
 def _counter_set_errors(key: str, counters: Json, field: str) -> list[FieldError]:
-    """Return the errors of a counter set, or of what a device consumes of one."""
+    """Return the errors of a counter set, or of the counters that a device consumes."""
     name, path = text(counters.get(key)), f"{field}.counters"
     errors = validate_name(name, f"{field}.{key}") if name else [required(f"{field}.{key}")]
     values = mapping(counters.get("counters"))
