@@ -80,7 +80,6 @@ _CONTROLLER_FIELDS: Final[Fields] = {
 }
 #: Controllers of pods, by whose selector pods are spread by default.
 CONTROLLERS: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
-_SMALL_CONTAINER: Final[Json] = {"name": "main", "image": "registry.example/app:v1"}
 #: The kinds with their API version and their kept fields, in the order of creation.
 KINDS: Final[dict[tuple[str, str], Fields]] = {
     ("v1", "Namespace"): {},
@@ -198,18 +197,6 @@ def kept_part(obj: Json) -> Json | None:
         }
     head: Json = {"apiVersion": obj["apiVersion"], "kind": kind, "metadata": _metadata(metadata)}
     return {**head, **kept}
-
-
-def _with_stored_volumes(spec: Json) -> Json:
-    """Return a pod's spec without the volumes of which only the name is kept."""
-    stored = [volume for volume in objects(spec.get("volumes")) if len(volume) > 1]
-    return {**without(spec, "volumes"), **({"volumes": stored} if stored else {})}
-
-
-def _with_small_template(spec: Json) -> Json:
-    """Return a controller's spec with a template that has nothing but the labels."""
-    template = {**part(spec, "template"), "spec": {"containers": [_SMALL_CONTAINER]}}
-    return {**spec, "replicas": 0, "template": template}
 
 
 def without(obj: Json, *names: str) -> Json:

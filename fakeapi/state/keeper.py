@@ -170,11 +170,6 @@ class Keeper:
         else:
             _log.error("%s: nothing is answered any more", error)
 
-    @property
-    def is_durable(self) -> bool:
-        """Return True if answers wait until the changes they show are committed."""
-        return self._database is not None
-
     async def settled(self) -> None:
         """Wait until the changes made so far are committed. Raises StateError."""
         if self._database is None:

@@ -19,8 +19,6 @@ from scheduler.api.core import NodeSelector, ObjectMeta, Quantities, Struct
 from scheduler.api.resources import is_extended_resource_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scheduler.api.core import Pod, PodResourceClaim
 
 #: With a class's name after it, the implicit extended resource of a device class.
@@ -413,12 +411,3 @@ def is_claim_for_extended_resources(pod: Pod, claim: ResourceClaim) -> bool:
 def is_dra_extended_resource_name(name: str) -> bool:
     """Return True if a resource may have a device class (`IsDRAExtendedResourceName`)."""
     return is_extended_resource_name(name) or name.startswith(DEVICE_CLASS_PREFIX)
-
-
-def is_backed_by(classes: Iterable[DeviceClass], resource: str) -> bool:
-    """Return True if a resource belongs to one of these classes (`DeviceClassResolver`)."""
-    return any(
-        resource == device_class.spec.extended_resource_name
-        or resource == f"{DEVICE_CLASS_PREFIX}{device_class.metadata.name}"
-        for device_class in classes
-    )

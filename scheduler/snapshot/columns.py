@@ -26,8 +26,6 @@ Row = NewType("Row", int)
 Slot = NewType("Slot", int)
 #: The number of a hypothetical node in a dry run, from 0: its row in the what-if table.
 World = NewType("World", int)
-#: The position of a value in the dictionary of a column, from 0; `ABSENT` for no value.
-ValueCode = NewType("ValueCode", int)
 
 S = TypeVar("S", bound=np.generic)
 V = TypeVar("V", bound=Hashable)

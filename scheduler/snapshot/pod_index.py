@@ -156,16 +156,6 @@ class PodIndex(PodsBySlot):
 
     # Reading.
 
-    @property
-    def anti_affinity_keys(self) -> Collection[str]:
-        """The topology keys of the required anti-affinity terms of all pods."""
-        return self.anti_affinity_terms.topology_keys
-
-    @property
-    def affinity_keys(self) -> Collection[str]:
-        """The topology keys of the other terms of all pods."""
-        return self.affinity_terms.topology_keys
-
     def counts(self, weight: PodWeight) -> IntArray:
         """Return the sum of the pods' weights per slot. Do not write to it or keep it."""
         counts = self._counts.touch(weight)
@@ -379,11 +369,6 @@ class AffinityTermIndex:
 
     def __contains__(self, term: object) -> bool:
         return term in self._uses
-
-    @property
-    def topology_keys(self) -> Collection[str]:
-        """The topology keys of all terms."""
-        return {term.topology_key for term in self._uses}
 
     def add(self, terms: Iterable[AffinityTerm]) -> None:
         """Add the terms of one pod kind."""

@@ -150,7 +150,6 @@ class PodTopologySpread(Plugin):
         defaults = (
             SYSTEM_DEFAULT_CONSTRAINTS if self._is_system_defaulted else args.default_constraints
         )
-        self._has_defaults: Final = bool(defaults)
         self._uses_match_label_keys: Final = _MATCH_LABEL_KEYS in self.handle.feature_gates
         self._defaults: Final = {
             action: parse_constraints(defaults, {}, action) for action in _WORDS

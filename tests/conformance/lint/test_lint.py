@@ -66,7 +66,7 @@ def test_names_of_objects_that_nothing_made(tmp_path: Path, steps: list[str], te
         ([GOOD, GOOD], "cannot-fail: tiny/c: steps[1]: the same expectation as before"),
         (["touch: {pod: p}"], "cannot-fail: tiny/c: there is no expectation"),
         ([GOOD, "touch: {pod: p}"], "unchecked-step: tiny/c: steps[1]: no expectation comes after"),
-        ([GOOD, *["touch: {pod: p}", GOOD] * 6], "no-description: tiny/c: 13 steps, and no desc"),
+        ([GOOD, *["touch: {pod: p}", GOOD] * 6], "no-description: tiny/c: 13 steps without a"),
     ],
 )
 def test_expectations_without_use(tmp_path: Path, steps: list[str], found: str) -> None:
