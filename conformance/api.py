@@ -41,6 +41,7 @@ USER_AGENT: Final = "kubesched-conformance"
 _JSON: Final = "application/json"
 _KEEPALIVE_SECONDS: Final = 3600.0
 _PAGE_SIZE: Final = 2000
+_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _FAULTS: Final = "/_fakeapi/faults"
 #: A misspelt field of an object in a case is an error; it is not ignored.
 _STRICT: Final = {"fieldValidation": "Strict"}
@@ -200,8 +201,12 @@ class ApiClient:
                 return Listing(page.metadata.resource_version, items)
             asked["continue"] = page.metadata.continue_
 
+    @property
+    def url(self) -> str:
+        return self._connection.url
+
     async def watch(
-        self, kind: Ref, item: type[T], resource_version: str
+        self, kind: Ref, item: type[T], resource_version: str, *, label_selector: str = ""
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Yield every change of the objects of a kind, until the server ends the watch.
 
@@ -211,6 +216,8 @@ class ApiClient:
         path = await self._path(kind, collection=True)
         decoder = msgspec.json.Decoder(item)
         query = {"watch": "true", "resourceVersion": resource_version}
+        if label_selector:
+            query["labelSelector"] = label_selector
         subject = f"watch of {path}"
         try:
             async with self._http.get(path, params=query) as response:
@@ -273,6 +280,19 @@ class ApiClient:
         ref = Ref("Namespace", name)
         body: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self._request("PUT", await self._path(ref, subresource="finalize"), body, accept=404)
+
+    async def may(self, verb: str, resource: str) -> bool:
+        """Return True if the user has a permission, such as `patch` of `nodes/status`."""
+        name, _, subresource = resource.partition("/")
+        attributes: Json = {"verb": verb, "resource": name, "subresource": subresource}
+        review: Json = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._request("POST", _ACCESS_REVIEWS, review)
+        status = answer.get("status")
+        return isinstance(status, dict) and status.get("allowed") is True
 
     async def bind(self, pod: Ref, node_name: str) -> None:
         """Bind a pod to a node, as a scheduler does."""

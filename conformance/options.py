@@ -43,6 +43,12 @@ class BadInput(Failure):
 class SuiteCommand(click.Command):
     """A command of the suite. An InputError becomes a BadInput."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except InputError as error:
+            raise BadInput(str(error)) from error
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)

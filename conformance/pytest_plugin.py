@@ -143,13 +143,10 @@ class CaseItem(pytest.Item):
 
 
 def _run(case: Case, kind: TargetKind, seed: int) -> Outcome:
-    import asyncio
-
     from .run.execution import run_case
-    from .targets.quiet import QuietLoop
+    from .targets.quiet import run_quietly
 
-    with asyncio.Runner(loop_factory=QuietLoop) as runner:
-        return runner.run(run_case(case, kind, seed=seed))
+    return run_quietly(run_case(case, kind, seed=seed))
 
 
 def _kind(options: TargetOptions) -> TargetKind:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ..api import ApiClient
-from ..connection import Connection
 from ..errors import InputError, RequestFailed
 from ..format.case import load_cases
 from ..format.resources import part
@@ -24,17 +23,18 @@ from ..options import BadInput, SuiteCommand
 from ..outcome import Verdict
 from ..run.execution import run_case
 from ..targets import target_kind
-from ..targets.quiet import QuietLoop
-from ..targets.target import OUR_SCHEDULER, TargetOptions, read_configuration
+from ..targets.options import connection_options, seed_option, target_options
+from ..targets.quiet import run_quietly
+from ..targets.target import TargetOptions, read_configuration
 from .build import Captured, captured, document_of, key_of
 from .cluster import read_objects
 from .shrink import Limits, interest_in, shrunk
 
 if TYPE_CHECKING:
     from ..api import Json
+    from ..connection import Connection
     from ..format.case import Case
     from ..outcome import Outcome
-    from ..targets.target import TargetKind
 
 __all__ = ["capture", "shrink"]
 
@@ -44,8 +44,7 @@ _CHECK_SECONDS: Final = 600.0
 
 
 @click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--kubeconfig", metavar="FILE", type=_FILE, required=True, help="The API server.")
-@click.option("--context", metavar="NAME", default="", help="A context of the kubeconfig.")
+@connection_options
 @click.option(
     "--pod",
     "pods",
@@ -69,8 +68,7 @@ _CHECK_SECONDS: Final = 600.0
 )
 def capture(
     *,
-    kubeconfig: Path,
-    context: str,
+    connection: Connection,
     pods: tuple[str, ...],
     config: Path | None,
     output: Path,
@@ -80,7 +78,6 @@ def capture(
     """Save the part of a cluster that bears on scheduling as a case, and nothing else of it."""
     try:
         settings = None if config is None else read_configuration(config, option="--config")
-        connection = Connection.from_kubeconfig(kubeconfig, context)
         names = [name if "/" in name else f"default/{name}" for name in pods]
         found = captured(
             asyncio.run(_objects(connection)),
@@ -96,7 +93,8 @@ def capture(
     number = len(found.cluster)
     click.echo(f"{output}: {number} objects, then {len(found.waiting)} more, each with its verdict")
     if check:
-        _print_check(_run(case, target_kind(TargetOptions())))
+        work = run_case(case, target_kind(TargetOptions()), seed=0, timeout_seconds=_CHECK_SECONDS)
+        _print_check(run_quietly(work))
 
 
 def _slug(text: str) -> str:
@@ -156,16 +154,8 @@ def _full(name: str) -> str:
 @click.argument("file", metavar="CASE", type=_FILE)
 @click.option("--case", "name", metavar="NAME", default="", help="One case of a file with several.")
 @click.option("-o", "--output", metavar="FILE", type=_OUTPUT, required=True, help="The case file.")
-@click.option("--target-command", metavar="CMD", default="", help="The scheduler, as for `run`.")
-@click.option(
-    "--in-process",
-    metavar="MODULE:FUNCTION",
-    default=OUR_SCHEDULER,
-    show_default=True,
-    help="A scheduler to run in this process.",
-)
-@click.option("--plugin", "plugins", metavar="MODULE:CLASS", multiple=True, help="As for `run`.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes chance repeatable.")
+@target_options
+@seed_option
 @click.option(
     "--attempts-max",
     metavar="N",
@@ -188,18 +178,15 @@ def shrink(
     file: Path,
     name: str,
     output: Path,
-    target_command: str,
-    in_process: str,
-    plugins: tuple[str, ...],
+    target: TargetOptions,
     seed: int,
     attempts_max: int,
     time_seconds_max: float,
 ) -> None:
     """Make a case smaller while its outcome stays the same: the failure, or what it expects."""
-    options = TargetOptions(command=target_command, in_process=in_process, plugins=plugins)
     limits = Limits(attempts_max=attempts_max, seconds_max=time_seconds_max)
     area, raw = _raw_case(file, name)
-    interest = interest_in(raw, area, target_kind(options), seed=seed)
+    interest = interest_in(raw, area, target_kind(target), seed=seed)
     result = shrunk(interest, limits, on_smaller=lambda text: click.echo(text, err=True))
     _write(output, {"area": area, "cases": [result.raw]})
     click.echo(f"Kept: {interest.described}")
@@ -221,11 +208,6 @@ def _write(path: Path, document: Json) -> Case:
         return write_case(path, document)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-
-
-def _run(case: Case, kind: TargetKind) -> Outcome:
-    with asyncio.Runner(loop_factory=QuietLoop) as runner:
-        return runner.run(run_case(case, kind, seed=0, timeout_seconds=_CHECK_SECONDS))
 
 
 def _print_check(outcome: Outcome) -> None:

@@ -21,6 +21,7 @@ from ..format.selection import select
 from ..options import SuiteCommand
 from ..replay.trace import read_trace
 from ..reports.terminal import output_console
+from ..targets.options import seed_option, time_options
 from .comparison import Verdict
 from .report import print_report, to_json
 from .run import Compared, compare_all
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..format.case import Case
+    from ..targets.target import TargetOptions
 
 __all__ = ["diff"]
 
@@ -69,8 +71,17 @@ _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
 )
 @click.option("--openb-nodes", metavar="CSV", type=_FILE, help="The nodes of the openb trace.")
 @click.option("--openb-pods", metavar="CSV", type=_FILE, help="The pods of the openb trace.")
+@click.option(
+    "--time",
+    type=click.Choice(["none", "trace"]),
+    default="none",
+    show_default=True,
+    help="none: create the trace's pods one after another. trace: create and delete them at its "
+    "times (creation_time, deletion_time).",
+)
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes chance repeatable.")
+@seed_option
+@time_options
 @click.option(
     "--timeout",
     "timeout_seconds",
@@ -79,24 +90,6 @@ _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
     default=600,
     show_default=True,
     help="How long one run of one scenario may take.",
-)
-@click.option(
-    "--quiet-period",
-    "quiet_seconds",
-    metavar="SECONDS",
-    default=0.5,
-    show_default=True,
-    type=click.FloatRange(min=0.05),
-    help="A command has settled if it has written nothing for so long.",
-)
-@click.option(
-    "--real-time-max",
-    "real_seconds_max",
-    metavar="SECONDS",
-    default=20,
-    show_default=True,
-    type=click.FloatRange(min=0),
-    help="Skip scenarios that need more waiting than this from a command.",
 )
 @click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all of it here.")
 def diff(
@@ -109,21 +102,16 @@ def diff(
     snapshot: Path | None,
     openb_nodes: Path | None,
     openb_pods: Path | None,
+    time: str,
     limit: int | None,
     seed: int,
     timeout_seconds: float,
-    quiet_seconds: float,
-    real_seconds_max: float,
+    target: TargetOptions,
     json_file: Path | None,
 ) -> None:
     """Run the same scenarios through two schedulers and show where they decide differently."""
     a, b = (
-        side_of(
-            text,
-            option=option,
-            quiet_seconds=quiet_seconds,
-            real_seconds_max=real_seconds_max,
-        )
+        side_of(text, option=option, base=target)
         for text, option in ((text_a, "--a"), (text_b, "--b"))
     )
     sources = [bool(paths), fuzz, snapshot, openb_nodes or openb_pods]
@@ -134,7 +122,7 @@ def diff(
     elif snapshot is not None:
         cases = [case_of_snapshot(snapshot)]
     elif openb_nodes is not None or openb_pods is not None:
-        cases = [_of_trace(openb_nodes, openb_pods, limit)]
+        cases = [_of_trace(openb_nodes, openb_pods, limit, with_times=time == "trace")]
     else:
         cases = select(load_cases(paths or (BUILT_IN,)), pattern)
     if not cases:
@@ -158,10 +146,13 @@ def _fuzzed(number: int, seed: int, a: Side, b: Side) -> list[Case]:
     return fuzzed_cases(number, seed_value=seed, advances=advances)
 
 
-def _of_trace(nodes: Path | None, pods: Path | None, limit: int | None) -> Case:
+def _of_trace(
+    nodes: Path | None, pods: Path | None, limit: int | None, *, with_times: bool
+) -> Case:
     if nodes is None or pods is None:
         raise InputError("--openb-nodes and --openb-pods go together")
-    return case_of_trace(read_trace(nodes, pods, limit=limit), pods.stem)
+    trace = read_trace(nodes, pods, limit=limit, with_times=with_times)
+    return case_of_trace(trace, pods.stem, with_times=with_times)
 
 
 def _compare(

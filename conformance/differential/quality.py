@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import statistics
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,8 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 
     Fragmentation and spread are those of `Allocation`, for the resource of which the pods request
     the largest part of the cluster; restrictions other than resources do not count. Waiting times
-    are those of pods that were created without a node, until their binding or the end.
+    are those of pods that were created without a node, until their binding or the end. `writes` is
+    not a number where requests are not seen, in a running cluster.
     """
 
     pods: float = 0
@@ -90,7 +92,7 @@ def quality_of(seen: Observation) -> Quality:
         attempts=sum(pod.attempts for pod in seen.pods),
         waiting_mean_seconds=statistics.fmean(waiting) if waiting else 0.0,
         waiting_max_seconds=max(waiting, default=0.0),
-        writes=len(seen.writes),
+        writes=math.nan if seen.writes is None else len(seen.writes),
     )
 
 

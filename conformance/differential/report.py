@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -154,6 +155,8 @@ def _print(console: Console, line: str) -> None:
 
 
 def _number(value: float, *, signed: bool = False) -> str:
+    if math.isnan(value):
+        return "not seen"
     rounded = round(value, 1) + 0.0
     text = f"{rounded:+g}" if signed and rounded else f"{rounded:g}"
     return text

@@ -11,11 +11,12 @@ from ..api import Json, ref_of
 from ..errors import InputError
 from ..format.case import Case
 from ..format.objects import Item
-from ..format.steps import Advance, Create, Step
+from ..format.steps import Action, Advance, Create, Delete, Step
 from ..replay.objects import node_object, pod_object
+from ..replay.trace import GAP_SECONDS_MAX, changes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ..replay.trace import Trace
@@ -47,19 +48,40 @@ def case_of_snapshot(path: Path) -> Case:
     bound = [pod for pod in pods if _node_of(pod)]
     waiting = [pod for pod in pods if not _node_of(pod)]
     cluster += [Item(object=each) for each in [*others, *nodes, *bound]]
-    return _case("snapshot", path.name, cluster, waiting)
+    return _case("snapshot", path.name, cluster, [_created(waiting)])
 
 
-def case_of_trace(trace: Trace, name: str) -> Case:
-    """Return a case with a trace's nodes, in which its pods are created one after another."""
+def case_of_trace(trace: Trace, name: str, *, with_times: bool = False) -> Case:
+    """Return a case with a trace's nodes, in which its pods are created one after another.
+
+    With times they are also deleted, and time passes as in the trace, `GAP_SECONDS_MAX` at once.
+    """
     nodes = [Item(object=node_object(node)) for node in trace.nodes]
-    return _case("openb", name, nodes, [pod_object(pod) for pod in trace.pods])
+    if with_times:
+        return _case("openb", name, nodes, _moments(trace))
+    return _case("openb", name, nodes, [_created(pod_object(pod) for pod in trace.pods)])
 
 
-def _case(area: str, name: str, cluster: Iterable[Item], waiting: Sequence[Json]) -> Case:
-    create = Create(objects=[Item(object=pod) for pod in waiting])
-    after = Advance(seconds=_AFTERWARDS_SECONDS)
-    steps = (Step("steps[0]", create), Step("steps[1]", after))
+def _moments(trace: Trace) -> Iterator[Action]:
+    """Yield the steps of a trace's history."""
+    before = 0
+    for change in changes_of(trace):
+        if change.seconds > before:
+            yield Advance(seconds=min(change.seconds - before, GAP_SECONDS_MAX))
+        before = change.seconds
+        if change.is_creation:
+            yield _created([pod_object(change.pod)])
+        else:
+            yield Delete(pod=change.pod.name)
+
+
+def _created(pods: Iterable[Json]) -> Create:
+    return Create(objects=[Item(object=pod) for pod in pods])
+
+
+def _case(area: str, name: str, cluster: Iterable[Item], actions: Iterable[Action]) -> Case:
+    all_actions = [*actions, Advance(seconds=_AFTERWARDS_SECONDS)]
+    steps = tuple(Step(f"steps[{number}]", action) for number, action in enumerate(all_actions))
     return Case(name=name, area=area, source=name, origin=name, cluster=tuple(cluster), steps=steps)
 
 

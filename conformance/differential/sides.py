@@ -1,9 +1,10 @@
 """One of the two schedulers that are compared, from its text on the command line.
 
     [config=FILE] [gates=NAME=true,...] [plugin=MODULE:CLASS] [name=LABEL] TARGET
+    [context=NAME] [name=LABEL] kubeconfig:FILE
 
 TARGET is `ours`, `MODULE:FUNCTION` for a scheduler in this process, or a command with
-`{kubeconfig}` or `{config}` in it.
+`{kubeconfig}` or `{config}` in it. `kubeconfig:FILE` is a running cluster with its scheduler.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ import msgspec
 
 from ..errors import InputError
 from ..targets import target_kind
-from ..targets.target import OUR_SCHEDULER, TargetOptions, read_configuration
+from ..targets.target import read_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..api import Json
     from ..format.case import Case
-    from ..targets.target import TargetKind
+    from ..targets.target import TargetKind, TargetOptions
 
 __all__ = ["Side", "side_of"]
 
 _OURS: Final = "ours"
-_SETTINGS: Final = ("config", "gates", "plugin", "name")
+_CLUSTER: Final = "kubeconfig:"
+_SETTINGS: Final = ("config", "gates", "plugin", "context", "name")
 #: Fields of a configuration that the suite sets itself.
 _OF_THE_SUITE: Final = frozenset({"apiVersion", "kind", "clientConnection", "leaderElection"})
 _LABEL_LENGTH_MAX: Final = 30
@@ -53,8 +55,11 @@ class Side:
         return msgspec.structs.replace(case, config=config, gates={**case.gates, **self.gates})
 
 
-def side_of(text: str, *, option: str, quiet_seconds: float, real_seconds_max: float) -> Side:
-    """Parse the value of an option. Raises InputError."""
+def side_of(text: str, *, option: str, base: TargetOptions) -> Side:
+    """Parse the value of an option. `base` has the other settings of the target.
+
+    Raises InputError.
+    """
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -66,9 +71,17 @@ def side_of(text: str, *, option: str, quiet_seconds: float, real_seconds_max: f
     if not words:
         raise InputError(f"{option}: expected ours, MODULE:FUNCTION or a command, got {text!r}")
     plugins = tuple(settings["plugin"])
+    if (words[0].startswith(_CLUSTER)) and (settings["config"] or settings["gates"]):
+        raise InputError(f"{option}: {words[0]}: a running cluster takes no config= or gates=")
     try:
-        options = _options(words, plugins, quiet_seconds, real_seconds_max)
-        kind = target_kind(options)
+        kind = target_kind(
+            msgspec.structs.replace(
+                base,
+                plugins=plugins,
+                context=(settings["context"] or [""])[-1],
+                **_chosen(words),
+            )
+        )
     except InputError as error:
         raise InputError(f"{option}: {error}") from error
     return Side(
@@ -80,19 +93,16 @@ def side_of(text: str, *, option: str, quiet_seconds: float, real_seconds_max: f
     )
 
 
-def _options(
-    words: list[str], plugins: tuple[str, ...], quiet_seconds: float, real_seconds_max: float
-) -> TargetOptions:
+def _chosen(words: list[str]) -> dict[str, str]:
+    """Return the field of TargetOptions that the words choose, and its value."""
+    first = words[0]
     if words == [_OURS]:
-        return TargetOptions(in_process=OUR_SCHEDULER, plugins=plugins)
-    if len(words) == 1 and ":" in words[0] and "{" not in words[0]:
-        return TargetOptions(in_process=words[0], plugins=plugins)
-    return TargetOptions(
-        command=shlex.join(words),
-        plugins=plugins,
-        quiet_seconds=quiet_seconds,
-        real_seconds_max=real_seconds_max,
-    )
+        return {}
+    if first.startswith(_CLUSTER):
+        return {"kubeconfig": first.removeprefix(_CLUSTER)}
+    if len(words) == 1 and ":" in first and "{" not in first:
+        return {"in_process": first}
+    return {"command": shlex.join(words)}
 
 
 def _label(text: str) -> str:

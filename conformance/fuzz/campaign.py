@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: The examples of one task: enough to make its start cheap, few enough to share them out. A command
-#: mostly waits, so more of its tasks run at once.
+#: The examples of one task: enough to make its start cheap, few enough to share them out. In real
+#: time a scheduler mostly waits, so a task has fewer.
 _EXAMPLES_PER_TASK: Final = 50
-_COMMAND_EXAMPLES_PER_TASK: Final = 10
+_SLOW_EXAMPLES_PER_TASK: Final = 10
 
 
 @dataclass(kw_only=True)
@@ -47,7 +47,7 @@ class Result:
 
 def tasks_of(whole: Task) -> list[Task]:
     """Cut a search into tasks. The same seed makes the same tasks, however they are run."""
-    size = _COMMAND_EXAMPLES_PER_TASK if whole.target.command else _EXAMPLES_PER_TASK
+    size = _SLOW_EXAMPLES_PER_TASK if whole.target.in_real_time else _EXAMPLES_PER_TASK
     return [
         msgspec.structs.replace(
             whole,
@@ -63,6 +63,8 @@ def search(
 ) -> Result:
     """Run a search. `on_progress` gets the examples that were run and the invariants broken.
 
+    Raises InputError for a target that cannot be run at all.
+
     Source of the shrunk case of an invariant: the first task, in order, in which it was broken.
     """
     tasks, result = tasks_of(whole), Result()
@@ -75,6 +77,8 @@ def search(
         number = futures[future]
         try:
             done = msgspec.json.decode(future.result(), type=Exploration)
+        except InputError:
+            raise
         except Exception as error:
             result.errors.append(f"{_range(tasks, number)}: {_words(error)}")
             continue

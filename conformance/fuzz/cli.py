@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..invariants import INVARIANTS
 from ..options import SuiteCommand
 from ..targets import target_kind
-from ..targets.target import OUR_SCHEDULER, TargetOptions
+from ..targets.options import seed_option, target_options
 from .campaign import executor_of, search
 from .counterexample import fails, write
 from .search import Task, invariant_names
@@ -24,6 +24,7 @@ from .search import Task, invariant_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..targets.target import TargetOptions
     from .campaign import Result
 
 #: The pause between two lines of progress without a terminal.
@@ -31,25 +32,7 @@ _LINE_SECONDS = 10.0
 
 
 @click.command(cls=SuiteCommand)
-@click.option(
-    "--target-command",
-    metavar="CMD",
-    help="The scheduler to judge: a command, as for `run`. Our own scheduler if not given.",
-)
-@click.option(
-    "--in-process",
-    metavar="MODULE:FUNCTION",
-    default=OUR_SCHEDULER,
-    show_default=True,
-    help="A scheduler to run in this process, in virtual time.",
-)
-@click.option(
-    "--plugin",
-    "plugins",
-    metavar="MODULE:CLASS",
-    multiple=True,
-    help="A plugin to add to every profile of our scheduler. May be given more than once.",
-)
+@target_options
 @click.option(
     "--examples",
     metavar="N",
@@ -58,14 +41,7 @@ _LINE_SECONDS = 10.0
     show_default=True,
     help="The number of cases to draw.",
 )
-@click.option(
-    "--seed",
-    metavar="S",
-    type=int,
-    default=0,
-    show_default=True,
-    help="The same seed draws the same cases.",
-)
+@seed_option
 @click.option(
     "--invariants",
     "names",
@@ -113,20 +89,9 @@ _LINE_SECONDS = 10.0
     show_default=True,
     help="How long one run may take.",
 )
-@click.option(
-    "--quiet-period",
-    "quiet_seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0.05),
-    default=0.5,
-    show_default=True,
-    help="A command has settled if it has written nothing for so long.",
-)
 def fuzz(
     *,
-    target_command: str | None,
-    in_process: str,
-    plugins: tuple[str, ...],
+    target: TargetOptions,
     examples: int,
     seed: int,
     names: str,
@@ -138,7 +103,6 @@ def fuzz(
     pods: int,
     steps: int,
     timeout_seconds: float,
-    quiet_seconds: float,
 ) -> None:
     """Search for cases in which a scheduler breaks an invariant, and write them as case files.
 
@@ -148,14 +112,6 @@ def fuzz(
     if lists:
         _print_invariants()
         return
-    if target_command is not None and not target_command.strip():
-        raise InputError("--target-command: expected a command, got nothing")
-    target = TargetOptions(
-        command=target_command or "",
-        in_process=in_process,
-        plugins=plugins,
-        quiet_seconds=quiet_seconds,
-    )
     target_kind(target)
     task = Task(
         target=target,
@@ -169,6 +125,10 @@ def fuzz(
     )
     clock = RealClock()
     started = clock.monotonic()
+    if target.kubeconfig:
+        if executor:
+            raise InputError("--kubeconfig: no --executor: cases share the cluster's scheduler")
+        workers = 0
     with executor_of(executor, workers) as pool, _progress(examples) as on_progress:
         result = search(task, pool, on_progress)
     is_good = _report(result, task, output, seconds=clock.monotonic() - started)
@@ -221,7 +181,7 @@ def _report(result: Result, task: Task, output: Path, *, seconds: float) -> bool
         click.echo(f"error: {error}")
     if result.refused:
         count = len(result.refused)
-        click.echo(f"{count} cases were refused by the API server, first: {result.refused[0]}")
+        click.echo(f"{count} cases could not be run, first: {result.refused[0]}")
     click.echo(
         f"{result.examples} cases, {len(task.invariants)} invariants, {len(result.found)} broken, "
         f"seed {task.seed}, {seconds:.1f}s"

@@ -27,6 +27,7 @@ from ..errors import InputError
 from ..format.case import case_of
 from ..invariants import INVARIANTS, violations
 from ..invariants.judge import NotObserved
+from ..outcome import Verdict
 from ..run.observation import observe
 from ..targets import target_kind
 from ..targets.target import TargetOptions
@@ -74,7 +75,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exploration(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a task. `refused` are the reasons of examples that the server refused."""
+    """The result of a task. `refused` are the reasons of examples that could not be run."""
 
     examples: int
     found: tuple[Found, ...] = ()
@@ -154,7 +155,7 @@ def _cases(order: Task) -> st.SearchStrategy[Case]:
         pods_max=order.pods_max,
         steps_max=order.steps_max,
     )
-    if not order.target.command:
+    if not order.target.in_real_time:
         return sizes()
     configures = "{config}" in order.target.command
     return sizes(
@@ -174,7 +175,7 @@ def _settling(case: Case) -> Case:
 
 
 def judged(case: Case, order: Task) -> tuple[list[Found], str]:
-    """Return the invariants that a case breaks, and the reason if the API server refused a step."""
+    """Return the invariants that a case breaks, and the reason if it could not be run."""
     try:
         some = violations(
             case,
@@ -185,7 +186,7 @@ def judged(case: Case, order: Task) -> tuple[list[Found], str]:
         )
     except NotObserved as error:
         reason = error.outcome.reason
-        if _REFUSED.match(reason):
+        if error.outcome.verdict is Verdict.SKIPPED or _REFUSED.match(reason):
             return [], reason
         if RUNS_TO_THE_END not in order.invariants:
             return [], ""

@@ -128,7 +128,7 @@ class History:
         path = f"/api/v1/namespaces/{metadata.get('namespace')}/pods/{metadata.get('name')}"
         return any(
             write.method == "DELETE" and write.path.partition("?")[0] == path
-            for write in self.observation.writes
+            for write in self.observation.writes or ()
         )
 
     def _binding(self, moment: _Moment) -> Binding:

@@ -21,7 +21,7 @@ from ..clock import RealClock
 from ..errors import InputError, RequestFailed
 from ..options import Failure, SuiteCommand
 from ..reports.terminal import output_console
-from ..targets.quiet import QuietLoop
+from ..targets.quiet import run_quietly
 from ..targets.target import read_configuration
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
@@ -201,8 +201,7 @@ def _run(trace: Trace, settings: Settings, *, in_virtual_time: bool) -> Run:
 
     with progress_bar(Console(stderr=True), len(trace.pods)) as show:
         try:
-            with asyncio.Runner(loop_factory=QuietLoop) as runner:
-                return runner.run(run(show))
+            return run_quietly(run(show))
         except asyncio.CancelledError:
             raise click.Abort from None
 

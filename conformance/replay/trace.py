@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["Trace", "TraceError", "TraceNode", "TracePod", "read_nodes", "read_pods", "read_trace"]
+__all__ = [
+    "GAP_SECONDS_MAX",
+    "Change",
+    "Trace",
+    "TraceError",
+    "TraceNode",
+    "TracePod",
+    "changes_of",
+    "read_nodes",
+    "read_pods",
+    "read_trace",
+]
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = (
@@ -34,6 +45,8 @@ POD_COLUMNS: Final = (
     "qos",
 )
 TIME_COLUMNS: Final = ("creation_time", "deletion_time")
+#: A longer gap of the trace is cut: nothing happens after the longest backoff of a pod (10 s).
+GAP_SECONDS_MAX: Final = 30.0
 #: The API server's grammar of the name of a node or a pod (a DNS subdomain).
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_LENGTH_MAX: Final = 253
@@ -91,6 +104,33 @@ class Trace(NamedTuple):
 
     nodes: tuple[TraceNode, ...]
     pods: tuple[TracePod, ...]
+
+
+class Change(NamedTuple):
+    """The creation or deletion of a pod, in seconds since the start of the trace."""
+
+    seconds: int
+    is_creation: bool
+    pod: TracePod
+
+
+def changes_of(trace: Trace) -> list[Change]:
+    """Return the changes of a trace with times, up to the last creation.
+
+    Deletions of a moment come first, but for a pod that is created and deleted in one moment.
+    """
+    created = [Change(pod.created_seconds, True, pod) for pod in trace.pods]
+    deleted = [Change(pod.deleted_seconds, False, pod) for pod in trace.pods]
+    last = max(change.seconds for change in created)
+    brief = {pod.name for pod in trace.pods if pod.created_seconds == pod.deleted_seconds}
+    return sorted(
+        (change for change in created + deleted if change.seconds <= last),
+        key=lambda change: (
+            change.seconds,
+            change.is_creation or change.pod.name in brief,
+            not change.is_creation,
+        ),
+    )
 
 
 class _Named(Protocol):

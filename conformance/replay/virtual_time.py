@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from fakeapi import FakeApiServer
 
@@ -30,26 +30,16 @@ from .held import NODES, PODS, HeldNode, HeldPod
 from .objects import NAMESPACE, node_object, pod_object
 from .processes import own_usage
 from .recording import Recorder
+from .trace import GAP_SECONDS_MAX, changes_of
 from .verify import Evidence, verify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ..targets.target import Target
-    from .trace import Trace, TracePod
+    from .trace import Trace
 
 __all__ = ["replay_in_virtual_time"]
-
-#: Longer than the longest backoff of a pod (10 s).
-_ADVANCE_SECONDS_MAX: Final = 30.0
-
-
-class _Change(NamedTuple):
-    """The creation or deletion of a pod; deletions of a moment come first."""
-
-    seconds: int
-    is_creation: bool
-    pod: TracePod
 
 
 async def replay_in_virtual_time(
@@ -106,9 +96,9 @@ async def _drive(
     watch = asyncio.create_task(recorder.run(client))
     try:
         await target.settle()
-        for moment, changes in itertools.groupby(_changes(run.trace), lambda each: each.seconds):
+        for moment, changes in itertools.groupby(changes_of(run.trace), lambda each: each.seconds):
             gap = start + moment - clock.now()
-            await target.advance(min(gap, _ADVANCE_SECONDS_MAX))
+            await target.advance(min(gap, GAP_SECONDS_MAX))
             clock.move_to(start + moment)
             for change in changes:
                 name = change.pod.name
@@ -121,7 +111,7 @@ async def _drive(
             await target.settle()
             show(run.counts)
         run.timeline.pods_created = clock.now()
-        await target.advance(_ADVANCE_SECONDS_MAX)
+        await target.advance(GAP_SECONDS_MAX)
         target.check()
         run.timeline.settled = clock.now()
         nodes, pods = (
@@ -135,20 +125,3 @@ async def _drive(
     missing = recorder.undecided - deleted
     run.missing = tuple(pod.name for pod in run.trace.pods if pod.name in missing)
     run.evidence = Evidence(nodes.items, pods.items, recorder.placements, frozenset(deleted))
-
-
-def _changes(trace: Trace) -> Iterator[_Change]:
-    """Yield the changes in order, up to the last creation."""
-    created = [_Change(pod.created_seconds, True, pod) for pod in trace.pods]
-    deleted = [_Change(pod.deleted_seconds, False, pod) for pod in trace.pods]
-    last = max(change.seconds for change in created)
-    # A pod that is created and deleted in one moment is created first.
-    brief = {pod.name for pod in trace.pods if pod.created_seconds == pod.deleted_seconds}
-    yield from sorted(
-        (change for change in created + deleted if change.seconds <= last),
-        key=lambda change: (
-            change.seconds,
-            change.is_creation or change.pod.name in brief,
-            not change.is_creation,
-        ),
-    )

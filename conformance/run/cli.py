@@ -28,14 +28,16 @@ from ..reports.junit import write_junit
 from ..reports.report import Implementation, Report
 from ..reports.results import results_at, write_results
 from ..reports.terminal import output_console, print_case_list, print_report, progress
-from ..targets.target import OUR_SCHEDULER, TargetOptions
+from ..targets.options import seed_option, target_options
+from ..targets.target import OUR_SCHEDULER
 from .earlier import KnownFailures, LastFailed
 from .runner import Interrupted, Settings, run_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ..format.case import Case
+    from ..targets.target import TargetOptions
 
 
 def _version(text: str) -> Version:
@@ -90,44 +92,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @_cases("--last-failed", is_flag=True, help="Only cases that failed when they were run last.")
 @_cases("--shard", metavar="I/N", default="1/1", type=parse_shard, help="Only the I-th of N parts.")
 @_cases("--list", "list_only", is_flag=True, help="List the cases, and run none.")
-@_scheduler(
-    "--target-command",
-    "command",
-    metavar="CMD",
-    help="The scheduler to judge: a command with {kubeconfig} and, for cases that configure it, "
-    "{config} in it, for cases that read its metrics {port}, that set feature gates "
-    "{feature-gates}. Our own scheduler if not given.",
-)
-@_scheduler(
-    "--kubeconfig",
-    metavar="FILE",
-    help="Judge the scheduler of a running cluster, in namespaces and on nodes of the suite's own.",
-)
-@_scheduler(
-    "--context", metavar="NAME", help="The kubeconfig's context; the current one by default."
-)
-@_scheduler(
-    "--in-process",
-    metavar="MODULE:FUNCTION",
-    default=OUR_SCHEDULER,
-    show_default=True,
-    help="A scheduler to run in this process, in virtual time.",
-)
-@_scheduler(
-    "--plugin",
-    "plugins",
-    metavar="MODULE:CLASS",
-    multiple=True,
-    help="A plugin for the profiles of our scheduler that do not mention it. May be repeated. For "
-    "--target-command write the command's own flag.",
-)
-@_scheduler(
-    "--metrics-url",
-    metavar="TEMPLATE",
-    default=TargetOptions().metrics_url,
-    show_default=True,
-    help="The URL of a command's metrics. A certificate is not verified on loopback.",
-)
+@target_options
 @_scheduler(
     "--scheduler-version",
     metavar="VERSION",
@@ -165,7 +130,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     type=click.IntRange(min=0),
     help="Cases that run at once; by default as the machine allows. 0: one by one in this process.",
 )
-@_running("--seed", type=int, default=0, show_default=True, help="Makes chance repeatable.")
+@seed_option
 @_running(
     "--timeout",
     "timeout_seconds",
@@ -174,24 +139,6 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     default=60,
     show_default=True,
     help="The time limit of a case.",
-)
-@_running(
-    "--quiet-period",
-    "quiet_seconds",
-    metavar="SECONDS",
-    default=0.5,
-    show_default=True,
-    type=click.FloatRange(min=0.05),
-    help="A command has settled if it has written nothing for so long.",
-)
-@_running(
-    "--real-time-max",
-    "real_seconds_max",
-    metavar="SECONDS",
-    default=20,
-    show_default=True,
-    type=click.FloatRange(min=0),
-    help="Skip cases that need more waiting than this from a command.",
 )
 @_reports("--junit", metavar="FILE", type=_FILE, help="Write the outcomes as JUnit XML.")
 @_reports(
@@ -247,13 +194,12 @@ def run(
     results: Path | None,
     event_log: Path | None,
     slowest: int,
-    **target: object,
+    target: TargetOptions,
 ) -> None:
     """Run conformance cases against a scheduler and print a table of the results."""
     if reruns and repeat > 1:
         raise InputError("--reruns: not together with --repeat")
     cases = load_cases(paths or (BUILT_IN,))
-    options = _target_options(target)
     selection = Selection(
         patterns=patterns,
         skipped=skipped,
@@ -262,7 +208,7 @@ def run(
         shard=shard,
     )
     settings = Settings(
-        target=options,
+        target=target,
         requirements=Requirements(
             version=scheduler_version, features=features_in(cases, supported_features)
         ),
@@ -271,7 +217,7 @@ def run(
         seed=seed,
         repeat=repeat,
         reruns=reruns,
-        timeout_seconds=max(timeout_seconds, options.real_seconds_max * options.in_real_time),
+        timeout_seconds=max(timeout_seconds, target.real_seconds_max * target.in_real_time),
         workers=workers,
         fail_fast=fail_fast,
         event_log=event_log,
@@ -282,11 +228,6 @@ def run(
     files = _Files(junit, report_files, results, [case.id for case in cases])
     report = _empty_report(settings, implementation)
     raise SystemExit(_run(chosen, settings, files, report, slowest=slowest))
-
-
-def _target_options(given: Mapping[str, object]) -> TargetOptions:
-    known = {name: value for name, value in given.items() if value is not None}
-    return msgspec.convert(known, TargetOptions)
 
 
 def _empty_report(settings: Settings, implementation: str | None) -> Report:
@@ -340,6 +281,7 @@ class _Files:
         for path in self.reports:
             write_report(path, report)
         if self.results is not None:
+            # Read again: another run may have written to it meanwhile.
             earlier = results_at(self.results)
             write_results(self.results, earlier.updated(report.outcomes, self.case_ids))
 

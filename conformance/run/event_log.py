@@ -14,7 +14,8 @@ One JSON document per line, with sorted keys, in the order of events:
 request that caused it. The server's address, which contains a random port and which schedulers
 quote when a connection breaks, is written as `API-SERVER`. A scheduler that shares the suite's
 clock produces the same log for the same seed; in two logs that differ, `diff` shows the first
-object that differs.
+object that differs. On a running cluster the changes are those of the case's objects, `at` is when
+the suite has got them, and requests are not seen.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from fakeapi import FakeApiServer, HandledRequest, ObjectChange
+    from fakeapi import HandledRequest, ObjectChange
 
     from ..clock import Clock
     from ..outcome import Outcome
+    from ..targets.target import Source
 
 __all__ = ["EventLog", "event_log"]
 
@@ -68,13 +70,13 @@ class EventLog:
         self._start = 0.0
         self._address = b""
 
-    def following(self, server: FakeApiServer, clock: Clock) -> AbstractContextManager[None]:
+    def following(self, source: Source, clock: Clock) -> AbstractContextManager[None]:
         """Write all changes on a server while the block runs. Times count from now."""
         if self._file is None:
             return contextlib.nullcontext()
         self._clock, self._start = clock, clock.now()
-        self._address = server.url.removeprefix("http://").encode()
-        return server.listening(on_change=self._changed, on_request=self._requested)
+        self._address = source.url.rpartition("//")[2].encode()
+        return source.listening(on_change=self._changed, on_request=self._requested)
 
     def step(self, where: str) -> None:
         """Write the start of a step. Everything before it is flushed to the file."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..api import Ref, ref_of
 from ..clock import RealClock
-from ..errors import ConformanceError, ExpectationFailed, NotObservable, TargetError
+from ..errors import ConformanceError, ExpectationFailed, InputError, NotObservable, TargetError
 from ..extender import RunningExtender
 from ..format.expectation import Expectation, pod_ref
 from ..format.objects import objects_of
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractContextManager
 
-    from fakeapi import FakeApiServer
-
     from ..api import ApiClient, Json
     from ..clock import Clock
     from ..format.case import Case
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
     from ..judge.expect import Unmet
     from ..judge.metrics import QueueCounters
     from ..outcome import Outcome
-    from ..targets.target import Target, TargetKind
+    from ..targets.target import Source, Target, TargetKind
 
 #: The interval between two checks of an expectation.
 _LOOK_SECONDS: Final = 0.05
@@ -105,7 +103,7 @@ async def run_case(
 class Observer(Protocol):
     """Follows a case while it runs, as `EventLog` does."""
 
-    def following(self, server: FakeApiServer, clock: Clock) -> AbstractContextManager[None]:
+    def following(self, source: Source, clock: Clock) -> AbstractContextManager[None]:
         """Follow all changes on a server while the block runs."""
         ...
 
@@ -124,7 +122,10 @@ async def run_case_with(
     tally: Tally | None = None,
     folder: Path | None = None,
 ) -> Outcome:
-    """Run a case as `run_case` does, with an observer; without a tally nothing may fail."""
+    """Run a case as `run_case` does, with an observer; without a tally nothing may fail.
+
+    Raises InputError for a target on which no case can be run.
+    """
     skipped = kind.why_not(case)
     if skipped is not None:
         return case.outcome(Verdict.SKIPPED, reason=skipped)
@@ -141,6 +142,8 @@ async def run_case_with(
         pass  # the tally has it
     except TimeoutError:
         error = TargetError(f"still running after {timeout_seconds:g}s")
+    except InputError:
+        raise
     except ConformanceError as failure:
         error = failure
     except Exception as bug:
@@ -226,8 +229,7 @@ class Execution:
             serving = self._kind.serve(self._case, clock=clock, seed=self._rng.getrandbits(32))
             served = await stack.enter_async_context(serving)
             self._api = served.api
-            if served.server is not None:
-                stack.enter_context(self._observer.following(served.server, clock))
+            stack.enter_context(self._observer.following(served.source, clock))
             self.where = "cluster"
             self._observer.step(self.where)
             await self._create(self._case.cluster)

@@ -9,7 +9,6 @@ scheduler that dies, ends the run; the observation then has what happened until 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 from dataclasses import dataclass, field
@@ -22,18 +21,18 @@ from ..format.expectation import Expectation
 from ..format.steps import Settle, Step
 from ..judge.observe import ATTEMPT_REASONS, count_of, objects_in, part, text_in
 from ..judge.stories import read_stories
-from ..targets.quiet import QuietLoop
+from ..targets.quiet import run_quietly
 from .execution import run_case_with
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
-    from fakeapi import FakeApiServer, HandledRequest, Kind, ObjectChange
+    from fakeapi import HandledRequest, Kind, ObjectChange
 
     from ..clock import Clock
     from ..format.case import Case
     from ..outcome import Outcome
-    from ..targets.target import Served, Surroundings, Target, TargetKind
+    from ..targets.target import Served, Source, Surroundings, Target, TargetKind
 
 __all__ = ["Observation", "PodRecord", "Rejection", "observe", "observe_case"]
 
@@ -106,21 +105,25 @@ class PodRecord:
 class Observation:
     """All that happened in a run. `outcome` is `passed` if the run came to its end.
 
-    `changes` are all changes of objects in order, `writes` the scheduler's answered writes.
+    `changes` are all changes of objects in order, `writes` the scheduler's answered writes; None on
+    a running cluster, where no request is seen. `bound_by_suite` are pods (`namespace/name`).
     `steps` are the steps that began: their places, and the number of changes before each.
     `stories` are the scheduler's own explanations by pod (`namespace/name`), if it serves any.
     `kinds` are the server's by group and plural name. `started_seconds` is the start of the
-    scheduler since 1970, `end_seconds` the end of the run since that start.
+    scheduler since 1970, `end_seconds` the end of the run since that start. With `shares_nodes`
+    messages also count nodes that are not among the objects.
     """
 
     outcome: Outcome
     changes: tuple[ObjectChange, ...]
-    writes: tuple[HandledRequest, ...]
+    writes: tuple[HandledRequest, ...] | None
+    bound_by_suite: frozenset[str]
     steps: tuple[tuple[str, int], ...]
     stories: Mapping[str, Json]
     kinds: Mapping[tuple[str, str], Kind]
     started_seconds: float
     end_seconds: float
+    shares_nodes: bool = False
 
     @functools.cached_property
     def pods(self) -> tuple[PodRecord, ...]:
@@ -163,7 +166,9 @@ class Observation:
 
     def object_after(self, change: ObjectChange) -> Json:
         """Return the object of a change as the API shows it."""
-        kind = self.kinds[change.group, change.resource]
+        kind = self.kinds.get((change.group, change.resource))
+        if kind is None:
+            return change.object
         shown = kind.from_stored(change.object) if kind.from_stored else change.object
         return {**shown, "apiVersion": kind.api_version, "kind": kind.kind}
 
@@ -178,8 +183,8 @@ def observe(
     judges: bool = False,
 ) -> Observation:
     """Observe a case on an event loop of its own, see `observe_case`."""
-    with asyncio.Runner(loop_factory=QuietLoop) as runner:
-        work = observe_case(
+    return run_quietly(
+        observe_case(
             case,
             kind,
             seed=seed,
@@ -187,7 +192,7 @@ def observe(
             explains=explains,
             judges=judges,
         )
-        return runner.run(work)
+    )
 
 
 async def observe_case(
@@ -225,29 +230,38 @@ def _without_expectations(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 class _Observer:
-    """Keeps what happens on the API server of one case."""
+    """Keeps what happens on the API server of one case.
+
+    With `sees_scheduler` the server records the scheduler's requests, and the scheduler starts once
+    the case's objects are there; otherwise it runs already.
+    """
 
     def __init__(self) -> None:
         self._changes: list[ObjectChange] = []
         self._writes: list[HandledRequest] = []
+        self._bound_by_suite: list[str] = []
         self._steps: list[tuple[str, int]] = []
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._clock: Clock | None = None
         self._started_seconds: float | None = None
         self.stories: dict[str, Json] = {}
+        self.sees_scheduler = True
+        self.shares_nodes = False
 
     @contextlib.contextmanager
-    def following(self, server: FakeApiServer, clock: Clock) -> Iterator[None]:
+    def following(self, source: Source, clock: Clock) -> Iterator[None]:
         self._clock = clock
         self._end_seconds = clock.now()
+        if not self.sees_scheduler:
+            self.scheduler_starts()
         try:
-            with server.listening(on_change=self._changes.append, on_request=self._requested):
+            with source.listening(on_change=self._changes.append, on_request=self._requested):
                 yield
         finally:
             self._end_seconds = clock.now()
             self._kinds = {
                 (group, plural): kind
-                for kind in server.kinds
+                for kind in source.kinds
                 for group, plural in [kind.storage_key]
             }
 
@@ -271,17 +285,22 @@ class _Observer:
         started = self._end_seconds if self._started_seconds is None else self._started_seconds
         return Observation(
             outcome=outcome,
-            changes=tuple(self._changes),
-            writes=tuple(self._writes),
+            # The watches of a running cluster deliver them in the order of each kind.
+            changes=tuple(sorted(self._changes, key=lambda each: each.resource_version)),
+            writes=tuple(self._writes) if self.sees_scheduler else None,
+            bound_by_suite=frozenset(self._bound_by_suite),
             steps=tuple(self._steps),
             stories=self.stories,
             kinds=self._kinds,
             started_seconds=started,
             end_seconds=self._end_seconds - started,
+            shares_nodes=self.shares_nodes,
         )
 
     def _requested(self, request: HandledRequest) -> None:
-        if request.method not in _READING and request.user_agent != USER_AGENT:
+        if request.user_agent == USER_AGENT:
+            self._bound_by_suite += _bindings([request])
+        elif request.method not in _READING:
             self._writes.append(request)
 
 
@@ -299,10 +318,12 @@ class _ObservedKind:
     def new_clock(self) -> Clock:
         return self._kind.new_clock()
 
-    def serve(
-        self, case: Case, *, clock: Clock, seed: int
-    ) -> contextlib.AbstractAsyncContextManager[Served]:
-        return self._kind.serve(case, clock=clock, seed=seed)
+    @contextlib.asynccontextmanager
+    async def serve(self, case: Case, *, clock: Clock, seed: int) -> AsyncIterator[Served]:
+        async with self._kind.serve(case, clock=clock, seed=seed) as served:
+            self._observer.sees_scheduler = served.server is not None
+            self._observer.shares_nodes = served.shares_nodes
+            yield served
 
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
@@ -333,10 +354,10 @@ def _records(observation: Observation) -> list[PodRecord]:
             key = f"{change.namespace}/{change.name}"
             records[uid] = PodRecord(key=key, uid=uid, created_seconds=seconds)
         _update(records[uid], change, seconds)
-    bound = set(_bindings(observation.writes))
     for record in records.values():
         record.attempts = sum(attempts.get(record.uid, {}).values())
-        record.by_scheduler = record.key in bound and record.bound_seconds is not None
+        is_own = record.key in observation.bound_by_suite
+        record.by_scheduler = record.bound_seconds is not None and not is_own
     return list(records.values())
 
 
@@ -382,7 +403,7 @@ def _reject(
 
 
 def _bindings(writes: Sequence[HandledRequest]) -> Iterator[str]:
-    """Yield the pods that the scheduler has bound, as `namespace/name`."""
+    """Yield the pods that requests have bound, as `namespace/name`."""
     for write in writes:
         words = write.path.partition("?")[0].split("/")
         if write.status < 300 and words[-1] == "binding" and len(words) > 5:

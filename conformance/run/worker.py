@@ -13,7 +13,6 @@ Everything else that the process prints goes to standard error. The process ends
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import io
 import os
@@ -28,7 +27,7 @@ from ..errors import InputError
 from ..format.case import case_of
 from ..outcome import Aspect
 from ..targets import target_kind
-from ..targets.quiet import QuietLoop
+from ..targets.quiet import run_quietly
 from ..targets.target import TargetOptions
 from .execution import run_case
 
@@ -80,10 +79,7 @@ def main() -> None:
             log_path=Path(order.log_path) if order.log_path else None,
             folder=Path(setup.folder),
         )
-        # A loop per case: tasks that a case leaves behind end with it.
-        with asyncio.Runner(loop_factory=QuietLoop) as runner:
-            outcome = runner.run(running)
-        _write(answers, outcome)
+        _write(answers, run_quietly(running))
 
 
 def _private_output() -> BinaryIO:

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ..connection import Connection
-from ..errors import ConformanceError, InputError
+from ..errors import RequestFailed
 from ..options import Failure, SuiteCommand
 from .cluster import clean_cluster
+from .options import connection_options
+
+if TYPE_CHECKING:
+    from ..connection import Connection
 
 
 @click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--kubeconfig", metavar="FILE", required=True, type=click.Path(path_type=Path))
-@click.option("--context", default="", help="The kubeconfig's context; the current one by default.")
-def clean(*, kubeconfig: Path, context: str) -> None:
+@connection_options
+def clean(*, connection: Connection) -> None:
     """Delete the objects that runs with --kubeconfig have left in a cluster, and print them.
 
     No run may be going on. Only objects with the label conformance.kubesched/run are deleted, and
     all objects in namespaces with that label.
     """
     try:
-        connection = Connection.from_kubeconfig(kubeconfig, context)
         for name in asyncio.run(clean_cluster(connection)):
             click.echo(f"deleted {name}")
-    except InputError:
-        raise
-    except ConformanceError as error:
+    except RequestFailed as error:
         raise Failure(str(error)) from error

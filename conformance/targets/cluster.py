@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ..api import ApiClient, Json, Ref
 from ..clock import RealClock
 from ..connection import Connection
-from ..errors import InputError, NotObservable, NotSettled
+from ..errors import InputError, NotObservable
 from ..format.expectation import Expectation
 from ..format.objects import objects_of
-from ..format.steps import ClearFaults, Create, Inject, Restart, UpdateStatus
+from ..format.resources import part
+from ..format.steps import ClearFaults, Create, Inject, Patch, Restart, UpdateStatus
 from .cluster_api import OWNER_LABEL, ClusterApi, delete_namespace, empty_namespace
+from .real_time import until_quiet, why_not_in_real_time
 from .target import Served
 
 if TYPE_CHECKING:
@@ -33,13 +35,20 @@ if TYPE_CHECKING:
     from ..format.steps import Step
     from .target import Surroundings, Target, TargetOptions
 
-_LOOK_SECONDS: Final = 0.02
-_SETTLE_SECONDS_MAX: Final = 60.0
 #: Kinds that a controller of a cluster writes, so a case cannot write them in its place.
 _OF_CONTROLLERS: Final = frozenset({
     "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ReplicaSet",
     "ReplicationController", "ResourceClaim", "StatefulSet", "VolumeAttachment",
 })  # fmt: skip
+#: The prefix of the taints that the node controller sets and removes.
+_TAINT: Final = "node.kubernetes.io/"
+#: The permissions without which nothing can be run.
+_NEEDED: Final = {
+    "namespaces": ("list", "create", "delete"),
+    "nodes": ("list", "create", "patch", "delete"),
+    "nodes/status": ("patch",),
+    "pods": ("list", "watch", "create", "delete"),
+}
 #: The account that a controller creates in each namespace.
 _DEFAULT_ACCOUNT: Final = Ref("ServiceAccount", "default", "default")
 
@@ -81,18 +90,11 @@ class ClusterKind:
             return "needs a scheduler that the suite can restart"
         if _depends_on_the_start(case):
             return "needs pods that are there before the scheduler starts"
-        if case.exact_time:
-            return "needs a clock that the suite moves"
         if case.reads_metrics and "{port}" in self._options.metrics_url:
             return "reads metrics, and no --metrics-url of the cluster's scheduler is given"
         if any(each.metric is not None for each in expected):
             return "counts from the start of the scheduler"
-        if case.seconds > self._options.real_seconds_max:
-            return (
-                f"needs {case.seconds:g}s of real time, --real-time-max is "
-                f"{self._options.real_seconds_max:g}s"
-            )
-        return None
+        return why_not_in_real_time(case, self._options)
 
     def new_clock(self) -> Clock:
         return RealClock()
@@ -117,7 +119,7 @@ class ClusterKind:
         ) as api:
             self._api = api
             try:
-                yield Served(api, None)
+                yield Served(api, api, shares_nodes=self._facts.nodes)
             finally:
                 await api.clear()
 
@@ -129,8 +131,23 @@ class ClusterKind:
         yield _ClusterTarget(self._options, self._api)
 
     async def _look(self) -> _Facts:
-        """Return the facts. Raises InputError if objects of another run are in the cluster."""
+        """Return the facts.
+
+        Raises InputError if objects of another run are in the cluster, or if permissions are
+        missing.
+        """
         async with ApiClient(self._connection) as api:
+            missing = [
+                f"{verb} {resource}"
+                for resource, verbs in _NEEDED.items()
+                for verb in verbs
+                if not await api.may(verb, resource)
+            ]
+            if missing:
+                raise InputError(
+                    f"{self._options.kubeconfig}: its user may not {', '.join(missing)}: a run "
+                    "makes namespaces and nodes of its own; conformance/README.md has a ClusterRole"
+                )
             left = [*await _left(api, "Namespace"), *await _left(api, "Node")]
             if left:
                 raise InputError(
@@ -154,19 +171,17 @@ class _ClusterTarget:
         self._api = api
         self._clock = RealClock()
         self.patience_seconds = options.patience_seconds
-        self.metrics_url = options.metrics_url
+        has_url = "{port}" not in options.metrics_url
+        self.metrics_url = options.metrics_url if has_url else None
 
     async def settle(self) -> None:
         """Return when no pod and no event of the case has changed for a while."""
-        now = self._clock.monotonic()
-        deadline, quiet_since, before = now + _SETTLE_SECONDS_MAX, now, self._api.changes
-        while now - quiet_since < self._options.quiet_seconds:
-            await self._clock.sleep(_LOOK_SECONDS)
-            now = self._clock.monotonic()
-            if self._api.changes != before:
-                quiet_since, before = now, self._api.changes
-            if now > deadline:
-                raise NotSettled(f"never came to rest in {_SETTLE_SECONDS_MAX:g}s")
+        await until_quiet(
+            self,
+            lambda: self._api.changes,
+            clock=self._clock,
+            quiet_seconds=self._options.quiet_seconds,
+        )
 
     async def advance(self, seconds: float) -> None:
         """Wait that long."""
@@ -210,6 +225,8 @@ def _why_not_here(case: Case, facts: _Facts) -> str | None:
     """Return a reason why the case cannot be run in such a cluster, or None."""
     if facts.controlled and _plays_a_controller(case):
         return "plays the part of a controller, and controllers run in the cluster"
+    if facts.controlled and (_is_tainted(case) or _adds_useless_node(case)):
+        return "counts tries, and the cluster would taint a node of the case meanwhile"
     if facts.nodes and any(_counts_nodes(step) for step in _steps(case)):
         return "needs all nodes of the cluster to be its own"
     return None
@@ -227,14 +244,57 @@ def _depends_on_the_start(case: Case) -> bool:
 
 
 def _plays_a_controller(case: Case) -> bool:
-    created = [*case.cluster]
+    """True if a case writes what a controller writes, or an object to which a controller reacts."""
     for step in _steps(case):
-        if isinstance(step.action, Create):
-            created += step.action.objects
         if isinstance(step.action, UpdateStatus) and step.action.node is not None:
             return True
-    objects = [obj for item in created for obj in objects_of(item)]
-    return any(obj.get("kind") in _OF_CONTROLLERS for obj in objects) or "NoExecute" in str(objects)
+    made = [*_created(case)]
+    # A pod that a finalizer keeps gets the phase Failed.
+    return "NoExecute" in str(made) or any(
+        obj["kind"] in _OF_CONTROLLERS or part(obj, "metadata").get("finalizers") for obj in made
+    )
+
+
+def _is_tainted(case: Case) -> bool:
+    """True if a node has a taint of the node controller, or is cordoned where tries are counted."""
+    changes = [
+        str(step.action.patch)
+        for step in _steps(case)
+        if isinstance(step.action, Patch) and step.action.node is not None
+    ]
+    nodes = " ".join([*changes, *(str(obj) for obj in _created(case) if obj["kind"] == "Node")])
+    return _TAINT in nodes or ("unschedulable" in nodes and any(map(_counts_nodes, _steps(case))))
+
+
+def _adds_useless_node(case: Case) -> bool:
+    """True if tries are counted of a pod that still waits after a step has created a node.
+
+    The cluster taints each new node for a moment, and a taint that goes may bring the pod back.
+    """
+    steps = [*_steps(case)]
+    later = itertools.dropwhile(lambda step: not _creates_node(step), steps)
+    return any(
+        _counts_nodes(step)
+        and isinstance(step.action, Expectation)
+        and bool(step.action.not_bound or step.action.unschedulable or step.action.not_requeued_by)
+        for step in later
+    )
+
+
+def _creates_node(step: Step) -> bool:
+    return isinstance(step.action, Create) and any(
+        obj["kind"] == "Node" for item in step.action.objects for obj in objects_of(item)
+    )
+
+
+def _created(case: Case) -> Iterator[Json]:
+    """Yield the objects of a case, those of its steps too."""
+    items = [*case.cluster]
+    for step in _steps(case):
+        if isinstance(step.action, Create):
+            items += step.action.objects
+    for item in items:
+        yield from objects_of(item)
 
 
 def _counts_nodes(step: Step) -> bool:

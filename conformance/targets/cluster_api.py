@@ -15,13 +15,19 @@ import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..api import ApiClient, Json, Listing, Ref, ref_of
+from fakeapi import HandledRequest, ObjectChange
+
+from ..api import USER_AGENT, ApiClient, Json, Listing, Ref, ref_of
 from ..clock import RealClock
 from ..errors import NotObservable, RequestFailed
+from ..format.resources import objects, part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from fakeapi import Kind
+
+    from ..api import WatchEvent
     from ..connection import Connection
 
 T = TypeVar("T")
@@ -37,7 +43,15 @@ _ADMISSION_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.05
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+_FORBIDDEN: Final = 403
 _INVALID: Final = 422
+#: The admission plugin TaintNodesByCondition adds this taint to each new node.
+_TOLERATES_NEW_NODES: Final[Json] = {
+    "key": "node.kubernetes.io/not-ready",
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
+_CREATED: Final = 201
 _HEARTBEAT_SECONDS: Final = 10.0
 _WATCHED: Final = (Ref("Pod", "", ""), Ref("Event", "", "", "events.k8s.io/v1"))
 
@@ -60,6 +74,9 @@ class ClusterApi(ApiClient):
         self._namespaces: list[str] = []
         self._made: list[Ref] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._followed: set[Ref] = set()
+        self._on_change: Callable[[ObjectChange], None] | None = None
+        self._on_request: Callable[[HandledRequest], None] | None = None
         #: Counts changes of pods and events in the case's namespaces.
         self.changes = 0
 
@@ -109,6 +126,7 @@ class ClusterApi(ApiClient):
     async def create(self, obj: Json) -> Json:
         """Create an object of the case. Raises NotObservable if the cluster cannot have it."""
         ref = ref_of(obj)
+        self._follow_if_observed(ref)
         if not await self._is_namespaced(ref):
             return await self._create_without_namespace(obj, ref)
         if ref.namespace in _ALWAYS_THERE and ref.namespace not in self._namespaces:
@@ -116,7 +134,7 @@ class ClusterApi(ApiClient):
         try:
             if ref.kind != "Pod":
                 return await super().create(obj)
-            return await self._create_pod(self._with_fence(obj) if self._fenced else obj)
+            return await self._create_pod(self._adapted(obj))
         except RequestFailed as error:
             if error.status == _INVALID:
                 # A field may be behind a feature gate of the API server.
@@ -170,7 +188,8 @@ class ClusterApi(ApiClient):
         owned: Json = {**obj, "metadata": {**metadata, "labels": labels}}
         if ref.kind == "Node" and self._controlled:
             status = obj.get("status")
-            conditions = {"conditions": [_READY]}
+            # The controller remembers the heartbeat of an earlier node of that name.
+            conditions = {"conditions": [{**_READY, "lastHeartbeatTime": _now()}]}
             owned["status"] = conditions | (status if isinstance(status, dict) else {})
         self._made.append(ref)
         try:
@@ -179,8 +198,8 @@ class ClusterApi(ApiClient):
             self._made.remove(ref)
             if error.status == 409:
                 raise _is_not_ours(ref) from error
-            if error.status == 403 and ref.kind == "Node":
-                raise NotObservable("needs nodes of its own, and may not create any") from error
+            if error.status == _FORBIDDEN:
+                raise NotObservable(f"the API server refuses {ref}: {error}") from error
             raise
         if ref.kind == "Node" and (taints := _taints(obj)) != _taints(created):
             # Admission adds a taint, which a controller would remove.
@@ -193,6 +212,7 @@ class ClusterApi(ApiClient):
         there = {**metadata, "name": name, "labels": owned}
         created = await super().create({"apiVersion": "v1", "kind": "Namespace", "metadata": there})
         self._namespaces.append(name)
+        self._follow_if_observed(Ref("Namespace", name))
         account = {"name": "default", "namespace": name}
         # Pods need it where admission asks for it; and a token would be one more volume.
         await super().create_unless_there(
@@ -204,8 +224,7 @@ class ClusterApi(ApiClient):
             }
         )
         for kind in _WATCHED:
-            follower = self._follow(kind._replace(namespace=name))
-            self._tasks.append(asyncio.create_task(follower))
+            self._follow(kind._replace(namespace=name))
         return created
 
     async def _create_pod(self, pod: Json) -> Json:
@@ -219,11 +238,13 @@ class ClusterApi(ApiClient):
                     raise
             await clock.sleep(_LOOK_SECONDS)
 
-    def _with_fence(self, pod: Json) -> Json:
-        spec = pod["spec"]
-        assert isinstance(spec, dict)
-        selector = {**(spec.get("nodeSelector") or {}), **self._owner}
-        return {**pod, "spec": {**spec, "nodeSelector": selector}}
+    def _adapted(self, pod: Json) -> Json:
+        """Return a pod that avoids other nodes, and tolerates the taint of nodes that are new."""
+        spec = part(pod, "spec")
+        more: Json = {"tolerations": [*objects(spec.get("tolerations")), _TOLERATES_NEW_NODES]}
+        if self._fenced:
+            more["nodeSelector"] = {**part(spec, "nodeSelector"), **self._owner}
+        return {**pod, "spec": {**spec, **more}}
 
     # Reads
 
@@ -232,9 +253,8 @@ class ClusterApi(ApiClient):
     ) -> Listing[T]:
         """Return the objects of the case, in one namespace or in all of its namespaces."""
         if not await self._is_namespaced(kind):
-            selector = ",".join(f"{name}={value}" for name, value in self._owner.items())
             return await super().listing(
-                kind, item, query={**(query or {}), "labelSelector": selector}
+                kind, item, query={**(query or {}), "labelSelector": self._owned}
             )
         names = [kind.namespace] if kind.namespace else self._namespaces
         parts = [
@@ -244,14 +264,86 @@ class ClusterApi(ApiClient):
         version = parts[-1].resource_version if parts else ""
         return Listing(version, [found for part in parts for found in part.items])
 
-    async def _follow(self, kind: Ref) -> None:
-        """Count the changes of a kind in a namespace, until cancelled."""
+    @property
+    def _owned(self) -> str:
+        """The selector of the run's objects without a namespace."""
+        return ",".join(f"{name}={value}" for name, value in self._owner.items())
+
+    # What happens
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """None: changes have the form of the API."""
+        return ()
+
+    @contextlib.contextmanager
+    def listening(
+        self,
+        *,
+        on_change: Callable[[ObjectChange], None],
+        on_request: Callable[[HandledRequest], None],
+    ) -> Iterator[None]:
+        """Call back with each change of the case's objects; of requests with own bindings only.
+
+        It must begin before the first object is created. Changes arrive when the watches deliver
+        them, in order for each kind and namespace only.
+        """
+        self._on_change, self._on_request = on_change, on_request
+        try:
+            yield
+        finally:
+            self._on_change = self._on_request = None
+
+    async def bind(self, pod: Ref, node_name: str) -> None:
+        await super().bind(pod, node_name)
+        if self._on_request is not None:
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
+            now = RealClock().now()
+            self._on_request(HandledRequest(now, "POST", path, USER_AGENT, _CREATED))
+
+    def _follow_if_observed(self, ref: Ref) -> None:
+        """Follow the kind of an object, in its namespace if it has one."""
+        if self._on_change is not None:
+            self._follow(ref._replace(name=""))
+
+    def _follow(self, kind: Ref) -> None:
+        """Start to follow a kind, unless it is followed."""
+        if kind not in self._followed:
+            self._followed.add(kind)
+            self._tasks.append(asyncio.create_task(self._follow_forever(kind)))
+
+    async def _follow_forever(self, kind: Ref) -> None:
+        """Count and report the changes of a kind, until cancelled."""
+        version = ""
+        resource = await self.resource(kind)
+        selector = "" if resource.namespaced else self._owned
         while True:
             with contextlib.suppress(RequestFailed):
-                async with contextlib.aclosing(self.watch(kind, dict, "")) as events:
-                    async for _ in events:
+                watch = self.watch(kind, Json, version, label_selector=selector)
+                version = ""
+                async with contextlib.aclosing(watch) as events:
+                    async for event in events:
+                        metadata = part(event.object, "metadata")
+                        version = str(metadata["resourceVersion"])
                         self.changes += 1
+                        self._report(event, kind, resource.name)
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _report(self, event: WatchEvent[Json], kind: Ref, plural: str) -> None:
+        if self._on_change is None:
+            return
+        metadata = part(event.object, "metadata")
+        change = ObjectChange(
+            seconds=RealClock().now(),
+            resource_version=int(str(metadata["resourceVersion"])),
+            type=event.type,
+            group=kind.api_version.rpartition("/")[0],
+            resource=plural,
+            namespace=str(metadata.get("namespace", "")),
+            name=str(metadata["name"]),
+            object=event.object,
+        )
+        self._on_change(change)
 
     async def _keep_nodes_ready(self) -> None:
         """Report every few seconds that the case's nodes are ready, until cancelled."""
@@ -259,8 +351,7 @@ class ClusterApi(ApiClient):
             await asyncio.sleep(_HEARTBEAT_SECONDS)
             for ref in [ref for ref in self._made if ref.kind == "Node"]:
                 with contextlib.suppress(RequestFailed):
-                    now = datetime.fromtimestamp(RealClock().now(), UTC).strftime(_TIME)
-                    status = {"status": {"conditions": [{**_READY, "lastHeartbeatTime": now}]}}
+                    status = {"status": {"conditions": [{**_READY, "lastHeartbeatTime": _now()}]}}
                     await self.patch(ref, status, patch_type="strategic", subresource="status")
 
     async def clear(self) -> None:
@@ -276,7 +367,12 @@ async def empty_namespace(api: ApiClient, name: str) -> None:
     """Delete all objects in a namespace, pods first."""
     kinds = await api.collections(namespaced=True)
     for kind in sorted(kinds, key=lambda kind: kind.kind != "Pod"):
-        await api.delete_all(kind._replace(namespace=name))
+        try:
+            await api.delete_all(kind._replace(namespace=name))
+        except RequestFailed as error:
+            # There is nothing of a kind that the user may not list.
+            if error.status != _FORBIDDEN:
+                raise
 
 
 async def delete_namespace(api: ApiClient, name: str, *, controlled: bool) -> None:
@@ -284,6 +380,10 @@ async def delete_namespace(api: ApiClient, name: str, *, controlled: bool) -> No
     await api.delete_for_good(Ref("Namespace", name))
     if not controlled:
         await api.finalize_namespace(name)
+
+
+def _now() -> str:
+    return datetime.fromtimestamp(RealClock().now(), UTC).strftime(_TIME)
 
 
 def _taints(node: Json) -> object:

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from ..clock import RealClock
-from ..errors import InputError, NotSettled, TargetError
+from ..errors import InputError, TargetError
+from .real_time import LOOK_SECONDS, until_quiet, why_not_in_real_time
 from .target import configuration, serve_fake_server
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -46,10 +47,7 @@ _GATES: Final = "{feature-gates}"
 _PORTS: Final = range(20_000, 30_000)
 _LOG_LINES_MAX: Final = 30
 _LOG_BYTES_MAX: Final = 64 * 1024
-_LOOK_SECONDS: Final = 0.02
 _TERMINATE_SECONDS: Final = 5.0
-#: The longest time for which a scheduler may write after the last change.
-_SETTLE_SECONDS_MAX: Final = 60.0
 
 
 class CommandKind:
@@ -72,7 +70,6 @@ class CommandKind:
         self._takes_config = any(_CONFIG in word for word in self._words)
         self._takes_gates = any(_GATES in word for word in self._words)
         self._takes_port = any(_PORT in word for word in self._words)
-        self._ports_in_use: set[int] = set()
         if not options.metrics_url.startswith(("http://", "https://")):
             raise InputError(
                 f"--metrics-url: expected http://... or https://..., got {options.metrics_url}"
@@ -86,14 +83,7 @@ class CommandKind:
             return f"needs feature gates, and the command has no {_GATES}"
         if case.reads_metrics and _PORT in self._options.metrics_url and not self._takes_port:
             return f"reads metrics, and the command has no {_PORT} to serve them on"
-        if case.exact_time:
-            return "needs a clock that the suite moves"
-        if case.seconds > self._options.real_seconds_max:
-            return (
-                f"needs {case.seconds:g}s of real time, --real-time-max is "
-                f"{self._options.real_seconds_max:g}s"
-            )
-        return None
+        return why_not_in_real_time(case, self._options)
 
     def new_clock(self) -> Clock:
         return RealClock()
@@ -106,8 +96,7 @@ class CommandKind:
         """Run the command while the block runs. Raises TargetError."""
         await _until_unwatched(surroundings)
         log = surroundings.directory / "target.log"
-        port = self._reserve_port()
-        with log.open("wb") as output:
+        with log.open("wb") as output, _reserved_port() as port:
             try:
                 process = await asyncio.create_subprocess_exec(
                     *self._arguments(surroundings, port),
@@ -117,26 +106,17 @@ class CommandKind:
                     start_new_session=True,
                 )
             except OSError as error:
-                self._ports_in_use.discard(port)
                 raise TargetError(f"did not start: {self._words[0]}: {error.strerror}") from error
-        # The process group of this process ends with the run, see run/reaper.py.
-        (surroundings.directory / "target.pid").write_text(str(process.pid), encoding="utf-8")
-        url = self._options.metrics_url.replace(_PORT, str(port))
-        target = _CommandTarget(self._options, surroundings, process, log, metrics_url=url)
-        try:
-            await target.wait_until_started()
-            yield target
-        finally:
-            await _stop(process)
-            self._ports_in_use.discard(port)
-
-    def _reserve_port(self) -> int:
-        """Reserve a free port that no other command of ours gets. Raises TargetError."""
-        for port in random.sample(_PORTS, 100):
-            if port not in self._ports_in_use and _is_free(port):
-                self._ports_in_use.add(port)
-                return port
-        raise TargetError(f"no free port between {_PORTS.start} and {_PORTS.stop}")
+            # The process group of this process ends with the run, see run/reaper.py.
+            pid = str(process.pid)
+            (surroundings.directory / "target.pid").write_text(pid, encoding="utf-8")
+            url = self._options.metrics_url.replace(_PORT, str(port))
+            target = _CommandTarget(self._options, surroundings, process, log, metrics_url=url)
+            try:
+                await target.wait_until_started()
+                yield target
+            finally:
+                await _stop(process)
 
     def _arguments(self, surroundings: Surroundings, port: int) -> list[str]:
         directory = surroundings.directory
@@ -184,28 +164,24 @@ class _CommandTarget:
             if self._clock.monotonic() > deadline:
                 limit = self._options.start_seconds_max
                 raise TargetError(f"opened no watch within {limit:g}s", self.log())
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(LOOK_SECONDS)
         await self.settle()
 
     async def settle(self) -> None:
         """Return when nothing has been written and nothing has happened for a while."""
-        now = self._clock.monotonic()
-        deadline, quiet_since, before = now + _SETTLE_SECONDS_MAX, now, self._server_state()
-        while now - quiet_since < self._options.quiet_seconds:
-            await self._clock.sleep(_LOOK_SECONDS)
-            self._check_alive("died")
-            now, state = self._clock.monotonic(), self._server_state()
-            if state != before:
-                quiet_since, before = now, state
-            if now > deadline:
-                raise NotSettled(f"never came to rest in {_SETTLE_SECONDS_MAX:g}s", self.log())
+        await until_quiet(
+            self,
+            self._server_state,
+            clock=self._clock,
+            quiet_seconds=self._options.quiet_seconds,
+        )
 
     async def advance(self, seconds: float) -> None:
         """Wait that long."""
         end = self._clock.monotonic() + seconds
         while (left := end - self._clock.monotonic()) > 0:
             self._check_alive("died")
-            await self._clock.sleep(min(left, _LOOK_SECONDS * 10))
+            await self._clock.sleep(min(left, LOOK_SECONDS * 10))
 
     def check(self) -> None:
         """Raise TargetError if the process has ended."""
@@ -237,12 +213,31 @@ class _CommandTarget:
         )
 
 
+@contextlib.contextmanager
+def _reserved_port() -> Iterator[int]:
+    """Reserve a free TCP port until the block ends, also from other suites on this machine.
+
+    The UDP port of the same number is held meanwhile: only one process can, and the kernel frees it
+    whatever ends the process. Raises TargetError.
+    """
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as held:
+            if _takes(held, port) and _is_free(port):
+                yield port
+                return
+    raise TargetError(f"no free port between {_PORTS.start} and {_PORTS.stop}")
+
+
 def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        try:
-            probe.bind(("", port))
-        except OSError:
-            return False
+        return _takes(probe, port)
+
+
+def _takes(endpoint: socket.socket, port: int) -> bool:
+    try:
+        endpoint.bind(("", port))
+    except OSError:
+        return False
     return True
 
 
@@ -252,7 +247,7 @@ async def _until_unwatched(surroundings: Surroundings) -> None:
     while (
         surroundings.fake_server.statistics().watchers and surroundings.clock.monotonic() < deadline
     ):
-        await surroundings.clock.sleep(_LOOK_SECONDS)
+        await surroundings.clock.sleep(LOOK_SECONDS)
 
 
 async def _stop(process: Process) -> None:

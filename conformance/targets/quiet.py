@@ -17,14 +17,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import selectors
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from selectors import SelectorKey
 
     from _typeshed import FileDescriptorLike
 
-__all__ = ["QuietLoop"]
+T = TypeVar("T")
 
 
 class _QuietSelector(selectors.DefaultSelector):
@@ -79,3 +80,9 @@ class QuietLoop(asyncio.SelectorEventLoop):
         waiter = self.create_future()
         self._quiet_selector.waiters.append(waiter)
         await waiter
+
+
+def run_quietly(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a QuietLoop of its own; tasks that it leaves behind end with the loop."""
+    with asyncio.Runner(loop_factory=QuietLoop) as runner:
+        return runner.run(work)

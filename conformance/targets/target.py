@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from fakeapi import FakeApiServer, Kind, ServerOptions
+from fakeapi import FakeApiServer, HandledRequest, Kind, ObjectChange, ServerOptions
 
 from ..api import ApiClient, Json
 from ..connection import Connection
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from pathlib import Path
 
     from ..clock import Clock
@@ -88,11 +88,37 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.command or self.kubeconfig)
 
 
+class Source(Protocol):
+    """The API server of a case, as far as what happens on it can be followed."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def kinds(self) -> Iterable[Kind]:
+        """The kinds of objects that have another form in changes than in the API."""
+        ...
+
+    def listening(
+        self,
+        *,
+        on_change: Callable[[ObjectChange], None],
+        on_request: Callable[[HandledRequest], None],
+    ) -> AbstractContextManager[None]:
+        """Call back with each change and each request that it sees while the block runs."""
+        ...
+
+
 class Served(NamedTuple):
-    """The API server of a case: a client, and the server itself if the suite has started it."""
+    """The API server of a case: a client, and the server itself if the suite has started it.
+
+    With `shares_nodes` there are nodes that the case has not made, and its pods avoid them.
+    """
 
     api: ApiClient
-    server: FakeApiServer | None
+    source: Source
+    server: FakeApiServer | None = None
+    shares_nodes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +205,7 @@ async def serve_fake_server(case: Case, *, clock: Clock, seed: int) -> AsyncIter
     ):
         for kind in _NEWER_KINDS:
             server.kinds.add(kind)
-        yield Served(api, server)
+        yield Served(api, server, server)
 
 
 def read_configuration(path: Path, *, option: str) -> Json:

@@ -1,7 +1,7 @@
-"""Finds or builds stock programs: etcd, kube-apiserver, kube-scheduler, kubectl, of any version.
+"""Finds or builds stock programs of any version: etcd, kube-apiserver, kube-scheduler and others.
 
-A program of the default version is taken from its environment variable ($ETCD, $KUBE_APISERVER,
-$KUBE_SCHEDULER, $KUBECTL) if there is one. Otherwise it is in the cache directory
+A program of the default version is taken from its environment variable (such as $ETCD) if there is
+one. Otherwise it is in the cache directory
 ($KUBESCHED_BINARIES, by default `~/.cache/kubesched`, and in it `v1.36.3`), or Go builds it into
 that directory. All sources come from the Go module registry; the requirements are those of
 upstream's own go.mod, with its staging modules (`k8s.io/api`...) replaced by their published
@@ -79,6 +79,11 @@ class Program:
 ETCD: Final = Program("etcd", "go.etcd.io/etcd/server/v3", "ETCD")
 KUBE_APISERVER: Final = Program(
     "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "KUBE_APISERVER"
+)
+KUBE_CONTROLLER_MANAGER: Final = Program(
+    "kube-controller-manager",
+    "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "KUBE_CONTROLLER_MANAGER",
 )
 KUBE_SCHEDULER: Final = Program(
     "kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler", "KUBE_SCHEDULER"

@@ -5,9 +5,9 @@
         cluster.kubeconfig_for("jane", ["developers"])        # of a user with a certificate
         cluster.api_server.kill(); cluster.api_server.start(); cluster.wait_until_ready()
 
-There is neither a controller manager nor a kubelet, so nothing acts but the tests and the
-schedulers that they start. Three admission plugins that wait for a controller are off:
-ServiceAccount, TaintNodesByCondition and StorageObjectInUseProtection.
+There is no kubelet, and a controller manager only if a test starts it, so nothing else acts but
+the tests and the schedulers that they start. Without one, three admission plugins that wait for it
+are off: ServiceAccount, TaintNodesByCondition and StorageObjectInUseProtection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ import yaml
 
 from fakeapi.security.certificates import Authority, CertificatePair
 from tests.integration.clients import Kubectl
-from tests.realcluster.binaries import ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBECTL
+from tests.realcluster.binaries import (
+    ETCD,
+    KUBE_APISERVER,
+    KUBE_CONTROLLER_MANAGER,
+    KUBE_SCHEDULER,
+    KUBECTL,
+)
 from tests.realcluster.process import Process
 
 if TYPE_CHECKING:
@@ -145,7 +151,7 @@ class RealCluster:
         )
         command = [*self._api_server_command(etcd, port), *api_server_flags]
         self.api_server: Final = Process("kube-apiserver", command, directory / "apiserver.log")
-        self._schedulers: list[Process] = []
+        self._clients: list[Process] = []
         #: The kubeconfig of an administrator.
         self.kubeconfig: Final = self.kubeconfig_for("admin", [_ADMINISTRATORS])
 
@@ -160,7 +166,7 @@ class RealCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in (*self._schedulers, self.api_server, self.etcd):
+        for process in (*self._clients, self.api_server, self.etcd):
             process.kill()
 
     def wait_until_ready(self, seconds: float = _READY_SECONDS) -> None:
@@ -300,13 +306,36 @@ class RealCluster:
         }[kind]()
         if not any(flag.startswith("--config=") for flag in flags):
             command.append(f"--kubeconfig={kubeconfig or self.kubeconfig_for(SCHEDULER_USER)}")
+        with self._running(kind, [*command, "--secure-port=0", "-v=2", *flags]) as process:
+            yield process
+
+    @contextlib.contextmanager
+    def controllers(self, *flags: str) -> Iterator[Process]:
+        """Run the stock kube-controller-manager with its default controllers until the block ends.
+
+        Nodes without a kubelet are then unreachable, unless something renews their leases.
+        """
+        command = [
+            str(KUBE_CONTROLLER_MANAGER.find()),
+            f"--kubeconfig={self.kubeconfig}",
+            f"--service-account-private-key-file={self.directory}/service-accounts.key",
+            "--use-service-account-credentials",
+            "--leader-elect=false",
+            "--secure-port=0",
+            "-v=2",
+        ]
+        with self._running("kube-controller-manager", [*command, *flags]) as process:
+            yield process
+
+    @contextlib.contextmanager
+    def _running(self, name: str, command: Sequence[str]) -> Iterator[Process]:
         process = Process(
-            kind,
-            [*command, "--secure-port=0", "-v=2", *flags],
-            self.directory / f"{kind}-{len(self._schedulers)}.log",
+            name,
+            command,
+            self.directory / f"{name}-{len(self._clients)}.log",
             environment={"PYTHONPATH": str(ROOT)},
         )
-        self._schedulers.append(process)
+        self._clients.append(process)
         process.start()
         try:
             yield process

@@ -13,10 +13,13 @@ from click.testing import CliRunner
 from conformance.differential.cli import diff
 from conformance.differential.comparison import Verdict, compare, judge, questions_of
 from conformance.differential.run import Compared, compare_all
+from conformance.differential.scenarios import case_of_trace
 from conformance.differential.sides import Side, side_of
 from conformance.errors import InputError
 from conformance.judge.referee import Answer
+from conformance.replay.trace import read_trace
 from conformance.run.observation import observe
+from conformance.targets.target import TargetOptions
 from scheduler.testing import RunningScheduler, run_in_process
 
 from .. import schedulers
@@ -72,7 +75,7 @@ cases:
 
 
 def _side(text: str) -> Side:
-    return side_of(text, option="--a", quiet_seconds=0.5, real_seconds_max=20.0)
+    return side_of(text, option="--a", base=TargetOptions())
 
 
 def _compared(tmp_path: Path, text: str, a: str, b: str) -> list[Compared]:
@@ -282,3 +285,24 @@ def test_the_openb_trace_is_a_scenario(tmp_path: Path) -> None:
     assert (status, "1 scenarios: 1 the same" in output) == (0, True)
     assert "without a node at the end" in output
     assert _diff("--b", "ours", "--openb-nodes", str(nodes))[0] == 2
+
+
+def test_the_openb_trace_has_its_own_times(tmp_path: Path) -> None:
+    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,0,\n", encoding="utf-8")
+    pods.write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time\n"
+        "first,3000,1024,0,0,,LS,0,86400\n"
+        "waits,3000,1024,0,0,,LS,10,90000\n"
+        "last,2000,1024,0,0,,LS,172800,172900\n",
+        encoding="utf-8",
+    )
+    case = case_of_trace(read_trace(nodes, pods, with_times=True), "times", with_times=True)
+    seen = observe(case, _side("ours").kind)
+    bound = {pod.key: pod.bound_seconds for pod in seen.placements}
+    # A gap of the trace is at most 30 s long.
+    assert bound == {"default/first": 0.0, "default/waits": 40.0, "default/last": 100.0}
+    assert [pod.key for pod in seen.pods if pod.deleted_seconds is None] == ["default/last"]
+    arguments = ("--openb-nodes", str(nodes), "--openb-pods", str(pods), "--time", "trace")
+    status, output = _diff("--b", "ours", *arguments)
+    assert (status, "1 scenarios: 1 the same" in output) == (0, True)

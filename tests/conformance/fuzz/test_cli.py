@@ -77,7 +77,7 @@ def test_invariants_are_listed(tmp_path: Path) -> None:
     [
         (["--invariants", "nothing"], "--invariants: expected some of"),
         (["--in-process", "nowhere"], "--in-process: expected MODULE:FUNCTION"),
-        (["--target-command", " "], "--target-command: expected a command"),
+        (["--target-command", " "], "--target-command: the value is empty"),
         (["--executor", "nowhere"], "--executor: expected MODULE:FACTORY"),
     ],
 )

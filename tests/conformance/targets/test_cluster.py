@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
+import conformance
 from conformance.api import ApiClient, Json, Ref
 from conformance.connection import Connection
-from conformance.errors import RequestFailed
+from conformance.differential.cli import diff
+from conformance.errors import InputError, RequestFailed
 from conformance.format.case import case_of
+from conformance.format.resources import part
+from conformance.fuzz.cli import fuzz
+from conformance.invariants import INVARIANTS, History, violations
 from conformance.outcome import Outcome, Verdict
 from conformance.run.execution import run_case
+from conformance.run.observation import Observation, observe, observe_case
+from conformance.targets import target_kind
 from conformance.targets.cli import clean
 from conformance.targets.cluster import ClusterKind, clean_cluster
 from conformance.targets.cluster_api import ClusterApi
 from conformance.targets.target import TargetOptions
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, Security, User
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from conformance.format.case import Case
 
@@ -99,6 +108,8 @@ NAMES: dict[str, Any] = {
         },
     ],
 }
+README = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
+CHECKS = [each for each in INVARIANTS.values() if each.check is not None]
 SHORT: dict[str, Any] = {
     "cluster": [NODE],
     "steps": [
@@ -117,20 +128,27 @@ async def cluster(tmp_path: Path) -> AsyncIterator[FakeApiServer]:
     """An API server without nodes, and our scheduler as a process."""
     async with FakeApiServer() as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "scheduler", "--kubeconfig", str(kubeconfig)),
-            *("--secure-port=0", "--leader-elect=false"),
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        try:
-            while not server.statistics().watchers:
-                assert process.returncode is None
-                await asyncio.sleep(0.02)
+        async with our_scheduler(server, kubeconfig):
             yield server
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def our_scheduler(server: FakeApiServer, kubeconfig: Path) -> AsyncIterator[None]:
+    """Run our scheduler as a process."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "scheduler", "--kubeconfig", str(kubeconfig)),
+        *("--secure-port=0", "--leader-elect=false"),
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        while not server.statistics().watchers:
+            assert process.returncode is None
+            await asyncio.sleep(0.02)
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def kind_of(tmp_path: Path) -> ClusterKind:
@@ -209,9 +227,8 @@ async def test_objects_of_another_run_end_the_run_until_they_are_removed(
             "spec": {"containers": [{"name": "c", "image": "i"}]},
         }
         await api.create(pod)
-    outcome = await run_case(a_case(SHORT), kind_of(tmp_path), seed=0)
-    assert outcome.verdict is Verdict.ERROR
-    assert "objects of another run are in the cluster (old-default, n)" in outcome.reason
+    with pytest.raises(InputError, match=r"another run are in the cluster \(old-default, n\)"):
+        await run_case(a_case(SHORT), kind_of(tmp_path), seed=0)
     options = ["--kubeconfig", str(tmp_path / "kubeconfig")]
     removed = await asyncio.to_thread(CliRunner().invoke, clean, options)
     assert removed.output == "deleted namespace old-default\ndeleted node n\n"
@@ -247,6 +264,131 @@ async def test_where_controllers_run_a_case_does_not_play_one(
             ],
         }
         assert told(await run_case(a_case(ready), kind, seed=0)) == (Verdict.PASSED, "", ())
+
+
+PREEMPTION: dict[str, Any] = {
+    "cluster": [
+        {"node": {"name": "a", "cpu": 1}},
+        {"node": {"name": "full", "cpu": 1}},
+        {
+            "pod": {
+                "name": "low",
+                "node": "a",
+                "cpu": 1,
+                "priority": 1,
+                "spec": {"terminationGracePeriodSeconds": 0},
+            }
+        },
+        {"pod": {"name": "high", "node": "full", "cpu": 1, "priority": 100}},
+    ],
+    "steps": [
+        {"create": [{"pod": {"name": "p", "cpu": 1, "priority": 50}}]},
+        {"expect": {"pod": "p", "bound_to": "a"}},
+        {"create": [{"pod": {"name": "big", "cpu": 2}}]},
+        {"create": [{"pod": {"name": "by-hand", "scheduler_name": "none"}}]},
+        {"bind": {"pod": "by-hand", "node": "full"}},
+        {"expect": {"pod": "big", "not_bound": True}},
+        {"delete": {"pod": "high"}},
+        {"advance": "1s"},
+    ],
+}
+
+
+async def test_a_run_in_a_cluster_is_observed_as_one_of_the_suites_own(
+    cluster: FakeApiServer, tmp_path: Path
+) -> None:
+    del cluster
+    there = await observe_case(a_case(PREEMPTION), kind_of(tmp_path))
+    here = await asyncio.to_thread(observe, a_case(PREEMPTION), target_kind(TargetOptions()))
+
+    def told_of(seen: Observation) -> list[object]:
+        pods = {
+            pod.key: (pod.node, pod.by_scheduler, pod.deleted_seconds is None, pod.message)
+            for pod in seen.pods
+        }
+        return [
+            pods,
+            [pod.key for pod in seen.placements],
+            [pod.key for pod in seen.preempted],
+            [each.node_name for each in History(seen).preemptions],
+            [where for where, _ in seen.steps],
+            sorted(str(part(each, "metadata")["name"]) for each in seen.objects("Node")),
+        ]
+
+    assert told_of(there) == told_of(here)
+    assert [pod.key for pod in there.placements] == ["default/p"]
+    assert there.writes is None
+    (pod,) = (pod for pod in there.pods if pod.key == "default/p")
+    assert 0 <= pod.waiting_seconds(there.end_seconds) < there.end_seconds
+    assert violations(a_case(PREEMPTION), lambda _: there, invariants=CHECKS) == []
+
+
+@pytest.mark.slow
+async def test_two_targets_of_which_one_is_a_cluster_decide_alike(
+    cluster: FakeApiServer, tmp_path: Path
+) -> None:
+    del cluster
+    file = tmp_path / "cases.yaml"
+    document = {"area": "x", "cases": [{"name": "preemption", "source": "none", **PREEMPTION}]}
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    target = f"kubeconfig:{tmp_path / 'kubeconfig'}"
+    sides = ["--a", "ours", "--b", f"name=cluster {target}", "--quiet-period", "0.3"]
+    result = await asyncio.to_thread(CliRunner().invoke, diff, [*sides, "--cases", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "writes to the API server" in result.output
+    assert "not seen" in result.output
+    refused = CliRunner().invoke(diff, ["--a", "ours", "--b", f"gates=X=true {target}"])
+    assert refused.exit_code == 2
+    assert "a running cluster takes no config= or gates=" in refused.output
+
+
+@pytest.mark.slow
+async def test_a_cluster_is_fuzzed(cluster: FakeApiServer, tmp_path: Path) -> None:
+    arguments = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--quiet-period", "0.3"]
+    more = ["--examples", "2", "--steps", "2", "--output", str(tmp_path / "none")]
+    chosen = ["--invariants", "no_overcommit,no_pod_lost,no_pod_starved"]
+    result = await asyncio.to_thread(CliRunner().invoke, fuzz, [*arguments, *more, *chosen])
+    assert result.exit_code == 0, result.output
+    assert "2 cases, 3 invariants, 0 broken" in result.output
+    assert "could not be run" not in result.output
+    assert await names_of(cluster, "Node") == set()
+    refused = CliRunner().invoke(fuzz, [*arguments, "--executor", "a:b"])
+    assert refused.exit_code == 2
+
+
+async def test_the_role_of_the_readme_has_all_permissions_and_others_are_named(
+    tmp_path: Path,
+) -> None:
+    users = {"root": User("root", ("system:masters",)), "judge": User("judge")}
+    security = Security(tokens=users, authorization_mode="RBAC")
+    async with FakeApiServer(security=security) as server:
+        judge = ClusterKind(TargetOptions(kubeconfig=_kubeconfig(tmp_path / "judge", server)))
+        with pytest.raises(InputError, match=r"user may not .*create nodes, .*patch nodes/status"):
+            await run_case(a_case(SHORT), judge, seed=0)
+        root = _kubeconfig(tmp_path / "root", server)
+        async with ApiClient(Connection.from_kubeconfig(Path(root))) as api:
+            (text,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", README, re.DOTALL)
+            role, binding = yaml.safe_load_all(text)
+            binding["subjects"] = [{**binding["subjects"][0], "name": "judge"}]
+            for obj in (role, binding):
+                await api.create(obj)
+        async with our_scheduler(server, root):
+            for raw in (NAMES, PREEMPTION, SHORT):
+                outcome = await run_case(a_case(raw), judge, seed=0)
+                assert told(outcome) == (Verdict.PASSED, "", ())
+
+
+def _kubeconfig(path: Path, server: FakeApiServer) -> str:
+    """Write the kubeconfig of the user whose token is the name of the file."""
+    name = path.name
+    config = {
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": {"server": server.url}}],
+        "users": [{"name": name, "user": {"token": name}}],
+    }
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return str(path)
 
 
 async def test_an_object_that_the_case_has_not_made_is_refused() -> None:

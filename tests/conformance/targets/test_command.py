@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,11 @@ import yaml
 
 from conformance.errors import InputError
 from conformance.outcome import Verdict
+from conformance.targets import command
 from conformance.targets.command import CommandKind
 from conformance.targets.target import TargetOptions, configuration
+
+from tests.realcluster.cluster import free_ports
 
 from ..cases import BOUND, run_one, write_cases
 
@@ -224,3 +228,18 @@ def test_the_configuration_has_the_kubeconfig(tmp_path: Path) -> None:
         },
         "leaderElection": {"leaderElect": False},
     }
+
+
+def test_two_suites_on_one_machine_never_take_the_same_port(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    monkeypatch.setattr(command, "_PORTS", range(port, port + 1))
+    (case,) = write_cases(tmp_path, BOUND)
+    options = TargetOptions(command=f"{sys.executable} -c '{BINDS}' {{kubeconfig}}")
+    # As another suite does between its choice of a port and the start of its scheduler.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as held:
+        held.bind(("", port))
+        outcome = run_one(case, options)
+        assert "no free port" in outcome.reason
+    assert run_one(case, options).verdict is Verdict.PASSED
