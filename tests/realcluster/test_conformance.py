@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,18 @@ from conformance.format.case import BUILT_IN, load_cases
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
 from conformance.targets.target import TargetOptions
-from tests.realcluster.cluster import free_ports
+from tests.realcluster.binaries import NoBinary
+from tests.realcluster.cluster import RealCluster, free_ports
 
 if TYPE_CHECKING:
-    from tests.realcluster.cluster import RealCluster
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conformance.format.case import Case
     from tests.realcluster.conftest import Note
 
 #: All would take a quarter of an hour for each scheduler.
+AREAS_WITH_CONTROLLERS = ("devices", "filter", "preemption", "requeue")
 AREAS = ("affinity", "binding", "devices", "filter", "preemption", "requeue", "spread", "volumes")
 METRICS = "--authorization-always-allow-paths=/metrics"
 
@@ -31,13 +37,40 @@ def test_conformance(cluster: RealCluster, kind: str, note_figures: Note) -> Non
         kubeconfig=str(cluster.kubeconfig), metrics_url=f"https://127.0.0.1:{port}/metrics"
     )
     with cluster.scheduler(kind, *flags):
-        outcomes = run_cases(cases, Settings(target=options))
-        # A machine that is busy makes a case fail: only a case that fails twice has failed.
-        bad = {outcome.id for outcome in outcomes if outcome.is_bad}
-        again = run_cases([case for case in cases if case.id in bad], Settings(target=options))
-    final = [outcome for outcome in outcomes if outcome.id not in bad] + again
-    counts = collections.Counter(outcome.verdict.value for outcome in final)
+        counts = _counts(cases, options)
     note_figures(kind, **counts)
-    failed = [f"{outcome.id}: {outcome.reason}" for outcome in final if outcome.is_bad]
-    assert failed == []
     assert counts[Verdict.PASSED.value] > len(cases) / 2
+
+
+@pytest.mark.parametrize("kind", ["stock", "ours"])
+def test_conformance_beside_controllers(kind: str, tmp_path: Path, note_figures: Note) -> None:
+    cases = [case for case in load_cases([BUILT_IN]) if case.area in AREAS_WITH_CONTROLLERS]
+    (port,) = free_ports(1)
+    flags = (f"--secure-port={port}", METRICS, "--leader-elect=false")
+    try:
+        cluster = RealCluster(tmp_path, disabled_admission=())
+    except NoBinary as error:
+        pytest.skip(str(error))
+    options = TargetOptions(
+        kubeconfig=str(cluster.kubeconfig), metrics_url=f"https://127.0.0.1:{port}/metrics"
+    )
+    with cluster, cluster.controllers(), cluster.scheduler(kind, *flags):
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        while cluster.request("GET", account)[0] != 200:
+            time.sleep(0.1)
+        counts = _counts(cases, options)
+        _, nodes = cluster.request("GET", "/api/v1/nodes")
+    note_figures(kind, **counts)
+    assert counts[Verdict.PASSED.value] > len(cases) / 3
+    assert nodes["items"] == []
+
+
+def _counts(cases: Sequence[Case], options: TargetOptions) -> collections.Counter[str]:
+    """Run cases, of which none may fail; return the number of each verdict."""
+    outcomes = run_cases(cases, Settings(target=options))
+    # A machine that is busy makes a case fail: only a case that fails twice has failed.
+    bad = {outcome.id for outcome in outcomes if outcome.is_bad}
+    again = run_cases([case for case in cases if case.id in bad], Settings(target=options))
+    final = [outcome for outcome in outcomes if outcome.id not in bad] + again
+    assert [f"{outcome.id}: {outcome.reason}" for outcome in final if outcome.is_bad] == []
+    return collections.Counter(outcome.verdict.value for outcome in final)

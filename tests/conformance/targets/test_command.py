@@ -12,10 +12,9 @@ import yaml
 
 from conformance.errors import InputError
 from conformance.outcome import Verdict
-from conformance.targets import command
+from conformance.targets import command as command_module
 from conformance.targets.command import CommandKind
 from conformance.targets.target import TargetOptions, configuration
-
 from tests.realcluster.cluster import free_ports
 
 from ..cases import BOUND, run_one, write_cases
@@ -234,9 +233,9 @@ def test_two_suites_on_one_machine_never_take_the_same_port(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (port,) = free_ports(1)
-    monkeypatch.setattr(command, "_PORTS", range(port, port + 1))
+    monkeypatch.setattr(command_module, "_PORTS", range(port, port + 1))
     (case,) = write_cases(tmp_path, BOUND)
-    options = TargetOptions(command=f"{sys.executable} -c '{BINDS}' {{kubeconfig}}")
+    options = _options(tmp_path, BINDS, patience_seconds=5.0)
     # As another suite does between its choice of a port and the start of its scheduler.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as held:
         held.bind(("", port))
