@@ -21,6 +21,8 @@ from typing import Final
 INT64_MAX: Final = 2**63 - 1
 
 _NANO_DIGITS: Final = 9
+#: Numbers with more digits are no int64 upstream, even if their value would fit.
+_INT64_DIGITS: Final = 18
 #: Larger exponents make no difference, as the result is capped or rounded away.
 _EXPONENT_MAX: Final = 60
 _BINARY_SUFFIXES: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -94,6 +96,22 @@ def quantity_text(nanos: int, like: str | int | float) -> str:
     if text[-1:].isdigit() and "e" in text.lower():
         return f"{digits}e{exponent}"
     return str(digits) + next(s for s, power in _DECIMAL_SUFFIXES.items() if power == exponent)
+
+
+def as_int64(text: str | int | float) -> int | None:
+    """Return a whole number of at most 18 significant digits; None for all others.
+
+    Raises QuantityError. Source: `Quantity.AsInt64`, and what `ParseQuantity` keeps as an int64.
+    """
+    nanos = parse_quantity(text)
+    match = _QUANTITY.fullmatch(str(text))
+    assert match is not None
+    whole, fraction = match["whole"].lstrip("0"), (match["fraction"] or "").rstrip("0")
+    spare = _INT64_DIGITS - len(whole + fraction)
+    if (power := _BINARY_SUFFIXES.get(match["suffix"])) is not None:
+        spare = -1 if fraction else spare - 4 - 3 * power
+    number, rest = divmod(nanos, 10**_NANO_DIGITS)
+    return number if spare >= 0 and not rest and abs(number) <= INT64_MAX else None
 
 
 def milli_value(nanos: int) -> int:

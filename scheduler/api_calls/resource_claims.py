@@ -28,6 +28,7 @@ from scheduler.client import (
     may_have_happened,
     repeat_write,
 )
+from scheduler.client.decoding import decoder_of
 from scheduler.client.kinds import KINDS
 from scheduler.client.protobuf import field
 from scheduler.framework.handle import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _CLAIMS: Final[Resource[ResourceClaim]] = KINDS["resourceclaims"]
-
+_DECODER: Final = decoder_of(_CLAIMS)
 
 #: Numbers of fields in the protobuf messages ResourceClaim, ObjectMeta and ResourceClaimStatus.
 _METADATA: Final = 1
@@ -83,7 +84,7 @@ class ResourceClaimCalls:
         body = await self._write(
             claim, Retry.IF_NOT_SENT, lambda: self._client.create(_CLAIMS, claim)
         )
-        return msgspec.json.decode(body, type=ResourceClaim)
+        return _DECODER.object(body, url=_CLAIMS.collection_path(claim.metadata.namespace))
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
         finalizers = claim.metadata.finalizers

@@ -7,6 +7,7 @@ import pytest
 from scheduler.api.quantity import (
     INT64_MAX,
     QuantityError,
+    as_int64,
     milli_value,
     parse_quantity,
     quantity_text,
@@ -177,3 +178,29 @@ def test_canonical_text(text: str | int, canonical: str) -> None:
 
 def test_text_with_a_binary_suffix() -> None:
     assert quantity_text(parse_quantity(4096), "Ki") == "4Ki"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("3", 3),
+        (7, 7),
+        ("2k", 2000),
+        ("1.5k", 1500),
+        ("1500m", None),
+        ("999999999999999999", 999_999_999_999_999_999),
+        # 19 digits, though an int64 could hold them; as a power of ten there are fewer digits.
+        ("1000000000000000001", None),
+        ("9223372036854775807", None),
+        ("9E", 9 * 10**18),
+        ("10E", None),
+        ("1Gi", 2**30),
+        ("99Ti", 99 * 2**40),
+        ("100Ti", None),
+        ("1Pi", None),
+        ("1.5Gi", None),
+    ],
+)
+def test_as_int64(text: str | int, expected: int | None) -> None:
+    assert as_int64(text) == expected

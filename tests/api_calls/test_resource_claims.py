@@ -154,3 +154,9 @@ async def test_other_changes_that_are_refused_are_not_tried_in_protobuf() -> Non
         with pytest.raises(Invalid):
             await calls.update_status(MINE, allocated(MINE))
     assert server.methods() == ["PATCH", "PATCH"]
+
+
+async def test_a_created_claim_without_requests_has_null_in_the_answer() -> None:
+    answer = Answer({"metadata": {"name": "mine"}, "spec": {"devices": {"requests": None}}})
+    async with scripted(answer) as (calls, _):
+        assert (await calls.create(MINE)).spec.devices.requests == ()

@@ -15,7 +15,7 @@ from scheduler.api.dynamic_resources import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from scheduler.api.quantity import INT64_MAX, parse_quantity
+from scheduler.api.quantity import as_int64
 from scheduler.api.resources import is_sidecar
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: The name of a claim for extended resources until it is created; it is no valid name.
 IN_MEMORY = "<extended-resources>"
-
-_NANO = 10**9
 
 
 class ExtendedRequests(NamedTuple):
@@ -128,10 +126,9 @@ def _container_request(
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
     """Return the request of a container beyond the reusable ones, and the requests it uses."""
     wanted = container.resources.requests
-    nanos = parse_quantity(wanted.get(resource, 0))
-    if nanos % _NANO or not 0 < abs(nanos // _NANO) <= INT64_MAX:
+    count = as_int64(wanted.get(resource, 0))
+    if not count:
         return None, []
-    count = nanos // _NANO
     names: list[str] = []
     for each in reusable:
         names.append(each.name)

@@ -217,15 +217,10 @@ class PreFilterState:
         pod: PodInfo,
         snapshot: Snapshot,
         constraints: Sequence[SpreadConstraint],
-        in_view: IntArray | None,
     ) -> None:
-        """Count the pods on all nodes of the snapshot, or on the rows `in_view` only."""
+        """Count the pods on all nodes of the snapshot, also on those outside of a placement."""
         nodes = snapshot.nodes
         candidates = all_keys_present(nodes, constraints)
-        if in_view is not None:
-            seen = np.zeros(len(nodes), dtype=np.bool_)
-            seen[in_view] = True
-            candidates &= seen
         counts = PodCounts(snapshot, pod.namespace)
         counted = counted_nodes(pod, nodes, constraints, candidates)
         self._namespace: Final = pod.namespace

@@ -166,9 +166,7 @@ class PodTopologySpread(Plugin):
             raise ValueError(f"get constraints from pod: {error}") from error
         if not constraints:
             return skip()
-        snapshot = self.handle.snapshot
-        in_view = nodes.base_rows if len(nodes) != len(snapshot) else None
-        state.write(PRE_FILTER_STATE, PreFilterState(pod, snapshot, constraints, in_view))
+        state.write(PRE_FILTER_STATE, PreFilterState(pod, self.handle.snapshot, constraints))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
