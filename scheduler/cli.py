@@ -143,6 +143,7 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         tie_break=options.tie_break,
         max_in_unschedulable_pods_seconds=options.max_in_unschedulable_pods_seconds,
         feature_gates=options.gates,
+        effective_version=options.effective_version,
         metrics_options=metrics,
         shadow=_shadow(options),
     )

@@ -30,7 +30,7 @@ from scheduler.client import (
 )
 from scheduler.client.decoding import decoder_of
 from scheduler.client.kinds import KINDS
-from scheduler.client.protobuf import field
+from scheduler.client.protobuf import field, fields
 from scheduler.framework.handle import (
     ObjectNotFoundError,
     WriteConflictError,
@@ -49,12 +49,15 @@ R = TypeVar("R")
 _CLAIMS: Final[Resource[ResourceClaim]] = KINDS["resourceclaims"]
 _DECODER: Final = decoder_of(_CLAIMS)
 
-#: Numbers of fields in the protobuf messages ResourceClaim, ObjectMeta and ResourceClaimStatus.
+#: Numbers of fields in the protobuf messages ResourceClaim, ObjectMeta, ResourceClaimStatus and
+#: ResourceClaimConsumerReference.
 _METADATA: Final = 1
 _STATUS: Final = 3
+_UID: Final = 5
 _RESOURCE_VERSION: Final = 6
 _FINALIZERS: Final = 14
 _RESERVED_FOR: Final = 2
+_USER_UID: Final = 5
 
 
 class Slot(Protocol):
@@ -116,18 +119,13 @@ class ResourceClaimCalls:
         metadata = claim.metadata
         users = [{"$patch": "delete", "uid": uid}]
         patch = {"metadata": {"uid": metadata.uid}, "status": {"reservedFor": users}}
-        await self._write(
-            claim,
-            Retry.ALWAYS,
-            lambda: self._client.patch(
-                _CLAIMS,
-                metadata.name,
-                patch,
-                namespace=metadata.namespace,
-                subresource="status",
-                content_type=STRATEGIC_MERGE_PATCH,
-            ),
-        )
+        same = field(_METADATA, field(_UID, metadata.uid))
+
+        async def send() -> ResourceClaim:
+            kind = STRATEGIC_MERGE_PATCH
+            return await self._send(claim, patch, kind, lambda it: _without_user(it, uid) + same)
+
+        await self._write(claim, Retry.ALWAYS, send)
 
     async def delete(self, claim: ResourceClaim) -> None:
         metadata = claim.metadata
@@ -147,8 +145,6 @@ class ResourceClaimCalls:
         """Patch the metadata, or the status, of the version of the claim that was read.
 
         `added` is the same change as fields in protobuf, empty if it does not only add something.
-        It is sent after a refusal: every patch in JSON is invalid for a claim whose stored
-        parameters differ from the same in JSON, see `client.protobuf`.
         """
         metadata = claim.metadata
         patch: dict[str, object] = {
@@ -160,13 +156,15 @@ class ResourceClaimCalls:
         }
         if status is not None:
             patch["status"] = status
+        version = field(_METADATA, field(_RESOURCE_VERSION, metadata.resource_version))
+        edit = (lambda it: it + version + added) if added else None
         #: True if a request has no answer; finalizers may be written twice.
         is_unknown = False
 
         async def send() -> ResourceClaim:
             nonlocal is_unknown
             try:
-                return await self._send(claim, patch, added)
+                return await self._send(claim, patch, MERGE_PATCH, edit)
             except ClientError as error:
                 is_unknown |= status is not None and may_have_happened(error)
                 raise
@@ -183,9 +181,17 @@ class ResourceClaimCalls:
             raise
 
     async def _send(
-        self, claim: ResourceClaim, patch: dict[str, object], added: bytes
+        self,
+        claim: ResourceClaim,
+        patch: dict[str, object],
+        kind: str,
+        edit: Callable[[bytes], bytes] | None,
     ) -> ResourceClaim:
-        """Send a patch, or the added fields if the patch is invalid."""
+        """Send a patch; if it is invalid, make the same change in protobuf by `edit`.
+
+        Every patch in JSON is invalid for a claim whose stored parameters differ from the same in
+        JSON, see `client.protobuf`.
+        """
         metadata = claim.metadata
         name, namespace = metadata.name, metadata.namespace
         subresource = "status" if "status" in patch else ""
@@ -196,12 +202,11 @@ class ResourceClaimCalls:
                 patch,
                 namespace=namespace,
                 subresource=subresource,
-                content_type=MERGE_PATCH,
+                content_type=kind,
             )
         except Invalid:
-            version = field(_METADATA, field(_RESOURCE_VERSION, metadata.resource_version))
-            written = added and await self._client.append_fields(
-                _CLAIMS, name, version + added, namespace=namespace, subresource=subresource
+            written = edit and await self._client.edit(
+                _CLAIMS, name, edit, namespace=namespace, subresource=subresource
             )
             if not written:
                 raise
@@ -216,5 +221,20 @@ class ResourceClaimCalls:
 
 def _encoded(user: ResourceClaimConsumerReference) -> bytes:
     """Return a user of a claim as a message."""
-    texts = ((1, user.api_group), (3, user.resource), (4, user.name), (5, user.uid))
+    texts = ((1, user.api_group), (3, user.resource), (4, user.name), (_USER_UID, user.uid))
     return b"".join(field(number, text) for number, text in texts)
+
+
+def _without_user(claim: bytes, uid: str) -> bytes:
+    """Return the message of a claim without the user of this uid."""
+
+    def is_kept(number: int, value: bytes) -> bool:
+        return number != _RESERVED_FOR or (_USER_UID, uid.encode()) not in fields(value)
+
+    def kept(status: bytes) -> bytes:
+        return b"".join(field(*each) for each in fields(status) if is_kept(*each))
+
+    return b"".join(
+        field(number, kept(value) if number == _STATUS else value)
+        for number, value in fields(claim)
+    )

@@ -21,7 +21,7 @@ from scheduler.assembly.build import build
 from scheduler.assembly.live_answers import live_pod, live_state
 from scheduler.client import ClientError, Forbidden, KubeconfigError, NotFound
 from scheduler.client.flow_control import Backoff
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, NEWEST_VERSION
 from scheduler.metrics.exposition import ALL_METRICS, Exposition
 from scheduler.metrics.pod_resources import pod_resources_text
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scheduler.cache import CacheDifference, CacheStatistics
     from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import EffectiveVersion, FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.interface import Plugin
     from scheduler.metrics.exposition import MetricsOptions
     from scheduler.queue import QueueStatistics
@@ -58,10 +58,11 @@ class SchedulerApp:
 
     `seed` makes random choices repeatable. `tie_break` is `random`, or `first` for the first of
     several best nodes. A pod is retried after `max_in_unschedulable_pods_seconds` even without an
-    event. `feature_gates` are those that are on, `metrics_options` selects metrics. `identity` is
-    the name in the leader election, by default unique to the process. With `shadow` it compares and
-    writes nothing, whatever `config` has about leader election. Raises `PluginSetupError` for
-    profiles that cannot work, and `ConfigError` for such an election.
+    event. `feature_gates` are those that are on, `effective_version` is shown to clients,
+    `metrics_options` selects metrics. `identity` is the name in the leader election, by default
+    unique to the process. With `shadow` it compares and writes nothing, whatever `config` has about
+    leader election. Raises `PluginSetupError` for profiles that cannot work, and `ConfigError` for
+    such an election.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class SchedulerApp:
         max_in_unschedulable_pods_seconds: float = 300.0,
         identity: str = "",
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        effective_version: EffectiveVersion = NEWEST_VERSION,
         metrics_options: MetricsOptions = ALL_METRICS,
         shadow: ShadowOptions | None = None,
     ) -> None:
@@ -92,8 +94,10 @@ class SchedulerApp:
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
             identity=identity,
             feature_gates=feature_gates,
+            effective_version=effective_version,
             shadow=shadow,
         )
+        self.effective_version: Final = effective_version
         self._base: Final = self._parts.base
         self._url: Final = connection.base_url
         self._election: Final = self._base.election

@@ -14,12 +14,15 @@ import os
 import platform
 import random
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 import msgspec
 
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.assembly import gated_fields
 from scheduler.assembly.background import BackgroundTasks
 from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.assembly.part_sharing import PartSharing
@@ -66,7 +69,12 @@ if TYPE_CHECKING:
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.client import Connection, Resource
     from scheduler.clock import Clock
-    from scheduler.config import Extender, FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import (
+        EffectiveVersion,
+        Extender,
+        FeatureGates,
+        KubeSchedulerConfiguration,
+    )
     from scheduler.framework.handle import Lister
     from scheduler.framework.interface import Plugin
     from scheduler.runtime import Framework
@@ -83,14 +91,19 @@ _USER_AGENT: Final = "kubesched/scheduler"
 class Informers:
     """The informers of the scheduler, by the key of the kind they watch (`kind_key`)."""
 
-    def __init__(self, factory: InformerFactory, extenders: Sequence[Extender]) -> None:
+    def __init__(
+        self, factory: InformerFactory, extenders: Sequence[Extender], gates: FeatureGates
+    ) -> None:
         self.factory: Final = factory
+        self._transforms: Final = gated_fields.transforms(gates)
         without_cache = [extender for extender in extenders if not extender.node_cache_capable]
         sends_victims = any(extender.preempt_verb for extender in without_cache)
         self.pods: Final = factory.informer(
             replace(PODS, keeps_json=bool(extenders)),
             field_selector=_UNFINISHED,
-            transform=PartSharing(keeps_json=sends_victims),
+            transform=PartSharing(
+                keeps_json=sends_victims, first=self._transforms.get(PODS.plural)
+            ),
         )
         self.nodes: Final = factory.informer(replace(NODES, keeps_json=bool(without_cache)))
         self.by_kind: Final[dict[str, Informer[Any]]] = {"pods": self.pods, "nodes": self.nodes}
@@ -123,7 +136,8 @@ class Informers:
             if isinstance(resource, GroupVersionResource):
                 informer = self.factory.discovered(resource)
             else:
-                informer = self.factory.informer(resource)
+                transform = self._transforms.get(resource.plural)
+                informer = self.factory.informer(resource, transform=transform)
             informer.required = Required.NO
             self.by_kind[resource.key] = informer
         informer.required = max(informer.required, required)
@@ -192,7 +206,7 @@ class BaseParts:
         config = with_extenders(config)
         self.extenders: Final = HTTPExtenders(config.extenders, clock=clock, environ=os.environ)
         self.informers: Final = Informers(
-            InformerFactory(self.client, clock=clock, rng=self.rng), config.extenders
+            InformerFactory(self.client, clock=clock, rng=self.rng), config.extenders, feature_gates
         )
         self.nominator: Final = Nominator(self.informers.find_pod)
         self.dispatcher: Final = ApiDispatcher(self.client, clock)
@@ -275,6 +289,7 @@ def build(
     max_in_unschedulable_pods_seconds: float,
     identity: str,
     feature_gates: FeatureGates,
+    effective_version: EffectiveVersion,
     shadow: ShadowOptions | None,
 ) -> BuiltScheduler:
     """Build a scheduler; the parameters are those of `SchedulerApp`."""
@@ -305,8 +320,8 @@ def build(
         base, cycle_parts, scheduler_names=profiles.keys() if shadowing is None else ()
     )
     _read_state_metrics(base.metrics, queue, base.cache)
-    base.metrics.feature_enabled.read = lambda: feature_states(feature_gates)
-    _read_process_metrics(base.metrics)
+    base.metrics.feature_enabled.read = lambda: feature_states(feature_gates, effective_version)
+    _read_process_metrics(base.metrics, effective_version)
     return BuiltScheduler(
         base=base,
         stories=stories,
@@ -431,30 +446,48 @@ def _read_state_metrics(metrics: SchedulerMetrics, queue: PriorityQueue, cache: 
     ]
 
 
-def installed_commit() -> str:
-    """Return the git commit that pip has installed (PEP 610); empty for any other installation."""
-    try:
-        text = importlib.metadata.distribution("kubesched").read_text("direct_url.json")
-        origin = msgspec.json.decode(text or "{}", type=_Origin)
-    except (importlib.metadata.PackageNotFoundError, msgspec.DecodeError):
-        return ""
-    return origin.vcs_info.get("commit_id", "")
+class Installation(NamedTuple):
+    """The git commit that pip has installed (PEP 610), and when; empty if that is unknown."""
+
+    commit: str
+    date: str
+
+    @classmethod
+    def find(cls) -> Installation:
+        try:
+            found = importlib.metadata.distribution("kubesched")
+        except importlib.metadata.PackageNotFoundError:
+            return cls("", "")
+        try:
+            text = found.read_text("direct_url.json")
+            origin = msgspec.json.decode(text or "{}", type=_Origin)
+        except msgspec.DecodeError:
+            origin = _Origin()
+        # An installer writes this file last.
+        record = Path(str(found.locate_file(f"kubesched-{found.version}.dist-info/RECORD")))
+        try:
+            seconds = record.stat().st_mtime
+        except OSError:
+            date = ""
+        else:
+            date = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return cls(origin.vcs_info.get("commit_id", ""), date)
 
 
 class _Origin(msgspec.Struct):
     vcs_info: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-def _read_process_metrics(metrics: SchedulerMetrics) -> None:
+def _read_process_metrics(metrics: SchedulerMetrics, version: EffectiveVersion) -> None:
     """Connect the metrics of the program and its event loop."""
     python = f"python{platform.python_version()}"
     where = f"{platform.system().lower()}/{platform.machine()}"
     compiler = platform.python_implementation()
-    commit = installed_commit()
-    tree = "clean" if commit else ""
-    labels = ("", compiler, commit, tree, KUBERNETES_VERSION, python, "1", "36", where)
+    installed = Installation.find()
+    commit, tree = installed.commit, "clean" if installed.commit else ""
+    labels = (installed.date, compiler, commit, tree, KUBERNETES_VERSION, python, "1", "36", where)
     metrics.build_info.read = lambda: [(labels, 1.0)]
     metrics.version_info.read = lambda: [
-        ((KUBERNETES_VERSION.removeprefix("v"), "kube", "1.36", "1.35"), 1.0)
+        ((KUBERNETES_VERSION.removeprefix("v"), "kube", *version.texts), 1.0)
     ]
     metrics.go_goroutines.read = lambda: [((), float(len(asyncio.all_tasks())))]

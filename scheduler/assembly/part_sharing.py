@@ -24,6 +24,8 @@ import msgspec
 from cachetools import LRUCache
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scheduler.api.core import Pod
 
 #: How many parts are cached. Pods keep the parts that the cache drops.
@@ -56,15 +58,21 @@ class PartSharing:
     """Shares the parts of pods; call it with each decoded pod, before any other reader has it.
 
     Without `keeps_json` the JSON that was kept for extenders is dropped once a pod has a node.
+    `first` is called with each pod before.
     """
 
-    def __init__(self, *, keeps_json: bool = False) -> None:
+    def __init__(
+        self, *, keeps_json: bool = False, first: Callable[[Pod], Pod] | None = None
+    ) -> None:
         self._keeps_json: Final = keeps_json
+        self._first: Final = first
         # The key includes the field, because equal texts in different fields have different types.
         self._parts: Final[LRUCache[tuple[str, bytes], object]] = LRUCache(PARTS_MAX)
 
     def __call__(self, pod: Pod) -> Pod:
         """Replace the parts of `pod` by equal parts of earlier pods, in place; return it."""
+        if self._first is not None:
+            pod = self._first(pod)
         if pod.json and pod.spec.node_name and not self._keeps_json:
             msgspec.structs.force_setattr(pod, "json", b"")
         for struct_name, fields in _SHARED:

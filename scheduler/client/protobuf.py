@@ -1,4 +1,4 @@
-"""Further fields for stored objects, in the API server's protobuf format.
+"""Changes of stored objects in the API server's protobuf format.
 
 The API server compares some fields with the stored ones by their bytes: the opaque parameters of a
 resource claim, for example. Every write in JSON changes these bytes if they were stored with blanks
@@ -10,7 +10,10 @@ Source: apimachinery `pkg/runtime/serializer/protobuf`; protobuf's "Encoding", "
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 #: For an Accept header: JSON from a server without protobuf.
@@ -32,19 +35,32 @@ def is_object(body: bytes) -> bool:
     return body.startswith(_MAGIC)
 
 
-def with_fields(body: bytes, fields: bytes) -> bytes:
-    """Return an object with further fields. Raises ValueError for other bytes than an object."""
-    parts = [_MAGIC]
-    at = len(_MAGIC)
-    while at < len(body):
-        tag, at = _read_varint(body, at)
-        size, at = _read_varint(body, at)
-        if tag & 7 != _BYTES or at + size > len(body):
-            raise ValueError("not the envelope of an object in protobuf")
-        value = body[at : at + size]
-        parts.append(field(tag >> 3, value + fields if tag >> 3 == _OBJECT else value))
+def edited(body: bytes, edit: Callable[[bytes], bytes]) -> bytes:
+    """Return an object whose message is replaced by the result of `edit`.
+
+    Raises ValueError for other bytes than an object.
+    """
+    if not is_object(body):
+        raise ValueError("not an object in protobuf")
+    envelope = fields(body[len(_MAGIC) :])
+    return _MAGIC + b"".join(
+        field(number, edit(value) if number == _OBJECT else value) for number, value in envelope
+    )
+
+
+def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers and values of a message of texts and messages only.
+
+    Raises ValueError for other messages.
+    """
+    at = 0
+    while at < len(message):
+        tag, at = _read_varint(message, at)
+        size, at = _read_varint(message, at)
+        if tag & 7 != _BYTES or at + size > len(message):
+            raise ValueError("not a message of texts and messages")
+        yield tag >> 3, message[at : at + size]
         at += size
-    return b"".join(parts)
 
 
 def _varint(value: int) -> bytes:

@@ -227,25 +227,25 @@ class RestClient:
         )
         return self._object(resource, body, path)
 
-    async def append_fields(
+    async def edit(
         self,
         resource: Resource[T],
         name: str,
-        fields: bytes,
+        edit: Callable[[bytes], bytes],
         *,
         namespace: str = "",
         subresource: str = "",
     ) -> T | None:
-        """Read an object, and write it with further fields; all others keep their bytes.
+        """Read an object in protobuf, and write the result of `edit` for the version that was read.
 
-        `fields` are made by `protobuf.field`. Returns None if the server has no protobuf.
+        Returns None if the server has no protobuf.
         """
         subject = _subject(resource, name)
         path = resource.path(name, namespace=namespace)
         body = await self.request("GET", path, accept=protobuf.PREFERRED, subject=subject)
         if not protobuf.is_object(body):
             return None
-        body = protobuf.with_fields(body, fields)
+        body = protobuf.edited(body, edit)
         path = resource.path(name, namespace=namespace, subresource=subresource)
         body = await self.request(
             "PUT", path, body=body, content_type=protobuf.MEDIA_TYPE, subject=subject

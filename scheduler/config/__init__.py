@@ -11,7 +11,7 @@ A `Scheme` holds the types of plugins' arguments; the one of the in-tree plugins
 from scheduler.config.default_plugins import ALL_PLUGINS, default_plugins, merge_plugins
 from scheduler.config.duration import Duration
 from scheduler.config.encode import encode_config
-from scheduler.config.feature_gates import enabled_gates
+from scheduler.config.feature_gates import NEWEST_VERSION, EffectiveVersion, enabled_gates
 from scheduler.config.load import default_config, load_config, load_text
 from scheduler.config.types import (
     API_VERSION,
@@ -50,11 +50,13 @@ __all__ = [
     "GENERIC_WORKLOAD",
     "KIND",
     "KUBERNETES_VERSION",
+    "NEWEST_VERSION",
     "TOPOLOGY_AWARE_WORKLOAD_SCHEDULING",
     "WORKLOAD_AWARE_PREEMPTION",
     "ClientConnectionConfiguration",
     "ConfigError",
     "Duration",
+    "EffectiveVersion",
     "Extender",
     "ExtenderManagedResource",
     "ExtenderTLSConfig",

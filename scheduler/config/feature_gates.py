@@ -1,10 +1,12 @@
 """Feature gates: those of kube-scheduler v1.36, how they are set, and those that are built.
 
     settings = parse_settings(["GenericWorkload=true,GangScheduling=true"])
-    gates = enabled_gates(settings)               # raises ConfigError
+    version = effective_version(["1.35"], [])      # raises ConfigError
+    gates = enabled_gates(settings, version)       # raises ConfigError
 
 All gates that kube-scheduler accepts are accepted, unless the scheduler would decide otherwise with
-the gate and this program does not have that behaviour. The gates are in `known_features.py`.
+the gate and this program does not have that behaviour. The gates are in `known_features.py`. A
+scheduler that emulates an earlier version has the gates and the defaults of that version.
 Source: component-base `featuregate/feature_gate.go`, `compatibility/registry.go`,
 `cli/flag/colon_separated_multimap_string_string.go`.
 """
@@ -13,12 +15,20 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from scheduler.api import field
 from scheduler.api.field import quoted
-from scheduler.config.known_features import DEPENDENCIES, FEATURES, FeatureSpec, Stage
-from scheduler.config.types import DEFAULT_FEATURE_GATES, ConfigError
+from scheduler.config.known_features import (
+    DEPENDENCIES,
+    FEATURES,
+    NEWEST_MINOR,
+    OLDEST_MINOR,
+    FeatureSpec,
+    Stage,
+    features_of,
+)
+from scheduler.config.types import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -38,17 +48,16 @@ _NOT_BUILT: Final = {
     "DRAListTypeAttributes": True,
     "DRANodeAllocatableResources": True,
     "DRAWorkloadResourceClaims": True,
-    "InPlacePodLevelResourcesVerticalScaling": False,
-    "NominatedNodeNameForExpectation": False,
-    "PodLevelResources": False,
+    "InPlacePodVerticalScaling": False,
     "SchedulerPopFromBackoffQ": False,
+    "SchedulerQueueingHints": False,
     "TaintTolerationComparisonOperators": True,
 }
 
 _COMPONENT: Final = "kube"
 _Version: TypeAlias = tuple[int, int]
-_OLDEST: Final = (1, 33)
-_NEWEST: Final = (1, 36)
+_OLDEST: Final = (1, OLDEST_MINOR)
+_NEWEST: Final = (1, NEWEST_MINOR)
 _VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(\.(?P<patch>[0-9]+))?")
 #: As Go prints them.
 _GO: Final = {False: "false", True: "true"}
@@ -69,9 +78,29 @@ def help_lines() -> list[str]:
     return sorted(shown)
 
 
-def feature_states(gates: FeatureGates) -> list[tuple[tuple[str, str], float]]:
+class EffectiveVersion(NamedTuple):
+    """The version that is emulated, and the oldest one that others in the cluster may have."""
+
+    emulation: _Version
+    min_compatibility: _Version
+
+    @property
+    def features(self) -> Mapping[str, FeatureSpec]:
+        return features_of(self.emulation[1])
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        return _shown(self.emulation), _shown(self.min_compatibility)
+
+
+NEWEST_VERSION: Final = EffectiveVersion(_NEWEST, (_NEWEST[0], _NEWEST[1] - 1))
+
+
+def feature_states(
+    gates: FeatureGates, version: EffectiveVersion
+) -> list[tuple[tuple[str, str], float]]:
     """Return name and stage of every gate, and 1 if it is on: the metric of the gates."""
-    features = {**FEATURES, **_ALL}
+    features = {**version.features, **_ALL}
     return [((name, spec.stage.value), float(name in gates)) for name, spec in features.items()]
 
 
@@ -93,11 +122,10 @@ def parse_settings(values: Iterable[str]) -> dict[str, bool]:
     return settings
 
 
-def check_versions(emulated: Iterable[str], min_compatibility: Iterable[str]) -> None:
-    """Check `--emulated-version` and `--min-compatibility-version`. Raises ConfigError.
-
-    Only the features of the newest version are built, so that no other can be emulated.
-    """
+def effective_version(
+    emulated: Iterable[str], min_compatibility: Iterable[str]
+) -> EffectiveVersion:
+    """Parse `--emulated-version` and `--min-compatibility-version`. Raises ConfigError."""
     emulation = _version_of_component(emulated) or _NEWEST
     default = max(_OLDEST, (emulation[0], emulation[1] - 1))
     compatibility = _version_of_component(min_compatibility) or default
@@ -112,13 +140,9 @@ def check_versions(emulated: Iterable[str], min_compatibility: Iterable[str]) ->
             f"minCompatibilityVersion version {_shown(compatibility)} is not between "
             f"[{_shown(_OLDEST)}, {_shown(emulation)}]"
         )
-    if not errors and emulation != _NEWEST:
-        errors.append(
-            f"emulation version {_shown(emulation)}: the behaviour of older versions is not built "
-            "into kubesched"
-        )
     if errors:
         raise ConfigError(field.aggregate(map(ConfigError, errors)))
+    return EffectiveVersion(emulation, compatibility)
 
 
 def _version_of_component(values: Iterable[str]) -> _Version | None:
@@ -168,79 +192,103 @@ def _pairs(values: Iterable[str]) -> Iterator[tuple[str, str | None]]:
             yield name.strip(), value.strip() if equals else None
 
 
-def enabled_gates(settings: Mapping[str, bool]) -> FeatureGates:
+def enabled_gates(settings: Mapping[str, bool], version: EffectiveVersion) -> FeatureGates:
     """Return the gates that are on with these settings.
 
     Raises ConfigError for gates that do not exist, that are locked or depend on others that are
     off, and for behaviour that is not built.
     """
-    _check_names(settings)
-    values = _with_stages(settings)
-    errors = [*_locked(settings)] or [*_missing_dependencies(values)] or [*_not_built(values)]
-    if errors:
-        raise ConfigError(field.aggregate(errors))
-    _warn(settings)
-    all_values = {**settings, **values}
-    on = {name for name, value in all_values.items() if value}
-    return (DEFAULT_FEATURE_GATES | on) - (all_values.keys() - on)
+    gates = _Gates(settings, version)
+    gates.check()
+    gates.warn()
+    return gates.enabled
 
 
-def _check_names(settings: Mapping[str, bool]) -> None:
-    for name in settings:
-        if name not in FEATURES and name not in _STAGES:
-            raise ConfigError(f"unrecognized feature gate: {name}")
+class _Gates:
+    """The settings of gates, and the features of the emulated version."""
 
+    def __init__(self, settings: Mapping[str, bool], version: EffectiveVersion) -> None:
+        self._settings: Final = settings
+        self._version: Final = version
+        self._features: Final = version.features
+        #: The values of all gates that are set by name or by their stage.
+        self._values: Final = {
+            name: settings[all_gates]
+            for all_gates, stage in _STAGES.items()
+            if all_gates in settings
+            for name, spec in self._features.items()
+            if spec.stage is stage
+        } | dict(settings)
 
-def _with_stages(settings: Mapping[str, bool]) -> dict[str, bool]:
-    """Return the values of all gates that are set by name or by their stage."""
-    values = {
-        name: settings[all_gates]
-        for all_gates, stage in _STAGES.items()
-        if all_gates in settings
-        for name, spec in FEATURES.items()
-        if spec.stage is stage
-    }
-    return values | {name: value for name, value in settings.items() if name not in _STAGES}
+    @property
+    def enabled(self) -> FeatureGates:
+        return frozenset(filter(self._is_on, {*self._features, *self._values}))
 
+    def _is_on(self, name: str) -> bool:
+        spec = self._features.get(name)
+        return self._values.get(name, spec is not None and spec.default)
 
-def _locked(settings: Mapping[str, bool]) -> Iterator[ConfigError]:
-    for name, value in settings.items():
-        spec = FEATURES.get(name)
-        if spec is not None and spec.locked and value != spec.default:
-            yield ConfigError(
-                f"cannot set feature gate {name} to {_GO[value]}, "
-                f"feature is locked to {_GO[spec.default]}"
-            )
+    def check(self) -> None:
+        for name in self._settings:
+            if name not in FEATURES and name not in _STAGES:
+                raise ConfigError(f"unrecognized feature gate: {name}")
+        errors = [*self._fixed()] or [*self._missing_dependencies()] or [*self._not_built()]
+        if errors:
+            raise ConfigError(field.aggregate(errors))
 
+    def _fixed(self) -> Iterator[ConfigError]:
+        for name, value in self._settings.items():
+            spec = self._features.get(name)
+            cannot = f"cannot set feature gate {name} to {_GO[value]}, feature is"
+            if spec is None and name not in _STAGES:
+                emulation, oldest = self._version.texts
+                yield ConfigError(
+                    f"{cannot} PreAlpha at emulated version {emulation}, "
+                    f"min compatibility version {oldest}"
+                )
+            elif spec is not None and spec.locked and value != spec.default:
+                yield ConfigError(f"{cannot} locked to {_GO[spec.default]}")
 
-def _missing_dependencies(values: Mapping[str, bool]) -> Iterator[ConfigError]:
-    def is_on(name: str) -> bool:
-        return values.get(name, FEATURES[name].default)
+    def _disabled_dependencies(self, name: str) -> list[str]:
+        return [other for other in DEPENDENCIES.get(name, "").split() if not self._is_on(other)]
 
-    for name, dependencies in DEPENDENCIES.items():
-        disabled = [other for other in dependencies.split() if not is_on(other)]
-        if disabled and is_on(name):
-            yield ConfigError(
-                f"{name} is enabled, but depends on features that are disabled: "
-                f"[{' '.join(disabled)}]"
-            )
+    def _missing_dependencies(self) -> Iterator[ConfigError]:
+        for name in DEPENDENCIES:
+            disabled = self._disabled_dependencies(name)
+            if disabled and self._is_on(name):
+                yield ConfigError(
+                    f"{name} is enabled, but depends on features that are disabled: "
+                    f"[{' '.join(disabled)}]"
+                )
 
+    def _not_built(self) -> Iterator[ConfigError]:
+        for name, value in _NOT_BUILT.items():
+            # Without its dependencies a feature is off either way.
+            if self._is_on(name) is value and not self._disabled_dependencies(name):
+                what = f"cannot set feature gate {name} to {_GO[value]}"
+                if name not in self._values:
+                    emulation, _ = self._version.texts
+                    what = f"feature gate {name} is {_GO[value]} at emulated version {emulation}"
+                yield ConfigError(f"{what}, this behaviour is not built into kubesched")
 
-def _not_built(values: Mapping[str, bool]) -> Iterator[ConfigError]:
-    for name, value in _NOT_BUILT.items():
-        if values.get(name) is value:
-            yield ConfigError(
-                f"cannot set feature gate {name} to {_GO[value]}, "
-                "this behaviour is not built into kubesched"
-            )
-
-
-def _warn(settings: Mapping[str, bool]) -> None:
-    for name, value in settings.items():
-        stage = FEATURES[name].stage if name in FEATURES else None
-        if stage in (Stage.GA, Stage.DEPRECATED):
-            kind = "GA" if stage is Stage.GA else "deprecated"
+    def warn(self) -> None:
+        for name, value in self._settings.items():
+            stage = self._features[name].stage if name in self._features else None
+            if stage in (Stage.GA, Stage.DEPRECATED):
+                kind = "GA" if stage is Stage.GA else "deprecated"
+                _log.warning(
+                    f"Warning: setting {kind} feature gate. "
+                    "It will be removed in a future release.",
+                    {"featureGate": name, "value": value},
+                )
+        if self._version.emulation < _NEWEST and (alpha := self._enabled_alpha()):
             _log.warning(
-                f"Warning: setting {kind} feature gate. It will be removed in a future release.",
-                {"featureGate": name, "value": value},
+                "component has alpha features enabled in emulated version, this is unsupported: "
+                "features=[%s]",
+                " ".join(alpha),
             )
+
+    def _enabled_alpha(self) -> list[str]:
+        features = {**self._features, **_ALL}
+        alpha = (name for name, spec in features.items() if spec.stage is Stage.ALPHA)
+        return sorted(filter(self._is_on, alpha))

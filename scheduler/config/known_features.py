@@ -1,6 +1,7 @@
-"""The table of kube-scheduler's feature gates: stage, default, dependencies.
+"""The tables of kube-scheduler's feature gates: stage, default, dependencies, earlier versions.
 
-Source: `GetAll` and `Dependencies` of the gates of kube-scheduler v1.36.3, whose definitions are in
+Source: `GetAll`, also after `SetEmulationVersion`, and `Dependencies` of the gates of
+kube-scheduler v1.36.3, whose definitions are in
 `pkg/features/kube_features.go`, apiserver `pkg/features`, client-go `features`, component-base.
 """
 
@@ -146,6 +147,147 @@ _NAMES: Final = {
 FEATURES: Final[Mapping[str, FeatureSpec]] = MappingProxyType(
     {name: spec for spec, names in _NAMES.items() for name in names.split()}
 )
+
+#: The features that an earlier version has otherwise than the next one; None: not yet.
+_EARLIER: Final[dict[int, dict[FeatureSpec | None, str]]] = {
+    35: {
+        None: """
+            AtomicFIFO CRIListStreaming ClientsAllowCARotation ClientsAllowTLSCacheGC
+            DRAListTypeAttributes DRANodeAllocatableResources
+            DRAResourceClaimGranularStatusAuthorization DRAResourcePoolStatus
+            DRAWorkloadResourceClaims DeclarativeValidationBeta ExtendWebSocketsToKubelet
+            InPlacePodVerticalScalingInitContainers ManifestBasedAdmissionControlConfig
+            NativeHistograms PLEGOnDemandRelist PersistentVolumeClaimUnusedSinceTime
+            PodLevelResourceManagers PodsAPI ReloadKubeletClientCAFile ResourceHealthStatusMessage
+            ShardedListAndWatch StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob
+            StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
+            TopologyAwareWorkloadScheduling UnlockWhileProcessingFIFO WorkloadAwarePreemption
+            WorkloadWithJob
+        """,
+        FeatureSpec(Stage.GA, default=False): """
+            ServiceCIDRStatusFieldWiping
+        """,
+        FeatureSpec(Stage.GA, default=True): """
+            VolumeAttributesClass
+        """,
+        FeatureSpec(Stage.ALPHA, default=False): """
+            ComponentFlagz ComponentStatusz ConstrainedImpersonation CustomCPUCFSQuotaPeriod
+            DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaintRules DRADeviceTaints
+            DRAExtendedResource DRAPartitionableDevices InPlacePodLevelResourcesVerticalScaling
+            MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs
+            NodeDeclaredFeatures RelaxedServiceNameValidation ResourceHealthStatus
+            RestartAllContainersOnContainerExits StrictIPCIDRValidation
+            UnknownVersionInteroperabilityProxy
+        """,
+        FeatureSpec(Stage.BETA, default=False): """
+            CRDObservedGenerationTracking DeclarativeValidationTakeover MutatingAdmissionPolicy
+            NodeLogQuery WatchCacheInitializationPostStartHook
+        """,
+        FeatureSpec(Stage.BETA, default=True): """
+            CSIServiceAccountTokenSecrets DRAAdminAccess DRAPrioritizedList DeclarativeValidation
+            DisableCPUQuotaWithExclusiveCPUs ExternalServiceAccountTokenSigner ImageVolume
+            InOrderInformers KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources
+            KubeletPodResourcesGet MutableCSINodeAllocatableCount ProcMountType SELinuxChangePolicy
+            SELinuxMountReadWriteOncePod UserNamespacesSupport
+        """,
+        FeatureSpec(Stage.DEPRECATED, default=False): """
+            GitRepoVolumeDriver SeparateCacheWatchRPC
+        """,
+        FeatureSpec(Stage.DEPRECATED, default=True): """
+            DisableNodeKubeProxyVersion
+        """,
+    },
+    34: {
+        None: """
+            AuthorizePodWebsocketUpgradeCreatePermission CRDObservedGenerationTracking
+            CSIServiceAccountTokenSecrets CloudControllerManagerWatchBasedRoutesReconciliation
+            ConstrainedImpersonation DRADeviceTaintRules GangScheduling GenericWorkload
+            ImageVolumeWithDigest InOrderInformersBatchProcess
+            InPlacePodLevelResourcesVerticalScaling MutablePVNodeAffinity
+            MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs
+            NodeDeclaredFeatures OpportunisticBatching RestartAllContainersOnContainerExits
+            StructuredAuthenticationConfigurationJWKSMetrics TaintTolerationComparisonOperators
+            UserNamespacesHostNetworkSupport VolumeLimitScaling
+        """,
+        FeatureSpec(Stage.GA, default=True): """
+            ChangeContainerStatusOnKubeletRestart DisableAllocatorDualWrite
+            DynamicResourceAllocation ExecProbeTimeout
+        """,
+        FeatureSpec(Stage.ALPHA, default=False): """
+            ClearingNominatedNodeNameAfterBinding ContainerRestartRules
+            DeploymentReplicaSetTerminatingReplicas EnvFiles HPAConfigurableTolerance
+            HostnameOverride InformerResourceVersion KubeletCrashLoopBackOffMax
+            KubeletEnsureSecretPulledImages MaxUnavailableStatefulSet
+            NominatedNodeNameForExpectation PodCertificateRequest PodTopologyLabelsAdmission
+            StorageVersionMigrator
+        """,
+        FeatureSpec(Stage.BETA, default=False): """
+            ImageVolume MutableCSINodeAllocatableCount WatchListClient
+        """,
+        FeatureSpec(Stage.BETA, default=True): """
+            ImageMaximumGCAge InPlacePodVerticalScaling JobManagedBy PodObservedGenerationTracking
+            PreferSameTrafficDistribution SupplementalGroupsPolicy SystemdWatchdog
+        """,
+        FeatureSpec(Stage.DEPRECATED, default=False): """
+            AllowOverwriteTerminationGracePeriodSeconds
+        """,
+        FeatureSpec(Stage.DEPRECATED, default=True): """
+            AggregatedDiscoveryRemoveBetaType
+        """,
+    },
+    33: {
+        None: """
+            ClearingNominatedNodeNameAfterBinding ContainerRestartRules DRAConsumableCapacity
+            DRADeviceBindingConditions DRAExtendedResource DRASchedulerFilterTimeout
+            DetectCacheInconsistency EnvFiles HostnameOverride
+            InPlacePodVerticalScalingExclusiveMemory MatchLabelKeysInPodTopologySpreadSelectorMerge
+            NominatedNodeNameForExpectation PodCertificateRequest PreventStaticPodAPIReferences
+            RelaxedServiceNameValidation SchedulerAsyncAPICalls SizeBasedListCostEstimate
+            StructuredAuthenticationConfigurationEgressSelector
+            TokenRequestServiceAccountUIDValidation
+        """,
+        FeatureSpec(Stage.GA, default=False): """
+            KubeletPodResourcesListUseActivePods
+        """,
+        FeatureSpec(Stage.GA, default=True): """
+            MultiCIDRServiceAllocator
+        """,
+        FeatureSpec(Stage.ALPHA, default=False): """
+            DRAAdminAccess DRAPrioritizedList ExternalServiceAccountTokenSigner KubeletPSI
+            KubeletPodResourcesDynamicResources KubeletPodResourcesGet
+            KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
+            MutableCSINodeAllocatableCount MutatingAdmissionPolicy PodLevelResources
+            PodObservedGenerationTracking PreferSameTrafficDistribution WindowsGracefulNodeShutdown
+        """,
+        FeatureSpec(Stage.BETA, default=False): """
+            DisableAllocatorDualWrite DynamicResourceAllocation VolumeAttributesClass WatchList
+        """,
+        FeatureSpec(Stage.BETA, default=True): """
+            APIServerTracing AnonymousAuthConfigurableEndpoints AuthorizeNodeWithSelectors
+            AuthorizeWithSelectors ConsistentListFromCache JobPodReplacementPolicy
+            KubeletCgroupDriverFromCRI KubeletTracing NodeSwap OrderedNamespaceDeletion
+            PodLifecycleSleepAction PodLifecycleSleepActionAllowZero RecoverVolumeExpansionFailure
+            RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation
+            ResilientWatchCacheInitialization SchedulerQueueingHints SeparateTaintEvictionController
+            StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf
+            StructuredAuthenticationConfiguration WinDSR WinOverlay
+        """,
+    },
+}
+
+#: The minor version of the gates in `FEATURES`, and the oldest that can be emulated.
+NEWEST_MINOR: Final = 36
+OLDEST_MINOR: Final = min(_EARLIER)
+
+
+def features_of(minor: int) -> Mapping[str, FeatureSpec]:
+    """Return the features of version 1.`minor`, as the newest version emulates it."""
+    found: dict[str, FeatureSpec | None] = {**FEATURES}
+    for earlier in range(NEWEST_MINOR - 1, minor - 1, -1):
+        for spec, names in _EARLIER[earlier].items():
+            found.update(dict.fromkeys(names.split(), spec))
+    return {name: spec for name, spec in found.items() if spec is not None}
+
 
 #: A feature that is on needs these features to be on.
 DEPENDENCIES: Final = {

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+#: The feature gate of writing the chosen node before a binding that takes a while.
+_NOMINATES: Final = "NominatedNodeNameForExpectation"
+
 
 async def bind(parts: CycleParts, attempt: Attempt) -> None:
     """Bind an assumed pod; if that fails, undo what was done for it and requeue it."""
@@ -51,7 +54,8 @@ async def _bind(parts: CycleParts, attempt: Attempt) -> Status | None:
     pre_flight = plugins.pre_bind_pre_flight(state, pod, host)
     if pre_flight.status is not None and not pre_flight.status.is_skip:
         return pre_flight.status
-    if pre_flight.status is None or parts.waiting_pods.get(pod.uid) is not None:
+    takes_long = pre_flight.status is None or parts.waiting_pods.get(pod.uid) is not None
+    if takes_long and _NOMINATES in parts.feature_gates:
         await _nominate(parts, attempt)
 
     status = await parts.waiting_pods.wait_on_permit(pod.uid)

@@ -22,9 +22,10 @@ from scheduler.devices.pools import device_matches
 from scheduler.devices.requests import AllocationError, requests_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scheduler.api.dynamic_resources import Counter, DeviceClass, ResourceClaim
+    from scheduler.config import FeatureGates
     from scheduler.devices.allocated import AllocatedState
     from scheduler.devices.capacity import Amount
     from scheduler.devices.constraints import Constraint
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 #: The amounts of counters, by counter set and counter.
 CounterSets = dict[str, dict[str, int]]
+
+_ADMIN_ACCESS: Final = "DRAAdminAccess"
+_CONSUMABLE_CAPACITY: Final = "DRAConsumableCapacity"
 
 
 class AllocationTimeoutError(Exception):
@@ -79,10 +83,12 @@ class Allocator:
         state: AllocatedState,
         class_of: Callable[[str], DeviceClass | None],
         verdicts: SelectorVerdicts,
+        gates: FeatureGates,
     ) -> None:
         self.state: Final = state
         self.verdicts: Final = verdicts
         self._class_of: Final = class_of
+        self._gates: Final = gates
         #: By claims: their requests. The claims are kept, so that their ids stay theirs.
         self._requests: Final[dict[tuple[int, ...], _Prepared]] = {}
         #: By claims and group of nodes.
@@ -107,6 +113,7 @@ class Allocator:
         if key not in self._answers:
             prepared = self._requests.get(ids)
             if prepared is None:
+                _check_gates(claims, self._gates)
                 requests = [requests_of(claim, self._class_of) for claim in claims]
                 prepared = self._requests[ids] = _Prepared(tuple(claims), requests)
             search = _Search(self, node_pools, prepared, expired)
@@ -126,6 +133,27 @@ class Allocator:
                     _subtract(available, device)
             self.available_counters[pool.id.pool] = available
         return available
+
+
+def _check_gates(claims: Iterable[ResourceClaim], gates: FeatureGates) -> None:
+    """Raise `AllocationError` if a request needs a feature whose gate is off."""
+    for claim in claims:
+        for request in claim.spec.devices.requests:
+            exactly = request.exactly
+            capacities = [("subrequest", sub.name, sub.capacity) for sub in request.first_available]
+            if exactly is not None:
+                capacities.append(("request", request.name, exactly.capacity))
+            for word, name, needed in capacities:
+                if needed is not None and _CONSUMABLE_CAPACITY not in gates:
+                    raise AllocationError(
+                        f"claim {claim.key}, {word} {name}: has capacity requests, "
+                        f"but the {_CONSUMABLE_CAPACITY} feature is disabled"
+                    )
+            if exactly is not None and exactly.admin_access and _ADMIN_ACCESS not in gates:
+                raise AllocationError(
+                    f"claim {claim.key}, request {request.name}: admin access is requested, "
+                    "but the feature is disabled"
+                )
 
 
 def _nanos(counter: Counter) -> int:

@@ -28,6 +28,7 @@ class DraManager:
     """Devices as the scheduler knows them. Plugins get it by `handle.shared(DraManager)`."""
 
     def __init__(self, handle: Handle) -> None:
+        self.gates: Final = handle.feature_gates
         self._handle: Final = handle
         self.verdicts: Final = SelectorVerdicts()
         self._cursor = -1

@@ -19,7 +19,7 @@ from scheduler.api import field
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity, value
 from scheduler.config import KUBERNETES_VERSION, ConfigError, Duration, enabled_gates
-from scheduler.config.feature_gates import check_versions, parse_settings
+from scheduler.config.feature_gates import effective_version, parse_settings
 from scheduler.flags.flag_set import (
     AUTOMATIC_PORT,
     FlagSet,
@@ -41,7 +41,7 @@ from scheduler.serving.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import EffectiveVersion, FeatureGates, KubeSchedulerConfiguration
 
 _METRIC_NAME: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL_NAME: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
@@ -56,9 +56,11 @@ _LEADER_ELECT: Final = "leader-elect"
 def parse_flags(arguments: Sequence[str], *, command: str) -> Options:
     """Parse a command line. Raises UsageError, and ConfigError for feature gates and versions."""
     values = FlagSet(FLAGS).parse(arguments, command=command)
-    check_versions(values.strings("emulated-version"), values.strings("min-compatibility-version"))
-    gates = enabled_gates(parse_settings(values.items("feature-gates", str)))
-    return Options(values, gates)
+    version = effective_version(
+        values.strings("emulated-version"), values.strings("min-compatibility-version")
+    )
+    gates = enabled_gates(parse_settings(values.items("feature-gates", str)), version)
+    return Options(values, gates, version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Options:
 
     values: Values
     gates: FeatureGates
+    effective_version: EffectiveVersion
 
     @property
     def reported_version(self) -> str:

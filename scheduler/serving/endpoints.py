@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from scheduler.clock import Clock
-    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import EffectiveVersion, FeatureGates, KubeSchedulerConfiguration
 
     Handler: TypeAlias = Callable[[web.BaseRequest], web.Response]
 
@@ -76,6 +76,9 @@ _CHECKS_TOTAL: Final = Metric(
 
 class ServedScheduler(Protocol):
     """The scheduler behind the endpoints, as `SchedulerApp` is; read anew for every request."""
+
+    @property
+    def effective_version(self) -> EffectiveVersion: ...
 
     @property
     def has_synced(self) -> bool: ...
@@ -205,7 +208,9 @@ class Endpoints:
             self._handlers["/flagz"] = Flagz(flags).answer
         if "ComponentStatusz" in gates:
             listed = [path for path in self._handlers if not path.startswith("/debug/")]
-            self._handlers["/statusz"] = Statusz(listed, clock=clock).answer
+            self._handlers["/statusz"] = Statusz(
+                listed, clock=clock, version=scheduler.effective_version
+            ).answer
         self._profiling: Final = Profiling(clock) if config.enable_profiling else None
 
     async def answer(self, request: web.BaseRequest) -> web.Response:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from scheduler.clock import Clock
+    from scheduler.config import EffectiveVersion
 
 COMPONENT: Final = "kube-scheduler"
 _GROUP: Final = "config.k8s.io"
@@ -30,7 +31,6 @@ _JSON: Final = "application/json"
 _YAML: Final = "application/yaml"
 _TEXT: Final = "text/plain"
 _BINARY_VERSION: Final = KUBERNETES_VERSION.removeprefix("v")
-_EMULATION_VERSION: Final = "1.36"
 
 
 class _Wanted(NamedTuple):
@@ -111,7 +111,8 @@ class Statusz(_Page):
 
     kind = "Statusz"
 
-    def __init__(self, paths: Iterable[str], *, clock: Clock) -> None:
+    def __init__(self, paths: Iterable[str], *, clock: Clock, version: EffectiveVersion) -> None:
+        self._emulation: Final = version.texts[0]
         self._paths: Final = sorted({f"/{path.split('/')[1]}" for path in paths})
         self._clock: Final = clock
         self._started: Final = datetime.datetime.fromtimestamp(int(clock.now()), datetime.UTC)
@@ -127,7 +128,7 @@ class Statusz(_Page):
             f"Up: {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec\n"
             f"Go version: {_python()}\n"
             f"Binary version: {_BINARY_VERSION}\n"
-            f"Emulation version: {_EMULATION_VERSION}\n"
+            f"Emulation version: {self._emulation}\n"
             f"Paths: {' '.join(self._paths)}\n"
         )
 
@@ -137,7 +138,7 @@ class Statusz(_Page):
             "uptimeSeconds": self._uptime_seconds(),
             "goVersion": _python(),
             "binaryVersion": _BINARY_VERSION,
-            "emulationVersion": _EMULATION_VERSION,
+            "emulationVersion": self._emulation,
             "paths": self._paths,
         }
 

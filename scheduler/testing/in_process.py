@@ -16,6 +16,7 @@ import msgspec
 from scheduler.assembly.app import AppStatistics, SchedulerApp
 from scheduler.client import connect
 from scheduler.config import (
+    NEWEST_VERSION,
     ConfigError,
     default_config,
     enabled_gates,
@@ -89,7 +90,7 @@ async def run_in_process(
     without authentication. `feature_gates` are settings by name, as in `kubesched --feature-gates`.
     Raises ConfigError for an invalid configuration and for gates that cannot be set.
     """
-    gates = enabled_gates(feature_gates)
+    gates = enabled_gates(feature_gates, NEWEST_VERSION)
     scheme = SCHEME._replace(gates=gates)
     settings = load_config(config, scheme) if config else _without_election(default_config(scheme))
     if errors := validate_config(settings, scheme):

@@ -140,6 +140,24 @@ async def test_a_claim_that_no_patch_may_change_gets_a_user_in_protobuf() -> Non
     assert put.body == in_protobuf(STORED + message(*added))
 
 
+async def test_a_claim_that_no_patch_may_change_loses_a_user_in_protobuf() -> None:
+    def user(name: str) -> tuple[int, bytes]:
+        return 2, message((1, ""), (3, "pods"), (4, name), (5, f"uid-{name}"))
+
+    allocation = (1, b'{"mode": "fast"}')
+    stored = STORED + message((3, message(allocation, user("one"), user("two"))))
+    left = STORED + message((3, message(allocation, user("two"))))
+    mine = replace(MINE, metadata=replace(MINE.metadata, uid="uid-mine"))
+    changed = Answer({"kind": "Status", "status": "Failure", "reason": "Conflict"}, 409)
+    script = (IMMUTABLE, Answer(in_protobuf(stored)), changed)
+    async with scripted(*script, *script[:2], WRITTEN) as (calls, server):
+        await calls.release(mine, "uid-one")
+    assert server.methods() == ["PATCH", "GET", "PUT"] * 2
+    put = server.asked[-1]
+    assert put.path.endswith("/resourceclaims/mine/status")
+    assert put.body == in_protobuf(left + message((1, message((5, "uid-mine")))))
+
+
 async def test_without_protobuf_the_refusal_of_the_patch_stays() -> None:
     finalized = replace(MINE, metadata=replace(MINE.metadata, finalizers=(FINALIZER,)))
     async with scripted(IMMUTABLE, WRITTEN) as (calls, _):

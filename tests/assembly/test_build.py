@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.assembly.build import installed_commit
+from scheduler.assembly.build import Installation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,4 +33,16 @@ def test_the_commit_is_that_of_an_installation_from_git(
     if origin is not None:
         (folder / "direct_url.json").write_text(origin, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert installed_commit() == commit
+    assert Installation.find() == (commit, "")
+
+
+def test_the_date_of_the_build_is_that_of_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "kubesched-9.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: kubesched\nVersion: 9\n", encoding="utf-8")
+    (folder / "RECORD").touch()
+    os.utime(folder / "RECORD", (0, 1795387450))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert Installation.find() == ("", "2026-11-22T22:44:10Z")

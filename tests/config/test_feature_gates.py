@@ -6,12 +6,21 @@ import logging
 
 import pytest
 
-from scheduler.config import DEFAULT_FEATURE_GATES, ConfigError, enabled_gates
-from scheduler.config.feature_gates import feature_states, help_lines, parse_settings
+from scheduler.config import DEFAULT_FEATURE_GATES, NEWEST_VERSION, ConfigError, enabled_gates
+from scheduler.config.feature_gates import (
+    effective_version,
+    feature_states,
+    help_lines,
+    parse_settings,
+)
 
 
 def gates_of(*values: str) -> frozenset[str]:
-    return enabled_gates(parse_settings(values))
+    return enabled_gates(parse_settings(values), NEWEST_VERSION)
+
+
+def emulated(version: str, *values: str) -> frozenset[str]:
+    return enabled_gates(parse_settings(values), effective_version([version], []))
 
 
 def test_without_settings_the_gates_are_the_defaults() -> None:
@@ -19,7 +28,9 @@ def test_without_settings_the_gates_are_the_defaults() -> None:
 
 
 def test_the_metric_has_name_and_stage_of_every_gate() -> None:
-    states = dict(feature_states(gates_of("GenericWorkload=true,WatchListClient=false")))
+    states = dict(
+        feature_states(gates_of("GenericWorkload=true,WatchListClient=false"), NEWEST_VERSION)
+    )
     assert len(states) == 241
     assert states["GenericWorkload", "ALPHA"] == states["DynamicResourceAllocation", ""] == 1.0
     assert states["WatchListClient", "BETA"] == states["AllAlpha", "ALPHA"] == 0.0
@@ -126,3 +137,70 @@ def test_the_help_lists_the_gates_that_may_be_set() -> None:
     assert "kube:GangScheduling=true|false (ALPHA - default=false)" in lines
     assert "kube:AllBeta=true|false (BETA - default=false)" in lines
     assert not any("DynamicResourceAllocation=" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("version", "known", "on"), [("1.33", 172, 90), ("1.34", 191, 114), ("1.35", 212, 132)]
+)
+def test_an_earlier_version_has_the_gates_and_defaults_of_then(
+    version: str, known: int, on: int
+) -> None:
+    gates = emulated(version)
+    assert len(gates) == on
+    assert len(feature_states(gates, effective_version([version], []))) == known
+
+
+def test_the_newest_version_has_the_default_gates() -> None:
+    assert emulated("1.36") == DEFAULT_FEATURE_GATES
+
+
+@pytest.mark.parametrize(
+    ("version", "value", "error"),
+    [
+        (
+            "1.33",
+            "GenericWorkload=true",
+            "cannot set feature gate GenericWorkload to true, feature is PreAlpha at emulated "
+            "version 1.33, min compatibility version 1.33",
+        ),
+        (
+            "1.35",
+            "PodsAPI=false",
+            "cannot set feature gate PodsAPI to false, feature is PreAlpha at emulated "
+            "version 1.35, min compatibility version 1.34",
+        ),
+        (
+            "1.35",
+            "InPlacePodLevelResourcesVerticalScaling=true",
+            "InPlacePodLevelResourcesVerticalScaling is enabled, but depends on features that are "
+            "disabled: [NodeDeclaredFeatures]",
+        ),
+        (
+            "1.33",
+            "SchedulerQueueingHints=false",
+            "cannot set feature gate SchedulerQueueingHints to false, "
+            "this behaviour is not built into kubesched",
+        ),
+    ],
+)
+def test_gates_of_an_earlier_version_are_checked(version: str, value: str, error: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        emulated(version, value)
+    assert str(raised.value) == error
+
+
+def test_a_gate_that_was_not_locked_may_be_turned_off() -> None:
+    assert "DynamicResourceAllocation" in emulated("1.33", "DynamicResourceAllocation=true")
+    assert "VolumeAttributesClass" not in emulated("1.33")
+    assert "DRAAdminAccess" not in emulated("1.35", "DRAAdminAccess=false")
+
+
+def test_alpha_features_of_an_earlier_version_have_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    emulated("1.35", "GenericWorkload=true,DRADeviceTaints=true")
+    assert caplog.messages == [
+        "component has alpha features enabled in emulated version, this is unsupported: "
+        "features=[DRADeviceTaints GenericWorkload]"
+    ]

@@ -6,6 +6,7 @@ The scheduler's own parts around fake plugins, with a client that only takes not
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.cache import Cache
 from scheduler.client import ConnectionFailed, ServerError
-from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
+from scheduler.config import DEFAULT_FEATURE_GATES, KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.failure_handler import truncated
@@ -389,6 +390,15 @@ async def test_a_pod_held_at_permit_is_nominated_and_goes_when_it_is_allowed() -
     await line.finish()
     assert line.notes.bound == {"pod": "a"}
     assert len(line.waiting_pods) == 0
+
+
+async def test_without_its_gate_a_pod_held_at_permit_is_not_nominated() -> None:
+    line = Line(Doorkeeper)
+    gates = DEFAULT_FEATURE_GATES - {"NominatedNodeNameForExpectation"}
+    line.cycle_parts = dataclasses.replace(line.cycle_parts, feature_gates=gates)
+    await line.schedule(make_pod("pod"))
+    assert line.places == {"in flight": ["pod"], "cache": ["pod"]}
+    assert line.notes.nominated == []
 
 
 async def test_a_pod_that_is_not_allowed_in_time_is_rejected() -> None:

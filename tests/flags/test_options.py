@@ -85,8 +85,6 @@ def test_deprecated_flags_are_ignored_with_a_file() -> None:
          "minCompatibilityVersion version 1.36 is not between [1.33, 1.35]"),
         (("--min-compatibility-version=1.20",),
          "minCompatibilityVersion version 1.20 is not between [1.33, 1.36]"),
-        (("--emulated-version=1.35",), "emulation version 1.35: the behaviour of older versions is "
-         "not built into kubesched"),
         (("--feature-gates=Foo=true",), "unrecognized feature gate: Foo"),
         (("--feature-gates=x",), "missing bool value for x"),
         (("--feature-gates=foo:GenericWorkload=true",), "component not registered: foo"),

@@ -12,11 +12,13 @@ from scheduler.api import core
 from scheduler.api.dynamic_resources import (
     DeviceClaim,
     DeviceRequest,
+    DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceSlice,
 )
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.config.duration import SECOND, Duration
 from scheduler.devices.manager import DraManager
 from scheduler.framework import Code, CycleState, NodeToStatus, Status
@@ -25,12 +27,13 @@ from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBindingError
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
-from scheduler.testing import VirtualClock, make_node, make_pod, snapshot_of
+from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod, snapshot_of
 from tests.plugins.devices import (
     ALLOCATION,
     by_name,
     by_template,
     dynamic_resources,
+    lister,
     make_claim,
     make_class,
     slice_of,
@@ -98,6 +101,22 @@ def test_a_pod_waits_until_its_claims_are_there(pod: Pod, reason: str | None) ->
 def test_a_claim_that_goes_between_queue_and_cycle_is_missed() -> None:
     _, answer = pre_filter(dynamic_resources(), with_claims(by_name()))
     assert verdict_of(answer) == (UNRESOLVABLE, ('could not find ResourceClaim "default/claim"',))
+
+
+def test_without_its_gate_a_claim_has_no_alternatives() -> None:
+    request = DeviceRequest("r", first_available=(DeviceSubRequest("s", "gpu"),))
+    claim = replace(make_claim(), spec=ResourceClaimSpec(DeviceClaim((request,))))
+    plugin = dynamic_resources([claim], [GPU_CLASS])
+    plugin.handle = FakeHandle(
+        listers={"resourceclaims": lister([claim]), "deviceclasses": lister([GPU_CLASS])},
+        feature_gates=DEFAULT_FEATURE_GATES - {"DRAPrioritizedList"},
+    )
+    _, answer = pre_filter(plugin, with_claims(by_name()))
+    reason = (
+        "resource claim default/claim, request r: has subrequests, "
+        "but the DRAPrioritizedList feature is disabled"
+    )
+    assert verdict_of(answer) == (UNRESOLVABLE, (reason,))
 
 
 async def test_a_pod_without_claims_passes_all_points() -> None:

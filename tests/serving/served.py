@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates, default_config
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    NEWEST_VERSION,
+    EffectiveVersion,
+    FeatureGates,
+    default_config,
+)
 from scheduler.plugins import SCHEME
 from scheduler.serving.authentication import ClientTrust
 from scheduler.serving.endpoints import Endpoints
@@ -37,6 +43,7 @@ class Served:
     leads: bool = True
     is_profiled: bool = True
     gates: FeatureGates = DEFAULT_FEATURE_GATES
+    effective_version: EffectiveVersion = NEWEST_VERSION
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(1795387450.5))
 
     def metrics_text(self, names: Collection[str]) -> bytes:

@@ -1,7 +1,8 @@
 """The allocator's tables of `k8s.io/dynamic-resource-allocation`, through the Filter of claims.
 
-The tables run with the feature gates that are on by default. Devices of a result are compared in
-the order in which upstream's `incubating` allocator returns them. Slices that have one name in
+The tables run with the feature gates that are on by default, less the `gates_off` of a case; then
+the fields of these gates are dropped, as an informer drops them. Devices of a result are compared
+in the order in which upstream's `incubating` allocator returns them. Slices that have one name in
 upstream's table, which no server allows, have names of their own.
 """
 
@@ -33,6 +34,8 @@ from scheduler.api.dynamic_resources import (
     ResourceSliceSpec,
 )
 from scheduler.api.quantity import parse_quantity
+from scheduler.assembly.gated_fields import transforms
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.capacity import consumed, fits
 from scheduler.devices.manager import DraManager
@@ -57,6 +60,7 @@ TOPICS = (
     "attributes",
     "binding_conditions",
     "devices",
+    "gates_off",
     "order",
     "partitions",
     "shared_devices",
@@ -87,19 +91,25 @@ def holders(case: Case) -> Iterator[ResourceClaim]:
 def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[AllocationResult]]:
     """Return the status of the case's node, and the allocation of each claim on it."""
     classes = [api_object(DeviceClass, each) for each in case.get("classes", ())]
-    slices = [api_object(ResourceSlice, each) for each in case.get("slices", ())]
+    gates = DEFAULT_FEATURE_GATES.difference(case.get("gates_off", ()))
+    known = transforms(gates).get("resourceslices", lambda each: each)
+    slices = [known(api_object(ResourceSlice, each)) for each in case.get("slices", ())]
     handle = FakeHandle(
         listers={
             "resourceclaims": lister(holders(case)),
             "deviceclasses": lister(classes),
             "resourceslices": lister(slices),
-        }
+        },
+        feature_gates=gates,
     )
     manager = DraManager(handle)
     manager.refresh()
     claims = [api_object(ResourceClaim, each) for each in case.get("claims", ())]
     allocator = Allocator(
-        state=manager.claims.allocated, class_of=manager.classes.named, verdicts=manager.verdicts
+        state=manager.claims.allocated,
+        class_of=manager.classes.named,
+        verdicts=manager.verdicts,
+        gates=manager.gates,
     )
     data = StateData(claims, len(claims), available_on=[None] * len(claims), allocator=allocator)
     times = iter(range(1_000_000))

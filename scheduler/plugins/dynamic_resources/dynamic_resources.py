@@ -85,6 +85,7 @@ _DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 _STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
 
 _DEFAULT_BINDING_TIMEOUT_SECONDS: Final = 600.0
+_PRIORITIZED_LIST: Final = "DRAPrioritizedList"
 
 
 class DynamicResourcesError(Exception):
@@ -148,6 +149,7 @@ class DynamicResources(Plugin):
                 state=self._devices.claims.allocated,
                 class_of=self._class,
                 verdicts=self._devices.verdicts,
+                gates=self._devices.gates,
             )
         state.write(STATE, data)
         return None
@@ -180,6 +182,11 @@ class DynamicResources(Plugin):
         for request in claim.spec.devices.requests:
             if request.exactly is not None:
                 classes = [(request.name, request.exactly.device_class_name)]
+            elif request.first_available and _PRIORITIZED_LIST not in self.handle.feature_gates:
+                return (
+                    f"resource claim {claim.key}, request {request.name}: has subrequests, "
+                    f"but the {_PRIORITIZED_LIST} feature is disabled"
+                )
             elif request.first_available:
                 classes = [
                     (f"{request.name}/{sub.name}", sub.device_class_name)

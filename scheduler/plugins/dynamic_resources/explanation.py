@@ -149,6 +149,7 @@ class MissingDevices:
             state=self._state,
             class_of=self._manager.classes.named,
             verdicts=self._manager.verdicts,
+            gates=self._manager.gates,
         )
         return allocator.allocate(claims, self._node_pools, 0, lambda: False) is not None
 

@@ -1,0 +1,92 @@
+"""Fields of objects that are not read while a feature gate is off.
+
+An informer drops them before any plugin reads the object, as an API server does whose gate is off.
+Source: the uses of the gates in component-helpers `resource/helpers.go`, `volumebinding/binder.go`,
+`k8s.io/dynamic-resource-allocation/structured/internal/stable`. One rule differs: a request for all
+devices leaves out devices that use shared counters, where upstream cannot allocate it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from scheduler.api.dynamic_resources import ResourceSliceSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scheduler.api.core import Pod
+    from scheduler.api.dynamic_resources import Device, ResourceSlice
+    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.config import FeatureGates
+
+_CONSUMABLE_CAPACITY: Final = "DRAConsumableCapacity"
+_PARTITIONABLE_DEVICES: Final = "DRAPartitionableDevices"
+_TAINTS: Final = "DRADeviceTaints"
+_BINDING_CONDITIONS: Final = frozenset(
+    {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"}
+)
+_POD_LEVEL_RESOURCES: Final = "PodLevelResources"
+_POD_LEVEL_RESIZE: Final = "InPlacePodLevelResourcesVerticalScaling"
+_ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
+
+
+def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
+    """Return the functions that drop fields, by the plural name of the kind."""
+    found: dict[str, Callable[[Any], Any]] = {}
+    if not {_POD_LEVEL_RESOURCES, _POD_LEVEL_RESIZE} <= gates:
+        found["pods"] = lambda pod: _pod(pod, gates)
+    if _ATTRIBUTES_CLASS not in gates:
+        found["persistentvolumes"] = found["persistentvolumeclaims"] = _without_attributes_class
+    if not {_CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *_BINDING_CONDITIONS} <= gates:
+        found["resourceslices"] = lambda part: _slice(part, gates)
+    return found
+
+
+def _pod(pod: Pod, gates: FeatureGates) -> Pod:
+    if pod.status.resources is not None or pod.status.allocated_resources:
+        pod = replace(pod, status=replace(pod.status, resources=None, allocated_resources={}))
+    if pod.spec.resources is not None and _POD_LEVEL_RESOURCES not in gates:
+        pod = replace(pod, spec=replace(pod.spec, resources=None))
+    return pod
+
+
+def _without_attributes_class(
+    volume: PersistentVolume | PersistentVolumeClaim,
+) -> PersistentVolume | PersistentVolumeClaim:
+    if volume.spec.volume_attributes_class_name is None:
+        return volume
+    return replace(volume, spec=replace(volume.spec, volume_attributes_class_name=None))
+
+
+def _slice(part: ResourceSlice, gates: FeatureGates) -> ResourceSlice:
+    """Return a slice without the devices that cannot be allocated.
+
+    A slice that no node can use still counts for the completeness of its pool.
+    """
+    spec = part.spec
+    if _PARTITIONABLE_DEVICES not in gates and (
+        spec.per_device_node_selection is not None or spec.shared_counters
+    ):
+        return replace(part, spec=ResourceSliceSpec(spec.driver, spec.pool))
+    devices = tuple(_device(device, gates) for device in spec.devices if _is_known(device, gates))
+    return replace(part, spec=replace(spec, devices=devices))
+
+
+def _is_known(device: Device, gates: FeatureGates) -> bool:
+    if device.consumes_counters and _PARTITIONABLE_DEVICES not in gates:
+        return False
+    return not device.binding_conditions or gates >= _BINDING_CONDITIONS
+
+
+def _device(device: Device, gates: FeatureGates) -> Device:
+    if _TAINTS not in gates:
+        device = replace(device, taints=())
+    if _CONSUMABLE_CAPACITY not in gates:
+        capacity = {
+            name: replace(offered, request_policy=None) for name, offered in device.capacity.items()
+        }
+        device = replace(device, allow_multiple_allocations=None, capacity=capacity)
+    return device

@@ -1,0 +1,59 @@
+"""Fields of pods and volumes that no plugin sees while their feature gate is off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.api.core import Pod
+from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+from scheduler.assembly.gated_fields import transforms
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.snapshot import PodInfo
+from tests.upstream.loading import api_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RESIZED = {
+    "metadata": {"name": "web"},
+    "spec": {
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+        "resources": {"requests": {"cpu": "2"}},
+    },
+    "status": {
+        "resources": {"requests": {"cpu": "3"}},
+        "allocatedResources": {"cpu": "4"},
+    },
+}
+
+
+def _requests(pod: Pod) -> Mapping[str, int]:
+    return PodInfo(pod).requests.resources
+
+
+def test_with_the_default_gates_nothing_is_dropped() -> None:
+    assert transforms(DEFAULT_FEATURE_GATES) == {}
+
+
+def test_without_resizing_of_pods_their_specification_counts() -> None:
+    pod = api_object(Pod, RESIZED)
+    gates = DEFAULT_FEATURE_GATES - {"InPlacePodLevelResourcesVerticalScaling"}
+    assert _requests(pod)["cpu"] == 4000
+    assert _requests(transforms(gates)["pods"](pod))["cpu"] == 2000
+
+
+def test_without_resources_of_pods_their_containers_count() -> None:
+    pod = api_object(Pod, RESIZED)
+    off = {"InPlacePodLevelResourcesVerticalScaling", "PodLevelResources"}
+    assert _requests(transforms(DEFAULT_FEATURE_GATES - off)["pods"](pod))["cpu"] == 1000
+
+
+def test_without_classes_of_attributes_a_claim_fits_every_volume() -> None:
+    found = transforms(DEFAULT_FEATURE_GATES - {"VolumeAttributesClass"})
+    spec = {"volumeAttributesClassName": "gold"}
+    for kind, plural in (
+        (PersistentVolume, "persistentvolumes"),
+        (PersistentVolumeClaim, "persistentvolumeclaims"),
+    ):
+        volume = found[plural](api_object(kind, {"metadata": {"name": "v"}, "spec": spec}))
+        assert volume.spec.volume_attributes_class_name is None
