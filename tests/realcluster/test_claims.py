@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.api.core import ObjectMeta
+from scheduler.api.dynamic_resources import ResourceClaim
+from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.client import RestClient, connect
+from scheduler.clock import SystemClock
 from tests.realcluster.workload import Workload, node_of
 
 if TYPE_CHECKING:
-    from tests.fakeapi.api_client import ApiClient
+    from tests.fakeapi.api_client import ApiClient, Json
     from tests.realcluster.cluster import RealCluster
 
 GROUP = "/apis/resource.k8s.io/v1"
@@ -48,3 +53,19 @@ async def test_one_scheduler_allocates_it_and_the_other_adds_a_user(
     status = (await api.get(f"{claims}/shared")).body["status"]
     assert [user["name"] for user in status["reservedFor"]] == list(order)
     assert status["allocation"]["devices"]["config"][0]["opaque"] == opaque
+    await release(cluster, pods.namespace, status["reservedFor"])
+    status = (await api.get(f"{claims}/shared")).body["status"]
+    assert "reservedFor" not in status
+    assert status["allocation"]["devices"]["config"][0]["opaque"] == opaque
+
+
+async def release(cluster: RealCluster, namespace: str, users: list[Json]) -> None:
+    """Remove the users of the claim, as Unreserve does."""
+    clock = SystemClock()
+    connection = connect(kubeconfig=str(cluster.kubeconfig), clock=clock)
+    async with RestClient(connection, user_agent="kubesched", clock=clock) as client:
+        calls = ApiDispatcher(client, clock).resource_claims
+        found = ResourceClaim(ObjectMeta(name="shared", namespace=namespace))
+        claim = await calls.get(found)
+        for user in users:
+            await calls.release(claim, user["uid"])
