@@ -186,8 +186,8 @@ def shrink(
     """Make a case smaller while its outcome stays the same: the failure, or what it expects."""
     limits = Limits(attempts_max=attempts_max, seconds_max=time_seconds_max)
     area, raw = _raw_case(file, name)
-    interest = interest_in(raw, area, target_kind(target), seed=seed)
-    result = shrunk(interest, limits, on_smaller=lambda text: click.echo(text, err=True))
+    interest = interest_in(raw, area, target_kind(target), seed=seed, seconds_max=time_seconds_max)
+    result = shrunk(interest, limits, on_progress=lambda text: click.echo(text, err=True))
     _write(output, {"area": area, "cases": [result.raw]})
     click.echo(f"Kept: {interest.described}")
     click.echo(f"{output}: {result.summary}")

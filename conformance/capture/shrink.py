@@ -1,17 +1,20 @@
 """Make a case smaller while its outcome of interest stays the same (delta debugging).
 
 Objects, steps, then fields are left out, as many at once as possible; whatever still has the same
-outcome is kept. The result depends on the case, the seed and the number of attempts only, unless
-the time is over. Of a failing case the outcome of interest is the failure: the same expectation or
-step, with the same problem up to its first comma. Of a case that passes it is all that the case
-expects. Messages with counts of nodes must keep their reasons; the counts are then written anew. A
-bound pod must keep a rival of its node, so that the choice stays one.
+outcome, and no new finding of `lint`, is kept. The result depends on the case, the seed and the
+number of attempts only, unless the time is over. Of a failing case the outcome of interest is the
+failure: the same expectation or step, with the same problem up to its first comma. Of a case that
+passes it is all that the case expects. Messages with counts of nodes must keep their reasons; the
+counts are then written anew. A bound pod must keep a rival of its node, so that the choice stays
+one.
 Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -23,13 +26,14 @@ from ..errors import InputError
 from ..format.case import case_of
 from ..format.resources import objects, part
 from ..format.validation import problem_in
+from ..lint.checks import findings_in_cases
 from ..outcome import Verdict
 from ..replay.report import reasons_of
 from ..run.observation import Observation, observe
 from .build import head_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ..api import Json
     from ..targets.target import TargetKind
@@ -37,14 +41,17 @@ if TYPE_CHECKING:
 __all__ = ["Limits", "Shrunk", "interest_in", "shrunk"]
 
 T = TypeVar("T")
-_RUN_SECONDS: Final = 120.0
+#: A candidate that runs for longer than the first run by this factor is not the same case.
+_SLOWER: Final = 3.0
+_RUN_SECONDS_MIN: Final = 30.0
+#: The pause between two lines of progress while nothing gets smaller.
+_PROGRESS_SECONDS: Final = 10.0
 _PLACE: Final = re.compile(r"(cluster|steps\[\d+\]\S*): (.*)", re.DOTALL)
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 _DIGITS: Final = re.compile(r"\d+")
 #: Fields of a case that can be left out as a whole.
 _SETTINGS: Final = (
     "cluster",
-    "description",
     "labels",
     "config",
     "gates",
@@ -71,6 +78,10 @@ class Interest(Protocol):
     @property
     def described(self) -> str: ...
 
+    def may_be_in(self, raw: Json) -> bool:
+        """Return False if a case cannot have the same outcome; without a run."""
+        ...
+
     def is_in(self, raw: Json) -> bool:
         """Run a case, and return True if it has the same outcome."""
         ...
@@ -95,6 +106,7 @@ class _Runner:
     area: str
     kind: TargetKind
     seed: int
+    seconds_max: float = math.inf
 
     def run(self, raw: Json) -> Observation | None:
         """Return what happens in a candidate; None if it is no valid case."""
@@ -106,20 +118,25 @@ class _Runner:
             case,
             self.kind,
             seed=self.seed,
-            timeout_seconds=_RUN_SECONDS,
+            timeout_seconds=self.seconds_max,
             explains=True,
             judges=True,
         )
 
-    def is_valid(self, raw: Json) -> bool:
-        return problem_in({"area": self.area, "cases": [raw]}) is None
 
+def interest_in(
+    raw: Json, area: str, kind: TargetKind, *, seed: int, seconds_max: float = 600.0
+) -> Interest:
+    """Run a case, at most that long, and return the outcome to keep.
 
-def interest_in(raw: Json, area: str, kind: TargetKind, *, seed: int) -> Interest:
-    """Run a case and return the outcome to keep. Raises InputError for a skipped case."""
-    runner = _Runner(area=area, kind=kind, seed=seed)
+    Raises InputError for a skipped case.
+    """
+    runner = _Runner(area=area, kind=kind, seed=seed, seconds_max=seconds_max)
+    clock = RealClock()
+    started = clock.monotonic()
     seen = runner.run(raw)
     assert seen is not None, "the case was loaded from a file"
+    runner.seconds_max = max(_RUN_SECONDS_MIN, _SLOWER * (clock.monotonic() - started))
     if seen.outcome.verdict is Verdict.SKIPPED:
         raise InputError(f"the case is skipped: {seen.outcome.reason}")
     if seen.outcome.verdict is Verdict.PASSED:
@@ -144,6 +161,9 @@ class _Failure:
     @property
     def described(self) -> str:
         return f"the failure: {self._reason}"
+
+    def may_be_in(self, raw: Json) -> bool:
+        return not isinstance(self._step, dict) or self._step in [*_all_steps(raw)]
 
     def is_in(self, raw: Json) -> bool:
         seen = self._runner.run(raw)
@@ -179,9 +199,10 @@ class _Decisions:
         ]
         return "; ".join(lines)
 
+    def may_be_in(self, raw: Json) -> bool:
+        return [*_expectations(raw)] == self._kept
+
     def is_in(self, raw: Json) -> bool:
-        if [*_expectations(raw)] != self._kept:
-            return False
         seen = self._runner.run(raw)
         if seen is None or seen.outcome.verdict is not Verdict.PASSED:
             return False
@@ -266,10 +287,16 @@ def _key(expected: Json) -> str:
 
 def _expectations(raw: Json) -> Iterator[Json]:
     """Yield the expectations of a case, those of repeated steps once."""
-    for step in objects(raw.get("steps")):
+    for step in _all_steps(raw):
         if "expect" in step:
             yield part(step, "expect")
-        yield from _expectations(part(step, "repeat"))
+
+
+def _all_steps(raw: Json) -> Iterator[Json]:
+    """Yield the steps of a case, and those of its repetitions."""
+    for step in objects(raw.get("steps")):
+        yield step
+        yield from _all_steps(part(step, "repeat"))
 
 
 def _map_expectations(raw: Json, convert: Callable[[Json], Json]) -> Json:
@@ -305,10 +332,13 @@ def _top_index(reason: str) -> int | None:
 
 
 def shrunk(
-    interest: Interest, limits: Limits, *, on_smaller: Callable[[str], None] = lambda _: None
+    interest: Interest, limits: Limits, *, on_progress: Callable[[str], None] = lambda _: None
 ) -> Shrunk:
-    """Return the smallest case that was found within the limits."""
-    search = _Search(interest, limits, on_smaller)
+    """Return the smallest case that was found within the limits.
+
+    `on_progress` gets the size of the smallest case so far.
+    """
+    search = _Search(interest, limits, on_progress)
     before = _size(interest.raw)
     search.run()
     raw = interest.finished(search.raw)
@@ -334,20 +364,26 @@ class _Search:
 
     interest: Interest
     limits: Limits
-    on_smaller: Callable[[str], None]
+    on_progress: Callable[[str], None]
     raw: Json = field(init=False)
     attempts: int = field(default=0, init=False)
     stopped: str = field(default="", init=False)
     _clock: RealClock = field(default_factory=RealClock, init=False)
     _deadline: float = field(init=False)
+    _shown_at: float = field(init=False)
+    _mistakes: frozenset[str] = field(init=False)
+    _tried: set[bytes] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.raw = self.interest.raw
-        self._deadline = self._clock.monotonic() + self.limits.seconds_max
+        self._mistakes = _mistakes_in(self.raw)
+        self._shown_at = self._clock.monotonic()
+        self._deadline = self._shown_at + self.limits.seconds_max
 
     def run(self) -> None:
         """Leave things out until nothing more can be left out."""
         self._reduce_groups()
+        self._reduce_common_fields()
         before: Json = {}
         while before != self.raw and not self.stopped:
             before = self.raw
@@ -362,8 +398,10 @@ class _Search:
                 self._reduce_fields(path)
 
     def _holds(self, raw: Json) -> bool:
-        """Run a candidate; keep it if it has the outcome of interest."""
-        if self.stopped:
+        """Run a candidate, unless it was run before; keep it if it has the outcome of interest."""
+        if self.stopped or not self.interest.may_be_in(raw) or not self._is_new(raw):
+            return False
+        if not (_is_valid(raw) and _mistakes_in(raw) <= self._mistakes):
             return False
         if self.attempts >= self.limits.attempts_max:
             self.stopped = "stopped at the limit of attempts"
@@ -372,12 +410,21 @@ class _Search:
             self.stopped = "stopped at the limit of time"
             return False
         self.attempts += 1
-        if not (self.interest.is_in(raw) and _is_valid(raw)):
-            return False
-        self.raw = raw
-        sizes = _size(raw)
-        self.on_smaller(f"{sizes[0]} objects, {sizes[1]} steps, {self.attempts} attempts")
-        return True
+        is_same = self.interest.is_in(raw)
+        if is_same:
+            self.raw = raw
+        now = self._clock.monotonic()
+        if is_same or now - self._shown_at >= _PROGRESS_SECONDS:
+            self._shown_at = now
+            sizes = _size(self.raw)
+            self.on_progress(f"{sizes[0]} objects, {sizes[1]} steps, {self.attempts} attempts")
+        return is_same
+
+    def _is_new(self, raw: Json) -> bool:
+        content = hashlib.sha256(msgspec.json.encode(raw)).digest()
+        is_new = content not in self._tried
+        self._tried.add(content)
+        return is_new
 
     def _reduce_groups(self) -> None:
         """Leave out nodes, each together with the objects on it."""
@@ -392,6 +439,14 @@ class _Search:
             return self._holds({**self.raw, "cluster": [cluster[index] for index in indexes]})
 
         _minimal([*groups.values()], holds)
+
+    def _reduce_common_fields(self) -> None:
+        """Leave out fields of all objects at once, such as the labels of all nodes."""
+        names = dict.fromkeys(
+            name for path in _entry_paths(self.raw) for name in _field_names(_at(self.raw, path))
+        )
+        base = self.raw
+        _minimal([*names], lambda kept: self._holds(_with_fields(base, {*names} - {*kept})))
 
     def _reduce_list(self, path: tuple[str | int, ...]) -> None:
         """Leave out items of a list."""
@@ -465,6 +520,38 @@ def _entry_paths(raw: Json) -> Iterator[tuple[str | int, ...]]:
     for number, step in enumerate(objects(raw["steps"])):
         for index, _ in enumerate(objects(step.get("create"))):
             yield "steps", number, "create", index
+
+
+def _field_names(entry: Json) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of an entry's fields, but those that identify it."""
+    for form, content in entry.items():
+        for name, value in part(entry, form).items() if isinstance(content, dict) else ():
+            if form != "object" and name not in ("name", "namespace", "count"):
+                yield form, name
+            elif name in ("metadata", "spec", "status") and isinstance(value, dict):
+                yield from (
+                    (form, name, inner) for inner in value if inner not in ("name", "namespace")
+                )
+
+
+def _with_fields(raw: Json, left_out: Collection[tuple[str, ...]]) -> Json:
+    """Return a copy without some fields of the objects."""
+    found = copy.deepcopy(raw)
+    for path in _entry_paths(found):
+        for names in left_out:
+            holder = _at(found, (*path, *names[:-1]))
+            if isinstance(holder, dict):
+                holder.pop(names[-1], None)
+    return found
+
+
+def _mistakes_in(raw: Json) -> frozenset[str]:
+    """Return the checks of `lint` that find something in a case; empty if it is no valid case."""
+    try:
+        case = case_of(raw, area="shrunk", origin="shrink")
+    except (InputError, KeyError, msgspec.ValidationError):
+        return frozenset()
+    return frozenset(finding.check for finding in findings_in_cases([case]))
 
 
 def _at(raw: object, path: tuple[str | int, ...]) -> Any:

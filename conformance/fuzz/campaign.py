@@ -10,8 +10,11 @@ import concurrent.futures
 import contextlib
 import importlib
 import multiprocessing
+import os
 import random
+import signal
 import sys
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -22,6 +25,7 @@ from .search import Exploration, Found, Task, explore, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,6 +49,14 @@ class Result:
     errors: list[str] = field(default_factory=list)
 
 
+class Interrupted(Exception):
+    """Ctrl-C has ended a search. The result is what was known by then."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__("interrupted")
+        self.result = result
+
+
 def tasks_of(whole: Task) -> list[Task]:
     """Cut a search into tasks. The same seed makes the same tasks, however they are run."""
     size = _SLOW_EXAMPLES_PER_TASK if whole.target.in_real_time else _EXAMPLES_PER_TASK
@@ -63,32 +75,37 @@ def search(
 ) -> Result:
     """Run a search. `on_progress` gets the examples that were run and the invariants broken.
 
-    Raises InputError for a target that cannot be run at all.
+    Raises InputError for a target that cannot be run at all, and Interrupted after Ctrl-C.
 
     Source of the shrunk case of an invariant: the first task, in order, in which it was broken.
     """
     tasks, result = tasks_of(whole), Result()
     first: dict[str, tuple[int, Found]] = {}
-    futures = {
-        executor.submit(explore, msgspec.json.encode(task)): number
-        for number, task in enumerate(tasks)
-    }
-    for future in concurrent.futures.as_completed(futures):
-        number = futures[future]
-        try:
-            done = msgspec.json.decode(future.result(), type=Exploration)
-        except InputError:
-            raise
-        except Exception as error:
-            result.errors.append(f"{_range(tasks, number)}: {_words(error)}")
-            continue
-        result.examples += done.examples
-        result.refused += done.refused
-        for found in done.found:
-            if found.invariant not in first or number < first[found.invariant][0]:
-                first[found.invariant] = number, found
-        on_progress(result.examples, len(first))
-    _shrink_all(first, tasks, executor, result)
+    try:
+        futures = {
+            executor.submit(explore, msgspec.json.encode(task)): number
+            for number, task in enumerate(tasks)
+        }
+        for future in concurrent.futures.as_completed(futures):
+            number = futures[future]
+            try:
+                done = msgspec.json.decode(future.result(), type=Exploration)
+            except InputError:
+                raise
+            except Exception as error:
+                result.errors.append(f"{_range(tasks, number)}: {_words(error)}")
+                continue
+            result.examples += done.examples
+            result.refused += done.refused
+            for found in done.found:
+                if found.invariant not in first or number < first[found.invariant][0]:
+                    first[found.invariant] = number, found
+            on_progress(result.examples, len(first))
+        _shrink_all(first, tasks, executor, result)
+    except KeyboardInterrupt as interrupted:
+        unshrunk = {invariant: found for invariant, (_, found) in first.items()}
+        result.found = {**unshrunk, **result.found}
+        raise Interrupted(result) from interrupted
     result.refused.sort()
     result.errors.sort()
     return result
@@ -156,9 +173,38 @@ def executor_of(reference: str, workers: int) -> Iterator[concurrent.futures.Exe
     elif workers == 0:
         yield _Here()
     else:
-        context = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with _processes(workers) as pool:
             yield pool
+
+
+@contextlib.contextmanager
+def _processes(workers: int) -> Iterator[concurrent.futures.Executor]:
+    """Run worker processes. They end at once if the block fails, or if this process is killed."""
+    context = multiprocessing.get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    pool = concurrent.futures.ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_end_with, initargs=(theirs,)
+    )
+    try:
+        yield pool
+        pool.shutdown()
+    finally:
+        ours.close()
+        pool.shutdown(cancel_futures=True)
+        theirs.close()
+
+
+def _end_with(parent: Connection) -> None:
+    """End this process as soon as the other end of a pipe is closed, in the midst of a task."""
+    # Ctrl-C is for the parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def wait() -> None:
+        with contextlib.suppress(EOFError, OSError):
+            parent.recv_bytes()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _made_by(reference: str) -> concurrent.futures.Executor:

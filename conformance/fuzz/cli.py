@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from ..invariants import INVARIANTS
 from ..options import SuiteCommand
 from ..targets import target_kind
 from ..targets.options import seed_option, target_options
-from .campaign import executor_of, search
+from .campaign import Interrupted, executor_of, search
 from .counterexample import fails, write
 from .search import Task, invariant_names
 
@@ -107,7 +109,7 @@ def fuzz(
     """Search for cases in which a scheduler breaks an invariant, and write them as case files.
 
     Exit status: 0 if all invariants held, 1 if one was broken or a worker was lost, 2 for invalid
-    input.
+    input, 130 after Ctrl-C.
     """
     if lists:
         _print_invariants()
@@ -129,11 +131,35 @@ def fuzz(
         if executor:
             raise InputError("--kubeconfig: no --executor: cases share the cluster's scheduler")
         workers = 0
-    with executor_of(executor, workers) as pool, _progress(examples) as on_progress:
-        result = search(task, pool, on_progress)
+    is_interrupted = False
+    try:
+        with (
+            _ending_as_by_ctrl_c(),
+            executor_of(executor, workers) as pool,
+            _progress(examples) as on_progress,
+        ):
+            result = search(task, pool, on_progress)
+    except Interrupted as interrupted:
+        result, is_interrupted = interrupted.result, True
     is_good = _report(result, task, output, seconds=clock.monotonic() - started)
+    if is_interrupted:
+        click.echo(f"interrupted after {result.examples} of {examples} cases")
+        raise SystemExit(128 + signal.SIGINT)
     if not is_good:
         raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def _ending_as_by_ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGTERM while the block runs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _print_invariants() -> None:

@@ -25,6 +25,7 @@ from .. import strategies
 from ..api import Json
 from ..errors import InputError
 from ..format.case import case_of
+from ..format.resources import objects
 from ..invariants import INVARIANTS, violations
 from ..invariants.judge import NotObserved
 from ..outcome import Verdict
@@ -190,7 +191,9 @@ def judged(case: Case, order: Task) -> tuple[list[Found], str]:
             return [], reason
         if RUNS_TO_THE_END not in order.invariants:
             return [], ""
-        return [Found(invariant=RUNS_TO_THE_END, text=reason, raw=case.raw)], ""
+        steps = objects(case.raw["steps"])
+        raw: Json = {**case.raw, "steps": [*steps, {"expect": {"nodes": "no_overcommit"}}]}
+        return [Found(invariant=RUNS_TO_THE_END, text=reason, raw=raw)], ""
     return [_found(case, violation) for violation in some], ""
 
 

@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..api import USER_AGENT, Json
+from ..clock import RealClock
 from ..format.expectation import Expectation
 from ..format.steps import Settle, Step
 from ..judge.observe import ATTEMPT_REASONS, count_of, objects_in, part, text_in
 from ..judge.stories import read_stories
 from ..targets.quiet import run_quietly
 from .execution import run_case_with
+from .reaper import run_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from fakeapi import HandledRequest, Kind, ObjectChange
 
@@ -183,16 +186,20 @@ def observe(
     judges: bool = False,
 ) -> Observation:
     """Observe a case on an event loop of its own, see `observe_case`."""
-    return run_quietly(
-        observe_case(
-            case,
-            kind,
-            seed=seed,
-            timeout_seconds=timeout_seconds,
-            explains=explains,
-            judges=judges,
+    with contextlib.ExitStack() as stack:
+        starts_processes = isinstance(kind.new_clock(), RealClock)
+        folder = stack.enter_context(run_folder()) if starts_processes else None
+        return run_quietly(
+            observe_case(
+                case,
+                kind,
+                seed=seed,
+                timeout_seconds=timeout_seconds,
+                explains=explains,
+                judges=judges,
+                folder=folder,
+            )
         )
-    )
 
 
 async def observe_case(
@@ -203,11 +210,13 @@ async def observe_case(
     timeout_seconds: float = 60.0,
     explains: bool = False,
     judges: bool = False,
+    folder: Path | None = None,
 ) -> Observation:
     """Run a case without judging it, unless `judges` is set.
 
     With `explains` the target's stories are read at the end. `timeout_seconds` is real time. A
-    target in this process needs a `QuietLoop`.
+    target in this process needs a `QuietLoop`. The temporary files are below `folder`, by default
+    the system's.
     """
     observer = _Observer()
     unjudged = case
@@ -215,7 +224,12 @@ async def observe_case(
         unjudged = msgspec.structs.replace(case, steps=_without_expectations(case.steps))
     observed_kind = _ObservedKind(kind, observer, explains=explains)
     outcome = await run_case_with(
-        observer, unjudged, observed_kind, seed=seed, timeout_seconds=timeout_seconds
+        observer,
+        unjudged,
+        observed_kind,
+        seed=seed,
+        timeout_seconds=timeout_seconds,
+        folder=folder,
     )
     return observer.observation(outcome)
 

@@ -22,7 +22,7 @@ from ..errors import InputError, NotObservable
 from ..format.expectation import Expectation
 from ..format.objects import objects_of
 from ..format.resources import part
-from ..format.steps import ClearFaults, Create, Inject, Patch, Restart, UpdateStatus
+from ..format.steps import ClearFaults, Create, Delete, Inject, Patch, Restart, UpdateStatus
 from .cluster_api import OWNER_LABEL, ClusterApi, delete_namespace, empty_namespace
 from .real_time import until_quiet, why_not_in_real_time
 from .target import Served
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: Kinds that a controller of a cluster writes, so a case cannot write them in its place.
 _OF_CONTROLLERS: Final = frozenset({
     "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ReplicaSet",
-    "ReplicationController", "ResourceClaim", "StatefulSet", "VolumeAttachment",
+    "ReplicationController", "StatefulSet", "VolumeAttachment",
 })  # fmt: skip
 #: The prefix of the taints that the node controller sets and removes.
 _TAINT: Final = "node.kubernetes.io/"
@@ -245,13 +245,22 @@ def _depends_on_the_start(case: Case) -> bool:
 
 def _plays_a_controller(case: Case) -> bool:
     """True if a case writes what a controller writes, or an object to which a controller reacts."""
-    for step in _steps(case):
-        if isinstance(step.action, UpdateStatus) and step.action.node is not None:
-            return True
+    actions = [step.action for step in _steps(case)]
+    if any(
+        isinstance(each, UpdateStatus) and each.node is not None and "conditions" in each.status
+        for each in actions
+    ):
+        return True
     made = [*_created(case)]
-    # A pod that a finalizer keeps gets the phase Failed.
-    return "NoExecute" in str(made) or any(
-        obj["kind"] in _OF_CONTROLLERS or part(obj, "metadata").get("finalizers") for obj in made
+    kinds = {obj["kind"] for obj in made}
+    # A controller takes the claim of a pod that goes back, and ends a pod that a finalizer keeps.
+    deletes = any(isinstance(each, Delete) and each.pod is not None for each in actions)
+    keeps = any(obj["kind"] == "Pod" and part(obj, "metadata").get("finalizers") for obj in made)
+    return (
+        bool(kinds & _OF_CONTROLLERS)
+        or (deletes and "ResourceClaim" in kinds)
+        or keeps
+        or "NoExecute" in str(made)
     )
 
 

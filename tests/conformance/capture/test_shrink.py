@@ -12,6 +12,7 @@ from conformance.capture.cli import shrink
 from conformance.capture.shrink import Limits, Shrunk, interest_in, shrunk
 from conformance.errors import InputError
 from conformance.format.case import load_cases
+from conformance.lint.checks import findings_in_cases
 from conformance.outcome import Verdict
 from conformance.targets import target_kind
 from conformance.targets.target import TargetOptions
@@ -80,8 +81,10 @@ def test_a_failing_case_keeps_its_failure_and_little_else(tmp_path: Path) -> Non
         {"create": [{"pod": {"name": "web"}}]},
         {"expect": {"pod": "web", "bound_to_one_of": ["b-0", "b-1", "b-2"]}},
     ]
-    assert "cluster" not in found.raw
-    assert found.summary.startswith("1 of 7 objects, 2 of 5 steps")
+    # The nodes of the expectation stay: `lint` finds names that nothing makes.
+    assert found.raw["cluster"] == [{"node": {"name": "b", "count": 3}}]
+    assert found.raw["description"] == "The node is full."
+    assert found.summary.startswith("2 of 7 objects, 2 of 5 steps")
 
 
 @pytest.mark.slow
@@ -120,6 +123,35 @@ def test_the_limit_of_attempts_ends_the_search(tmp_path: Path) -> None:
     assert found.summary.endswith("3 attempts, stopped at the limit of attempts")
 
 
+@pytest.mark.slow
+def test_a_large_cluster_takes_few_attempts(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, PASSING)
+    nodes: list[Json] = [
+        {"node": {"name": f"n{number}", "labels": {"rack": f"r{number % 7}"}, "cpu": 1}}
+        for number in range(600)
+    ]
+    pods: list[Json] = [
+        {"pod": {"name": f"p{number}", "node": f"n{number % 600}", "labels": {"app": "x"}}}
+        for number in range(1200)
+    ]
+    tainted: Json = {"node": {"name": "last", "taints": ["team=db:NoSchedule"]}}
+    head = "0/601 nodes are available: 1 node(s) had untolerated taint(s), 600 Insufficient cpu."
+    steps: list[Json] = [
+        {"create": [{"pod": {"name": "web", "cpu": 2}}]},
+        {"expect": {"pod": "web", "unschedulable": {"message_prefix": head}}},
+    ]
+    raw: Json = {**case.raw, "cluster": [*nodes, *pods, tainted], "steps": steps}
+    progress: list[str] = []
+    interest = interest_in(raw, "fine", target_kind(TargetOptions()), seed=0)
+    found = shrunk(interest, LIMITS, on_progress=progress.append)
+    assert len(_nodes(found.raw)) == 2
+    assert len(found.raw["cluster"]) == 2  # type: ignore[arg-type]
+    # Half of the objects go with each attempt that succeeds.
+    counts = [int(line.partition(" ")[0]) for line in progress]
+    assert (counts[0] <= 901, counts[1] <= 451) == (True, True)
+    assert int(progress[-1].rpartition(", ")[2].partition(" ")[0]) < 60
+
+
 def test_a_case_that_is_skipped_cannot_shrink(tmp_path: Path) -> None:
     text = FAILING.replace("description:", "gates: {Some: true}\n  description:")
     with pytest.raises(InputError, match="the case is skipped: needs feature gates"):
@@ -135,6 +167,7 @@ def test_the_command_writes_a_case_that_still_fails(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "Kept: the failure: steps[4]: pod web: expected on one of b-0, b-1, b-2" in result.output
     (case,) = load_cases([output])
+    assert [*findings_in_cases([case])] == []
     assert run_one(case, options).verdict is Verdict.FAILED
     assert yaml.safe_load(output.read_text(encoding="utf-8"))["area"] == "wrong"
 

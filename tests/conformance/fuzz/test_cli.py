@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from conformance.format.case import load_cases
 from conformance.fuzz.cli import fuzz
 from conformance.invariants import INVARIANTS
+from conformance.lint.checks import findings_in_cases
 from tests.conformance import schedulers, wrong_schedulers
 from tests.conformance.cases import in_process, run_one
 
@@ -41,6 +42,7 @@ def test_a_broken_invariant_is_a_case_that_fails_again(tmp_path: Path) -> None:
     assert "taints_respected: pod" in result.output
     assert "run again" not in result.output
     (case,) = load_cases([tmp_path])
+    assert [*findings_in_cases([case])] == []
     assert case.id == "fuzz/taints-respected"
     assert case.description.startswith(INVARIANTS["taints_respected"].sentence)
     assert run_one(case, in_process(wrong)).is_bad
@@ -62,7 +64,22 @@ def test_a_comparison_is_a_case_of_one_decision(tmp_path: Path) -> None:
     )
     assert result.exit_code == 1, result.output
     (case,) = load_cases([tmp_path])
+    assert [*findings_in_cases([case])] == []
     assert run_one(case, in_process(wrong_schedulers.likes_early_names)).is_bad
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_is_a_case_that_breaks_off(tmp_path: Path) -> None:
+    wrong = schedulers.in_disorder
+    result = _fuzz(
+        tmp_path,
+        *("--in-process", _in_process(wrong), "--examples", "5"),
+        *("--invariants", "runs_to_the_end"),
+    )
+    assert result.exit_code == 1, result.output
+    (case,) = load_cases([tmp_path])
+    assert [*findings_in_cases([case])] == []
+    assert run_one(case, in_process(wrong)).is_bad
 
 
 def test_invariants_are_listed(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ cases:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a run whose temporary files are in `tmp`."""
+    """Start a command whose temporary files are in `tmp`."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "cases.yaml").write_text(CASES, encoding="utf-8")
     environment = {
@@ -45,9 +45,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     with contextlib.ExitStack() as stack:
 
         def run(*arguments: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-m", "conformance", "run"]
+            cases = () if arguments[0] == "fuzz" else ("--cases", str(tmp_path / "cases.yaml"))
             process = subprocess.Popen(
-                [*command, "--cases", str(tmp_path / "cases.yaml"), *arguments],
+                [sys.executable, "-m", "conformance", *arguments, *cases],
                 env=environment,
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
@@ -85,10 +85,11 @@ def _is_gone(group: int) -> bool:
 @pytest.mark.parametrize(
     "target",
     [
-        ("--target-command", COMMAND),
-        ("--in-process", f"{schedulers.__name__}:blocks_the_process", "--workers", "2"),
+        ("run", "--target-command", COMMAND),
+        ("run", "--in-process", f"{schedulers.__name__}:blocks_the_process", "--workers", "2"),
+        ("fuzz", "--target-command", COMMAND, "--workers", "2"),
     ],
-    ids=["command", "workers"],
+    ids=["command", "workers", "fuzz"],
 )
 def test_no_process_and_no_file_remain(
     start: Callable[..., subprocess.Popen[str]],
@@ -112,7 +113,7 @@ def test_the_outcomes_until_then_are_reported(
 ) -> None:
     junit = tmp_path / "junit.xml"
     target = f"{schedulers.__name__}:blocks_at_the_second_start"
-    process = start("--in-process", target, "--workers", "1", "--junit", str(junit))
+    process = start("run", "--in-process", target, "--workers", "1", "--junit", str(junit))
     assert process.stdout is not None
     assert process.stdout.readline() == "1 of 2 cases, 0 failed\n"
     process.send_signal(number)
