@@ -18,7 +18,18 @@ from ..outcome import Aspect, Level, Outcome, Verdict
 from .expectation import Expectation
 from .faults import aimed
 from .objects import Item
-from .steps import Answer, Inject, Restart, Step, check_objects, in_order, steps_of
+from .steps import (
+    FIRST_SCHEDULER,
+    Answer,
+    Inject,
+    Restart,
+    Start,
+    Step,
+    Stop,
+    check_objects,
+    in_order,
+    steps_of,
+)
 from .validation import problem_in, read_yaml
 from .version import Version
 
@@ -88,6 +99,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return any(expected.reads_metrics for expected in self.expectations)
 
     @property
+    def starts_schedulers(self) -> bool:
+        """True if a step starts a scheduler beside another one."""
+        return any(isinstance(step.action, Start) for step in in_order(self.steps))
+
+    @property
     def words(self) -> frozenset[str]:
         """The names by which the case can be selected: labels, level, feature and area."""
         own = {self.level.value, self.area, self.feature} - {""}
@@ -152,6 +168,7 @@ def case_of(raw: Json, *, area: str, origin: str, line: int = 0) -> Case:
         _check_metadata(case)
         _check_extenders(case)
         _check_windows(case.steps)
+        _check_schedulers(case)
     except (InputError, msgspec.ValidationError) as error:
         raise InputError(f"{origin}: case {name}: {error}") from error
     return msgspec.structs.replace(case, labels=case.labels | _labels_of(case))
@@ -171,7 +188,7 @@ def _labels_of(case: Case) -> frozenset[str]:
         "faults": bool(case.faults) or any(isinstance(action, Inject) for action in actions),
         "gates": bool(case.gates),
         "metrics": case.reads_metrics,
-        "restart": any(isinstance(action, Restart) for action in actions),
+        "restart": any(isinstance(action, Restart | Start | Stop) for action in actions),
         "slow": case.seconds > _SLOW_SECONDS,
     }
     return frozenset(label for label, holds in follows.items() if holds)
@@ -203,6 +220,29 @@ def _check_windows(steps: Iterable[Step]) -> None:
             return
         if isinstance(step.action, Expectation) and step.action.reads_moves:
             raise InputError(f"{step.where}.expect: expected a step before it that does something")
+
+
+def _check_schedulers(case: Case) -> None:
+    """Check that steps stop schedulers that run, and start others. Raises InputError."""
+    running = {FIRST_SCHEDULER}
+    for step in in_order(case.steps):
+        action = step.action
+        if isinstance(action, Start):
+            if action.name in running:
+                raise InputError(f"{step.where}.start: the scheduler {action.name} runs already")
+            if case.reads_metrics:
+                raise InputError(
+                    f"{step.where}.start: a case with several schedulers cannot read metrics, "
+                    "of which each has its own"
+                )
+            running.add(action.name)
+        elif isinstance(action, Stop | Restart):
+            name = action.name if isinstance(action, Stop) else FIRST_SCHEDULER
+            if name not in running:
+                names = ", ".join(sorted(running)) or "none"
+                raise InputError(f"{step.where}: no scheduler {name} runs, those that run: {names}")
+            if isinstance(action, Stop):
+                running.remove(name)
 
 
 def load_cases(paths: Iterable[Path]) -> list[Case]:

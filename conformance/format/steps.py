@@ -116,8 +116,24 @@ class Answer(Part, frozen=True, kw_only=True):
     answers: dict[str, ExtenderAnswer]
 
 
+#: The name of the scheduler that runs from the start.
+FIRST_SCHEDULER: Final = "first"
+
+
 class Restart(Part, frozen=True, kw_only=True):
-    """End the scheduler, and start it anew for the same API server."""
+    """End the first scheduler, and start it anew for the same API server."""
+
+
+class Start(Part, frozen=True, kw_only=True):
+    """Start another scheduler, of this name, for the same API server."""
+
+    name: str
+
+
+class Stop(Part, frozen=True, kw_only=True):
+    """Stop the scheduler of this name."""
+
+    name: str
 
 
 class Create(Part, frozen=True, kw_only=True):
@@ -142,6 +158,8 @@ Action: TypeAlias = (
     | Evict
     | Settle
     | Restart
+    | Start
+    | Stop
     | Advance
     | Inject
     | ClearFaults
@@ -227,6 +245,8 @@ _MADE_BY_HAND: Final[dict[str, Callable[[object], Action]]] = {
     "advance": lambda value: Advance(seconds=parse_duration(str(value))),
     "wait_until_settled": lambda _: Settle(),
     "restart": lambda _: Restart(),
+    "start": lambda value: Start(name=str(value)),
+    "stop": lambda value: Stop(name=str(value)),
 }
 
 

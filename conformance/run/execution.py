@@ -33,6 +33,8 @@ from ..format.steps import (
     Repeat,
     Restart,
     Settle,
+    Start,
+    Stop,
     Touch,
     UpdateStatus,
 )
@@ -45,6 +47,7 @@ from ..judge.tally import Tally
 from ..outcome import ALL_ASPECTS, Aspect, Verdict
 from ..targets.target import Surroundings
 from .event_log import event_log
+from .schedulers import Schedulers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -245,10 +248,10 @@ class Execution:
                 seed=self._rng.getrandbits(32),
             )
             self._started_at = clock.now()
-            self._running = await stack.enter_async_context(contextlib.AsyncExitStack())
-            self._target = await self._running.enter_async_context(
-                self._kind.run(self._surroundings)
-            )
+            self._target = Schedulers(self._kind, self._surroundings)
+            stack.push_async_callback(self._target.close)
+            self._reading = await stack.enter_async_context(contextlib.AsyncExitStack())
+            await self._target.start()
             self._patience_seconds = self._target.patience_seconds
             if not self._case.labels & _RETRYING:
                 self._patience_seconds = min(self._patience_seconds, _IDLE_SECONDS)
@@ -260,15 +263,15 @@ class Execution:
                 self.log = self._target.log()
 
     async def _begin(self) -> None:
-        """Wait until a scheduler that has just started is idle, and read its counters."""
-        await self._target.settle()
+        """Read the counters of the first scheduler, which has just started and is idle."""
         if self._case.reads_metrics:
-            self._metrics = await self._running.enter_async_context(self._reader())
+            self._metrics = await self._reading.enter_async_context(self._reader())
             self._counters = await self._metrics.wait_until_served()
 
     async def _restart(self) -> None:
-        await self._running.aclose()
-        self._target = await self._running.enter_async_context(self._kind.run(self._surroundings))
+        await self._reading.aclose()
+        await self._target.stop()
+        await self._target.start()
         await self._begin()
         # The counters of the new scheduler begin at zero.
         self._before, self._counters = self._counters, None
@@ -313,6 +316,11 @@ class Execution:
             await self._target.settle()
         elif isinstance(action, Restart):
             await self._restart()
+        elif isinstance(action, Start):
+            await self._target.start(action.name)
+        elif isinstance(action, Stop):
+            await self._target.stop(action.name)
+            await self._after_write(self._target)
         elif isinstance(action, Answer):
             self._extenders[action.extender].answers.update(action.answers)
         elif isinstance(action, Create):

@@ -22,7 +22,17 @@ from ..errors import InputError, NotObservable
 from ..format.expectation import Expectation
 from ..format.objects import objects_of
 from ..format.resources import part
-from ..format.steps import ClearFaults, Create, Delete, Inject, Patch, Restart, UpdateStatus
+from ..format.steps import (
+    ClearFaults,
+    Create,
+    Delete,
+    Inject,
+    Patch,
+    Restart,
+    Start,
+    Stop,
+    UpdateStatus,
+)
 from .cluster_api import OWNER_LABEL, ClusterApi, delete_namespace, empty_namespace
 from .real_time import until_quiet, why_not_in_real_time
 from .target import Served
@@ -86,7 +96,7 @@ class ClusterKind:
             return "needs feature gates of its own"
         if case.faults or kinds & {Inject, ClearFaults}:
             return "needs faults of the API server"
-        if Restart in kinds:
+        if kinds & {Restart, Start, Stop}:
             return "needs a scheduler that the suite can restart"
         if _depends_on_the_start(case):
             return "needs pods that are there before the scheduler starts"

@@ -94,7 +94,9 @@ class CommandKind:
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
         """Run the command while the block runs. Raises TargetError."""
-        await _until_unwatched(surroundings)
+        if surroundings.is_alone:
+            await _until_unwatched(surroundings)
+        watchers_before = surroundings.fake_server.statistics().watchers
         log = surroundings.directory / "target.log"
         with log.open("wb") as output, _reserved_port() as port:
             try:
@@ -113,7 +115,7 @@ class CommandKind:
             url = self._options.metrics_url.replace(_PORT, str(port))
             target = _CommandTarget(self._options, surroundings, process, log, metrics_url=url)
             try:
-                await target.wait_until_started()
+                await target.wait_until_started(0 if surroundings.is_alone else watchers_before)
                 yield target
             finally:
                 await _stop(process)
@@ -156,10 +158,10 @@ class _CommandTarget:
         self.patience_seconds = options.patience_seconds
         self.metrics_url = metrics_url
 
-    async def wait_until_started(self) -> None:
-        """Return when the scheduler watches the API server, or has at least sent a request."""
+    async def wait_until_started(self, watchers_before: int) -> None:
+        """Return when the scheduler watches the API server too, and is idle."""
         deadline = self._clock.monotonic() + self._options.start_seconds_max
-        while not self._server.statistics().watchers:
+        while self._server.statistics().watchers <= watchers_before:
             self._check_alive("did not start")
             if self._clock.monotonic() > deadline:
                 limit = self._options.start_seconds_max

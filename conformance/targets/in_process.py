@@ -16,7 +16,8 @@ then called with `serve=True`, and the scheduler has
 Without such a parameter cases that read metrics are skipped. Below that URL a scheduler can serve
 `/debug/pods/NAMESPACE/NAME` as ours does: the story is part of a failure. A scheduler that takes
 plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`; it is
-passed if the user has named some.
+passed if the user has named some. One with a keyword parameter `identity`, its name in a leader
+election, can be started beside another one: the step `start`.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class InProcessKind:
         parameters = inspect.signature(found).parameters
         self._serves = "serve" in parameters
         self._takes_gates = "feature_gates" in parameters
+        self._takes_identity = "identity" in parameters
         if plugins and "plugins" not in parameters:
             raise InputError(f"--plugin: {reference} has no parameter plugins")
         for plugin in plugins:
@@ -117,6 +119,8 @@ class InProcessKind:
             return f"reads metrics, and {self._reference} has no parameter serve"
         if case.gates and not self._takes_gates:
             return f"needs feature gates, and {self._reference} has no parameter feature_gates"
+        if case.starts_schedulers and not self._takes_identity:
+            return f"starts a second scheduler, and {self._reference} has no parameter identity"
         return None
 
     def new_clock(self) -> Clock:
@@ -140,6 +144,8 @@ class InProcessKind:
         options: dict[str, object] = {"serve": True} if self._serves else {}
         if self._plugins:
             options["plugins"] = self._plugins
+        if self._takes_identity:
+            options["identity"] = surroundings.name
         if surroundings.gates:
             options["feature_gates"] = surroundings.gates
         with _capture_log(clock) as lines:

@@ -21,6 +21,7 @@ from fakeapi import FakeApiServer, HandledRequest, Kind, ObjectChange, ServerOpt
 from ..api import ApiClient, Json
 from ..connection import Connection
 from ..errors import InputError
+from ..format.steps import FIRST_SCHEDULER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -123,7 +124,11 @@ class Served(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """The surroundings in which a scheduler is started."""
+    """The surroundings in which a scheduler is started.
+
+    `name` differs for schedulers that run together, as does `directory`. `is_alone` is false if
+    others run already.
+    """
 
     #: None in a running cluster.
     server: FakeApiServer | None
@@ -132,6 +137,8 @@ class Surroundings:
     config: Json | None
     gates: Mapping[str, bool]
     seed: int
+    name: str = FIRST_SCHEDULER
+    is_alone: bool = True
 
     @property
     def fake_server(self) -> FakeApiServer:

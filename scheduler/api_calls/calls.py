@@ -6,11 +6,12 @@
     object_patch             1      the newest wins; a volume or a claim
     claim_write              1      never merged; a resource claim, which several pods write
     pod_binding              2      replaces a status patch
-    pod_deletion             3      replaces a binding or a status patch
+    pod_deletion             1      the newest wins; waits for no other call for the pod
 
 Status patches and bindings are upstream's. Upstream deletes pods, and patches conditions other than
 PodScheduled, without its queue. Such a condition does not depend on the pod's node, so no other
-call replaces it.
+call replaces it. A victim is deleted at once, even while its binding is under way: the preemptor
+waits for the room.
 
 A patch of a pod's status is a minimal strategic merge patch. Conditions merge by their type, so the
 patch carries the type and the changed fields, and lists all types in order if the pod had
@@ -50,7 +51,7 @@ RELEVANCES: Final[Mapping[str, int]] = {
     "object_patch": 1,
     "claim_write": 1,
     "pod_binding": 2,
-    "pod_deletion": 3,
+    "pod_deletion": 1,
 }
 
 
@@ -167,7 +168,7 @@ class PodDeletionCall(_LastWins):
 
     @property
     def object_uid(self) -> str:
-        return self.pod.metadata.uid
+        return f"{self.pod.metadata.uid}/deletion"
 
 
 @dataclass(frozen=True)

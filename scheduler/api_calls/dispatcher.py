@@ -117,8 +117,7 @@ class ApiDispatcher:
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod. Retried only if the request surely was not executed.
 
-        If that is unknown, the pod is read to find out. Raises CallOverwritten if a deletion of
-        the pod replaces the call.
+        If that is unknown, the pod is read to find out.
         """
         async with self._slot(PodBindingCall(pod, node_name)):
             try:
@@ -178,7 +177,7 @@ class ApiDispatcher:
         """Set a condition, a nominated node, or both; nothing is sent if nothing changes.
 
         Returns False if the pod is deleted. A call that was merged into a newer one, or replaced
-        by a binding or a deletion, counts as made.
+        by a binding, counts as made.
         """
         kind = PodStatusPatchCall
         if condition is not None and condition.type != POD_SCHEDULED:

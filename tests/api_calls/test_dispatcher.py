@@ -11,7 +11,7 @@ import pytest
 from scheduler.api.core import ObjectMeta
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.storage import PersistentVolume
-from scheduler.api_calls import CallOverwritten, PodStatusPatchCall
+from scheduler.api_calls import PodStatusPatchCall
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.client import (
     ApiError,
@@ -381,14 +381,15 @@ async def test_a_status_patch_is_needless_once_a_binding_waits() -> None:
     assert (client.patches, client.bound[-1]) == ([], "pod")
 
 
-async def test_a_pod_that_is_deleted_before_it_is_bound_is_not_bound() -> None:
-    async with _no_places() as (dispatcher, client, work):
-        work.append(asyncio.ensure_future(dispatcher.bind(POD, "node")))
-        await _settle()
-        work.append(asyncio.ensure_future(dispatcher.delete_pod(POD)))
-    assert "pod" not in client.bound
-    assert [name for name, _ in client.deleted] == ["pod"]
-    assert isinstance(work[0].exception(), CallOverwritten)
+async def test_a_victim_is_deleted_while_its_binding_is_under_way() -> None:
+    dispatcher, client, _ = _dispatcher()
+    client.hold = asyncio.Event()
+    bind = asyncio.ensure_future(dispatcher.bind(POD, "node"))
+    await _settle()
+    assert await dispatcher.delete_pod(POD)
+    assert ([name for name, _ in client.deleted], bind.done()) == (["pod"], False)
+    client.hold.set()
+    await bind
 
 
 async def test_a_condition_of_another_sort_gives_way_to_nothing() -> None:

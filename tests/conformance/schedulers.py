@@ -119,6 +119,15 @@ async def binds_to_the_next_node_after_a_restart(
 
 
 @contextlib.asynccontextmanager
+async def binds_to_the_node_of_its_name(
+    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, identity: str
+) -> AsyncIterator[TinyScheduler]:
+    """Puts every pod on the node that is called as the scheduler is."""
+    async with _running(kubeconfig, identity) as scheduler:
+        yield scheduler
+
+
+@contextlib.asynccontextmanager
 async def binds_unless_there_are_plugins(
     *,
     kubeconfig: Path,

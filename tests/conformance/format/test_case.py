@@ -122,6 +122,16 @@ BAD = [
         "expected value, perhaps labels, and nothing else, for a metric",
     ),
     (_step(restart={"x": 1}), "steps[0].restart: expected nothing"),
+    (_step(start="first"), "steps[0].start: the scheduler first runs already"),
+    (_step(stop="second"), "steps[0]: no scheduler second runs, those that run: first"),
+    (
+        _file(steps=[{"stop": "first"}, {"restart": None}]),
+        "steps[1]: no scheduler first runs, those that run: none",
+    ),
+    (
+        _file(steps=[{"start": "second"}, {"expect": {"metric": "m", "value": 1}}]),
+        "steps[0].start: a case with several schedulers cannot read metrics",
+    ),
     (
         _step(expect={"pod": "p", "pod_count": 1}),
         "steps[0].expect: expected pod_count only with node",

@@ -182,6 +182,52 @@ def test_a_restart_ends_the_scheduler_and_starts_another_one(tmp_path: Path) -> 
     assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
 
 
+_SEVERAL = """
+area: tiny
+cases:
+- name: several
+  source: nowhere
+  cluster: [node: {name: first}, node: {name: second}, node: {name: third}]
+  steps:
+  - create: [pod: {name: p}]
+  - expect: {pod: p, bound_to: first}
+  - stop: first
+  - create: [pod: {name: q}]
+  - expect: {pod: q, not_bound: true}
+  - start: second
+  - create: [pod: {name: r}]
+  - expect: {pod: r, bound_to: second}
+  - start: third
+  - stop: second
+  - create: [pod: {name: s}]
+  - advance: 10s
+  - expect: {pod: s, bound_to: third}
+"""
+
+
+def test_steps_stop_a_scheduler_and_start_others_beside_it(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, _SEVERAL)
+    assert "restart" in case.labels
+    outcome = run_one(case, in_process(schedulers.binds_to_the_node_of_its_name))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+
+
+def test_a_second_scheduler_needs_an_identity(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, _SEVERAL)
+    outcome = run_one(case, in_process(schedulers.binds_all_to_a))
+    name = f"{schedulers.__name__}:binds_all_to_a"
+    reason = f"starts a second scheduler, and {name} has no parameter identity"
+    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, reason)
+
+
+def test_the_failure_of_any_scheduler_is_an_error(tmp_path: Path) -> None:
+    text = _SEVERAL.replace("  - advance: 10s\n", "  - create: [pod: {name: poison}]\n")
+    (case,) = write_cases(tmp_path, text)
+    outcome = run_one(case, in_process(schedulers.binds_to_the_node_of_its_name))
+    assert outcome.verdict is Verdict.ERROR
+    assert "choked on poison" in outcome.reason
+
+
 @pytest.mark.slow
 def test_a_case_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
     (case,) = write_cases(tmp_path, BOUND)

@@ -424,6 +424,8 @@ async def test_an_object_that_the_case_has_not_made_is_refused() -> None:
             "needs pods that are there before the scheduler starts",
         ),
         ({"steps": [{"restart": {}}]}, "needs a scheduler that the suite can restart"),
+        ({"steps": [{"start": "b"}]}, "needs a scheduler that the suite can restart"),
+        ({"steps": [{"stop": "first"}]}, "needs a scheduler that the suite can restart"),
         ({"steps": [{"clear_faults": []}]}, "needs faults of the API server"),
         (
             {"steps": [{"advance": "1s"}, {"expect": {"pod": "p", "requeued_by": "NodeAdd"}}]},

@@ -96,6 +96,19 @@ def test_a_command_that_binds_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_command_can_run_several_times_at_once(tmp_path: Path) -> None:
+    steps = "\n  - start: second\n  - stop: first\n  - create: [pod: {name: p}]\n"
+    (case,) = write_cases(tmp_path, BOUND.replace("\n  - create: [pod: {name: p}]\n", steps))
+    outcome = run_one(case, _options(tmp_path, BINDS, patience_seconds=5.0))
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+    (case,) = write_cases(
+        tmp_path, BOUND.replace("[pod: {name: p}]", "[pod: {name: p}]\n  - start: second")
+    )
+    outcome = run_one(case, _options(tmp_path, ENDS_WITH_THE_FIRST_POD))
+    assert outcome.verdict is Verdict.ERROR
+
+
+@pytest.mark.slow
 def test_a_command_that_does_not_bind_fails_and_its_output_is_shown(tmp_path: Path) -> None:
     (case,) = write_cases(tmp_path, BOUND)
     outcome = run_one(case, _options(tmp_path, WATCHES + "time.sleep(60)\n"))
