@@ -59,8 +59,9 @@ _WATCHED: Final = (Ref("Pod", "", ""), Ref("Event", "", "", "events.k8s.io/v1"))
 class ClusterApi(ApiClient):
     """The client of one case. `prefix` is part of the names of its namespaces, and of no others.
 
-    With `fenced` the case's pods only fit the case's nodes: the cluster has others. With
-    `controlled` the cluster has controllers: the nodes are kept ready for them.
+    With `fenced`, as the cluster has other nodes, the case's pods only fit the case's nodes, and
+    other pods do not fit there. With `controlled` the cluster has controllers: the nodes are kept
+    ready for them.
     """
 
     def __init__(
@@ -186,11 +187,8 @@ class ClusterApi(ApiClient):
             return await self._create_namespace(ref.name, metadata)
         labels = {**(metadata.get("labels") or {}), **self._owner}
         owned: Json = {**obj, "metadata": {**metadata, "labels": labels}}
-        if ref.kind == "Node" and self._controlled:
-            status = obj.get("status")
-            # The controller remembers the heartbeat of an earlier node of that name.
-            conditions = {"conditions": [{**_READY, "lastHeartbeatTime": _now()}]}
-            owned["status"] = conditions | (status if isinstance(status, dict) else {})
+        if ref.kind == "Node":
+            owned = self._adapted_node(owned)
         self._made.append(ref)
         try:
             created = await super().create(owned)
@@ -201,7 +199,7 @@ class ClusterApi(ApiClient):
             if error.status == _FORBIDDEN:
                 raise NotObservable(f"the API server refuses {ref}: {error}") from error
             raise
-        if ref.kind == "Node" and (taints := _taints(obj)) != _taints(created):
+        if ref.kind == "Node" and (taints := _taints(owned)) != _taints(created):
             # Admission adds a taint, which a controller would remove.
             return await self.patch(ref, {"spec": {"taints": taints}}, patch_type="merge")
         return created
@@ -241,10 +239,25 @@ class ClusterApi(ApiClient):
     def _adapted(self, pod: Json) -> Json:
         """Return a pod that avoids other nodes, and tolerates the taint of nodes that are new."""
         spec = part(pod, "spec")
-        more: Json = {"tolerations": [*objects(spec.get("tolerations")), _TOLERATES_NEW_NODES]}
+        tolerations = [*objects(spec.get("tolerations")), _TOLERATES_NEW_NODES]
+        if not self._fenced:
+            return {**pod, "spec": {**spec, "tolerations": tolerations}}
+        selector = {**part(spec, "nodeSelector"), **self._owner}
+        tolerations.append({"key": OWNER_LABEL, "operator": "Exists"})
+        return {**pod, "spec": {**spec, "nodeSelector": selector, "tolerations": tolerations}}
+
+    def _adapted_node(self, node: Json) -> Json:
+        """Return a node that keeps the pods of others away, and is ready for controllers."""
+        found = {**node}
         if self._fenced:
-            more["nodeSelector"] = {**part(spec, "nodeSelector"), **self._owner}
-        return {**pod, "spec": {**spec, **more}}
+            spec = part(node, "spec")
+            taints = [{"key": key, "effect": "NoSchedule"} for key in self._owner]
+            found["spec"] = {**spec, "taints": [*objects(spec.get("taints")), *taints]}
+        if self._controlled:
+            # The controller remembers the heartbeat of an earlier node of that name.
+            ready = {**_READY, "lastHeartbeatTime": _now()}
+            found["status"] = {"conditions": [ready], **part(node, "status")}
+        return found
 
     # Reads
 

@@ -10,6 +10,7 @@ import pytest
 from conformance.errors import InputError
 from conformance.fuzz.campaign import executor_of, search, tasks_of
 from conformance.fuzz.search import Exploration, Found, Task, explore, invariant_names, shrink
+from conformance.targets.target import TargetOptions
 from tests.conformance import schedulers
 from tests.conformance.cases import in_process
 
@@ -71,6 +72,18 @@ def test_a_scheduler_that_dies_is_found() -> None:
     )
     (found,) = _explored(task).found
     assert "pod p is in two queues" in found.text
+
+
+def test_a_run_that_takes_too_long_in_real_time_is_no_finding() -> None:
+    task = msgspec.structs.replace(
+        _BINDS_ALL,
+        target=TargetOptions(command="sh -c 'sleep 100' {kubeconfig}"),
+        examples=1,
+        timeout_seconds=0.5,
+        invariants=("runs_to_the_end",),
+    )
+    done = _explored(task)
+    assert (done.found, done.refused) == ((), ("still running after 0.5s",))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -170,8 +171,13 @@ async def test_a_case_has_names_of_its_own_and_leaves_nothing(
     cluster: FakeApiServer, tmp_path: Path
 ) -> None:
     before = await names_of(cluster, "Namespace")
-    outcome = await run_case(a_case(NAMES), kind_of(tmp_path), seed=0)
+    log = tmp_path / "log"
+    outcome = await run_case(a_case(NAMES), kind_of(tmp_path), seed=0, log_path=log)
     assert told(outcome) == (Verdict.PASSED, "", ())
+    changes = [json.loads(line) for line in log.read_bytes().splitlines()]
+    keys = {(each["resource"], each["key"]) for each in changes if "change" in each}
+    assert {("pods", "team/web"), ("pods", "default/apart"), ("nodes", "a")} <= keys
+    assert not [key for _, key in keys if "conformance" in key]
     assert await names_of(cluster, "Namespace") == before
     for kind in ("Node", "Pod", "Event"):
         assert await names_of(cluster, kind) == set()
@@ -189,8 +195,21 @@ async def test_what_the_cluster_has_is_not_touched(cluster: FakeApiServer, tmp_p
             Verdict.SKIPPED,
             "the cluster has a node a that the suite has not made",
         )
+        # It waits, and would fit on the case's node.
+        await api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "theirs"},
+                "spec": {
+                    "containers": [
+                        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "8"}}}
+                    ]
+                },
+            }
+        )
         other: dict[str, Any] = {
-            "cluster": [{"node": {"name": "b", "cpu": 1}}],
+            "cluster": [{"node": {"name": "b", "cpu": 16}}],
             "steps": [
                 {"create": [{"pod": {"name": "p", "count": 3}}]},
                 {"expect": {"pods": ["p-0", "p-1", "p-2"], "bound_to": "b"}},
@@ -209,6 +228,9 @@ async def test_what_the_cluster_has_is_not_touched(cluster: FakeApiServer, tmp_p
             "needs all nodes of the cluster to be its own",
         )
         assert await api.find(Ref("Node", "a")) is not None
+        theirs = await api.find(Ref("Pod", "theirs", "default"))
+        assert theirs is not None
+        assert "nodeName" not in part(theirs, "spec")
     assert await names_of(cluster, "Node") == {"a"}
 
 
