@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +12,7 @@ import click
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class _Option(click.Option):
@@ -41,7 +44,7 @@ class BadInput(Failure):
 
 
 class SuiteCommand(click.Command):
-    """A command of the suite. An InputError becomes a BadInput."""
+    """A command of the suite. An InputError becomes a BadInput; SIGTERM ends it as Ctrl-C does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -51,9 +54,23 @@ class SuiteCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with _sigterm_as_ctrl_c():
+                return super().invoke(ctx)
         except InputError as error:
             raise BadInput(str(error)) from error
+
+
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGTERM while the block runs: processes and files are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class GroupedCommand(SuiteCommand):

@@ -12,6 +12,7 @@ Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import math
@@ -381,7 +382,13 @@ class _Search:
         self._deadline = self._shown_at + self.limits.seconds_max
 
     def run(self) -> None:
-        """Leave things out until nothing more can be left out."""
+        """Leave things out until nothing more can be left out, or until Ctrl-C."""
+        with contextlib.suppress(KeyboardInterrupt):
+            self._reduce()
+            return
+        self.stopped = "interrupted"
+
+    def _reduce(self) -> None:
         self._reduce_groups()
         self._reduce_common_fields()
         before: Json = {}

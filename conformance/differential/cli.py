@@ -1,11 +1,13 @@
 """The command `kubesched-conformance diff`.
 
 Exit status: 0 if both sides decide alike in all scenarios, but for chance between equally good
-nodes, and at least one scenario ran; 1 if not; 2 for invalid input, with one line.
+nodes, and at least one scenario ran; 1 if not; 2 for invalid input, with one line; 130 after
+Ctrl-C, with the scenarios until then.
 """
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -127,11 +129,19 @@ def diff(
         cases = select(load_cases(paths or (BUILT_IN,)), pattern)
     if not cases:
         raise InputError(f"no case matches {pattern!r}")
-    compared = _compare(cases, a, b, seed, timeout_seconds)
+    compared: list[Compared] = []
+    is_interrupted = False
+    try:
+        _compare(cases, a, b, seed, timeout_seconds, compared)
+    except KeyboardInterrupt:
+        is_interrupted = True
     labels = a.label, b.label
     if json_file is not None:
         _write(json_file, compared, labels)
     print_report(compared, labels, output_console())
+    if is_interrupted:
+        click.echo(f"interrupted after {len(compared)} of {len(cases)} scenarios")
+        raise SystemExit(128 + signal.SIGINT)
     verdicts = {each.comparison.verdict for each in compared}
     if any(verdict.is_divergence for verdict in verdicts) or verdicts == {Verdict.SKIPPED}:
         raise SystemExit(1)
@@ -156,19 +166,20 @@ def _of_trace(
 
 
 def _compare(
-    cases: Sequence[Case], a: Side, b: Side, seed: int, timeout_seconds: float
-) -> list[Compared]:
-    """Compare with a progress bar on a terminal."""
+    cases: Sequence[Case],
+    a: Side,
+    b: Side,
+    seed: int,
+    timeout_seconds: float,
+    done: list[Compared],
+) -> None:
+    """Compare with a progress bar on a terminal; add each scenario to `done`."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("comparing", total=len(cases))
-
-        def show(compared: Compared) -> None:
-            progress.update(bar, advance=1, description=compared.comparison.case.area)
-
-        return compare_all(
-            cases, a, b, seed=seed, timeout_seconds=timeout_seconds, on_compared=show
-        )
+        for each in compare_all(cases, a, b, seed=seed, timeout_seconds=timeout_seconds):
+            done.append(each)
+            progress.update(bar, advance=1, description=each.comparison.case.area)
 
 
 def _write(file: Path, compared: Sequence[Compared], labels: tuple[str, str]) -> None:

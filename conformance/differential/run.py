@@ -13,7 +13,7 @@ from .comparison import Comparison, compare, judge, questions_of
 from .quality import Quality, quality_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Iterator
 
     from ..format.case import Case
     from .sides import Side
@@ -39,14 +39,10 @@ def compare_all(
     *,
     seed: int,
     timeout_seconds: float,
-    on_compared: Callable[[Compared], None] = lambda _: None,
-) -> list[Compared]:
+) -> Iterator[Compared]:
     """Compare both sides in all scenarios, one after another. `timeout_seconds` is real time."""
-    found: list[Compared] = []
     for case in cases:
-        found.append(_compared(case, a, b, seed, timeout_seconds))
-        on_compared(found[-1])
-    return found
+        yield _compared(case, a, b, seed, timeout_seconds)
 
 
 def _compared(case: Case, a: Side, b: Side, seed: int, timeout_seconds: float) -> Compared:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,11 +132,7 @@ def fuzz(
         workers = 0
     is_interrupted = False
     try:
-        with (
-            _ending_as_by_ctrl_c(),
-            executor_of(executor, workers) as pool,
-            _progress(examples) as on_progress,
-        ):
+        with executor_of(executor, workers) as pool, _progress(examples) as on_progress:
             result = search(task, pool, on_progress)
     except Interrupted as interrupted:
         result, is_interrupted = interrupted.result, True
@@ -147,19 +142,6 @@ def fuzz(
         raise SystemExit(128 + signal.SIGINT)
     if not is_good:
         raise SystemExit(1)
-
-
-@contextlib.contextmanager
-def _ending_as_by_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM while the block runs."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _print_invariants() -> None:

@@ -80,7 +80,7 @@ def _side(text: str) -> Side:
 
 def _compared(tmp_path: Path, text: str, a: str, b: str) -> list[Compared]:
     cases = write_cases(tmp_path, text)
-    return compare_all(cases, _side(a), _side(b), seed=0, timeout_seconds=60.0)
+    return [*compare_all(cases, _side(a), _side(b), seed=0, timeout_seconds=60.0)]
 
 
 def _reference(function: object) -> str:

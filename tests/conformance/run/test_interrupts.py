@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -103,6 +104,25 @@ def test_no_process_and_no_file_remain(
     groups = _groups(temporary)
     process.send_signal(number)
     process.wait()
+    assert _eventually(lambda: all(map(_is_gone, groups)))
+    assert _eventually(lambda: not [*temporary.iterdir()])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_comparisons_until_then_are_reported(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "diff.json"
+    process = start("diff", "--a", "ours", "--b", COMMAND, "--json", str(file))
+    assert process.stdout is not None
+    temporary = tmp_path / "tmp"
+    assert _eventually(lambda: len(_groups(temporary)) == 1)
+    groups = _groups(temporary)
+    process.send_signal(number)
+    output = process.stdout.read()
+    assert process.wait() == 128 + signal.SIGINT
+    assert "interrupted after 0 of 2 scenarios" in output
+    assert json.loads(file.read_bytes())["scenarios"] == []
     assert _eventually(lambda: all(map(_is_gone, groups)))
     assert _eventually(lambda: not [*temporary.iterdir()])
 
