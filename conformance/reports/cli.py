@@ -13,7 +13,7 @@ from ..options import BadInput, SuiteCommand
 from .files import check_outputs, write_report
 from .markdown import comparison_in_markdown, report_in_markdown
 from .report import Report, compare, merged
-from .results import RESULTS, matrix_of, results_in, skipped_by_reason
+from .results import RESULTS, matrix_of, results_in, skips_of
 
 _BEGIN: Final = "<!-- matrix -->\n"
 _END: Final = "<!-- /matrix -->\n"
@@ -54,16 +54,12 @@ def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
 
 
 def matrix_text(folder: Path) -> str:
-    """Return the table and the reasons of skipped cases. Raises InputError."""
+    """Return the table of results and that of skipped cases. Raises InputError."""
     results = results_in(folder)
     if not results:
         raise InputError(f"{folder}: no results in it")
     lines = matrix_of(results, [case.id for case in load_cases([BUILT_IN])])
-    for each in results:
-        reasons = skipped_by_reason(each).items()
-        told = ", ".join(f"{count}: {reason}" for reason, count in reasons)
-        lines += ["", f"Skipped on {each.title}: {told or 'none'}."]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", *skips_of(results), ""])
 
 
 def with_matrix(document: str, text: str) -> str:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 #: The results of the suite's own cases, a file for each version of a scheduler.
 RESULTS: Final = Path(__file__).parent.parent / "results"
-_REAL_TIME: Final = re.compile(r"needs \S+ of real time, --real-time-max is")
+_REAL_TIME: Final = re.compile(r"needs \S+ of real time, --real-time-max is (\S+)")
+_OTHER_VERSION: Final = re.compile(r"(holds (since|until) \S+), the scheduler has .*")
 _NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.json")
 
 
@@ -144,10 +145,28 @@ def by_area(cases: Iterable[str]) -> dict[str, list[str]]:
     return dict(sorted(areas.items()))
 
 
-def skipped_by_reason(results: Results) -> dict[str, int]:
-    """Return the number of skipped cases by reason, the most frequent first."""
-    counts: dict[str, int] = {}
-    for given in results.skipped.values():
-        reason = _REAL_TIME.sub("needs more than", given)
-        counts[reason] = counts.get(reason, 0) + 1
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+def skips_of(results: Sequence[Results]) -> list[str]:
+    """Return a table in Markdown: each reason to skip, the schedulers, and the cases.
+
+    Cases that hold for other versions only are counted, not named.
+    """
+    rows: dict[tuple[str, str], list[str]] = {}
+    for each in results:
+        for reason, names in _skipped_by_reason(each).items():
+            cell = str(len(names)) if reason.startswith("holds ") else ", ".join(names)
+            rows.setdefault((reason, cell), []).append(each.title)
+    if not rows:
+        return []
+    lines = ["| skipped because a case | on | cases |", "|---|---|---|"]
+    for (reason, cell), titles in sorted(rows.items()):
+        lines.append(f"| {reason} | {', '.join(titles)} | {cell} |")
+    return lines
+
+
+def _skipped_by_reason(results: Results) -> dict[str, list[str]]:
+    """Return the ids of skipped cases by reason."""
+    names: dict[str, list[str]] = {}
+    for case_id, given in results.skipped.items():
+        reason = _REAL_TIME.sub(r"needs more than \1 of real time", given)
+        names.setdefault(_OTHER_VERSION.sub(r"\1", reason), []).append(case_id)
+    return names

@@ -24,6 +24,8 @@ _FLAGS: Final = (
     "--config {config} --secure-port={port} --feature-gates={feature-gates}"
     " --authorization-always-allow-paths=/metrics"
 )
+#: Enough for the cases that wait for the flush of unschedulable pods, five minutes.
+_REAL_SECONDS_MAX: Final = 400
 
 
 def main(arguments: list[str]) -> int:
@@ -40,6 +42,7 @@ def main(arguments: list[str]) -> int:
         print(f"nothing was run: {error}", file=sys.stderr)
         return 0
     command = ["--target-command", f"{binary} {_FLAGS}", "--scheduler-version", version]
+    command += ["--real-time-max", str(_REAL_SECONDS_MAX)]
     return _judge(f"kube-scheduler-{version.removeprefix('v')}", [*command, *options])
 
 

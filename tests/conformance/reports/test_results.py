@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from conformance.errors import InputError
 from conformance.outcome import Outcome, Verdict
 from conformance.reports.cli import matrix
-from conformance.reports.results import Results, matrix_of, results_at, write_results
+from conformance.reports.results import Results, matrix_of, results_at, skips_of, write_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +76,29 @@ def test_the_table_counts_by_area() -> None:
         "| a | 2 | 1, 1 failed |",
         "| b | 3 | 1, 1 skipped, 1 not run |",
         "| **all** | 5 | 2, 1 failed, 1 skipped, 1 not run |",
+    ]
+
+
+def test_skipped_cases_are_named_with_their_reason() -> None:
+    waits = "of real time, --real-time-max is 20s"
+    old, new = (
+        Results(
+            scheduler="s",
+            version=version,
+            skipped={
+                "a/new": f"holds since 1.2, the scheduler has {version}",
+                "a/other": f"holds since 1.2, the scheduler has {version}",
+                "b/slow": f"needs 30s {waits}",
+                "b/slower": f"needs 60s {waits}",
+            },
+        )
+        for version in ("1.0", "1.1")
+    )
+    assert skips_of([old, new, Results(scheduler="s", version="1.2", passed=["a/x"])]) == [
+        "| skipped because a case | on | cases |",
+        "|---|---|---|",
+        "| holds since 1.2 | s 1.0, s 1.1 | 2 |",
+        "| needs more than 20s of real time | s 1.0, s 1.1 | b/slow, b/slower |",
     ]
 
 
