@@ -13,7 +13,9 @@ import conformance
 from conformance.format.case import BUILT_IN, load_cases
 
 PAGE: Final = Path(conformance.__file__).parent / "versions.md"
-STEP: Final = re.compile(r"^## From \S+ to (?P<version>\S+)\n(?P<table>.*?)(?=^## |\Z)", re.M | re.S)
+STEP: Final = re.compile(
+    r"^## From \S+ to (?P<version>\S+)\n(?P<table>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
+)
 NAME: Final = re.compile(r"`([a-z-]+/[a-z0-9*-]+)`")
 
 
@@ -41,9 +43,7 @@ def test_the_page_names_the_cases_of_a_step(version: str) -> None:
     assert [
         name for name in sorted(cases) if not any(fnmatchcase(name, each) for each in patterns)
     ] == []
-    assert [
-        each for each in patterns if not any(fnmatchcase(name, each) for name in cases)
-    ] == []
+    assert [each for each in patterns if not any(fnmatchcase(name, each) for name in cases)] == []
 
 
 def test_there_are_no_other_steps() -> None:
