@@ -212,7 +212,7 @@ def _preemption(seen: Observation, pod: PodRecord | None) -> Decision | None:
         victim
         for victim in seen.preempted
         if victim.node == first.nominated_node
-        and abs((victim.preempted_seconds or 0.0) - first.seconds) <= _AT_ONCE_SECONDS
+        and _is_preempted_by(seen, victim, pod, first.seconds)
     ]
     return Decision(
         uid=pod.uid,
@@ -222,6 +222,16 @@ def _preemption(seen: Observation, pod: PodRecord | None) -> Decision | None:
         is_nomination=True,
         victims=tuple(sorted(victim.key for victim in victims)),
     )
+
+
+def _is_preempted_by(
+    seen: Observation, victim: PodRecord, pod: PodRecord, nominated_seconds: float
+) -> bool:
+    """True if an event has the pod as the preemptor; without an event, if both were at once."""
+    preemptor = seen.preemptors.get(victim.uid)
+    if preemptor is not None:
+        return preemptor == pod.uid
+    return abs((victim.preempted_seconds or 0.0) - nominated_seconds) <= _AT_ONCE_SECONDS
 
 
 def questions_of(comparison: Comparison, a: Side, b: Side) -> list[Question | None]:

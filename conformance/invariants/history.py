@@ -149,11 +149,7 @@ class History:
 
     def _preemptions(self) -> list[Preemption]:
         """Group the victims by preemptor, node and step."""
-        preemptors = {
-            str(part(event, "regarding").get("uid")): str(part(event, "related").get("uid"))
-            for event in self.observation.events
-            if event.get("reason") == "Preempted"
-        }
+        preemptors = self.observation.preemptors
         groups: dict[tuple[str, str, int], list[_Moment]] = {}
         for each in self._deleted:
             key = preemptors.get(uid_of(each.pod), ""), node_of(each.pod), each.step

@@ -145,6 +145,15 @@ class Observation:
         victims = [pod for pod in self.pods if pod.preempted_seconds is not None]
         return sorted(victims, key=lambda pod: pod.preempted_version)
 
+    @functools.cached_property
+    def preemptors(self) -> dict[str, str]:
+        """The uids of preemptors by those of their victims, as far as events have them."""
+        return {
+            text_in(part(event, "regarding"), "uid"): text_in(part(event, "related"), "uid")
+            for event in self.events
+            if event.get("reason") == "Preempted"
+        }
+
     @property
     def events(self) -> list[Json]:
         """The events at the end, in the form of events.k8s.io."""

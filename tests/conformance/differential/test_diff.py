@@ -215,6 +215,28 @@ def _diff(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
+def test_a_victim_belongs_to_the_pod_that_preempted_it(tmp_path: Path) -> None:
+    text = """
+        area: two
+        cases:
+        - name: second-preemptor
+          source: nowhere
+          cluster:
+          - {node: {name: a, cpu: 4}}
+          - {pod: {name: victim, node: a, cpu: 4, priority: 10}}
+          steps:
+          - create: [pod: {name: first, priority: 1000, cpu: 2}]
+          - advance: PAUSE
+          - create: [pod: {name: second, priority: 500, cpu: 2}]
+        """
+    kind = _side("ours").kind
+    (soon,) = write_cases(tmp_path, text.replace("PAUSE", "100ms"))
+    (late,) = write_cases(tmp_path, text.replace("PAUSE", "5s"))
+    a, b = observe(soon, kind), observe(late, kind)
+    assert [pod.key for pod in a.pods if pod.nominations] == ["default/first", "default/second"]
+    assert compare(soon, a, b).differences == []
+
+
 def test_the_command_prints_one_table_and_writes_json(tmp_path: Path) -> None:
     (tmp_path / "cases.yaml").write_text(textwrap.dedent(CASES), encoding="utf-8")
     (tmp_path / "most.yaml").write_text(MOST_ALLOCATED, encoding="utf-8")
