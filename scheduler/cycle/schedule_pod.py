@@ -44,6 +44,7 @@ _FEASIBLE_NODES_MIN: Final = 100
 _PERCENTAGE_MIN: Final = 5
 #: Filters run over at least this many nodes at a time: smaller blocks cost more than they save.
 _BLOCK_MIN: Final = 1024
+_BATCHING: Final = "OpportunisticBatching"
 
 
 class NoNodesAvailableError(Exception):
@@ -155,7 +156,8 @@ class SchedulingAlgorithm:
             diagnosis.add_plugin_status(outcome.status)
             return all_nodes.slice(0, 0), diagnosis
 
-        framework.handle.metrics.batch_attempts[framework.profile_name, "no_hint"] += 1
+        if _BATCHING in framework.handle.feature_gates:
+            framework.handle.metrics.batch_attempts[framework.profile_name, "no_hint"] += 1
         if nominated := pod.pod.status.nominated_node_name:
             feasible = await self._evaluate_nominated_node(
                 framework, state, pod, nominated, diagnosis

@@ -65,6 +65,20 @@ def test_a_metric_without_values_is_left_out() -> None:
     assert not any(name.startswith("scheduler_schedule_attempts") for name in found)
 
 
+def test_the_metrics_of_batching_have_upstreams_names_and_labels() -> None:
+    metrics = SchedulerMetrics()
+    metrics.batch_attempts["p", "no_hint"] += 1
+    metrics.batch_cache_flushed["p", "other"] += 1
+    metrics.get_node_hint_duration.observe(0.0, "hint", "p")
+    metrics.store_schedule_results_duration.observe(0.0, "p")
+    assert {
+        "scheduler_batch_attempts_total{profile=p,result=no_hint}",
+        "scheduler_batch_cache_flushed_total{profile=p,reason=other}",
+        "scheduler_get_node_hint_duration_seconds_count{hinted=hint,profile=p}",
+        "scheduler_store_schedule_results_duration_seconds_count{profile=p}",
+    } <= samples(metrics).keys()
+
+
 def test_a_help_text_begins_with_the_promise_of_stability() -> None:
     text = Exposition(SchedulerMetrics(), ALL_METRICS).text().decode()
     assert (
