@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from scheduler.api.dynamic_resources import ResourceSliceSpec
+from scheduler.devices.allocator import BINDING_CONDITIONS, CONSUMABLE_CAPACITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.config import FeatureGates
 
-_CONSUMABLE_CAPACITY: Final = "DRAConsumableCapacity"
 _PARTITIONABLE_DEVICES: Final = "DRAPartitionableDevices"
 _TAINTS: Final = "DRADeviceTaints"
-_BINDING_CONDITIONS: Final = frozenset(
-    {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"}
-)
 _POD_LEVEL_RESOURCES: Final = "PodLevelResources"
 _POD_LEVEL_RESIZE: Final = "InPlacePodLevelResourcesVerticalScaling"
 _ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
@@ -40,7 +37,7 @@ def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
         found["pods"] = lambda pod: _pod(pod, gates)
     if _ATTRIBUTES_CLASS not in gates:
         found["persistentvolumes"] = found["persistentvolumeclaims"] = _without_attributes_class
-    if not {_CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *_BINDING_CONDITIONS} <= gates:
+    if not {CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
         found["resourceslices"] = lambda part: _slice(part, gates)
     return found
 
@@ -78,15 +75,12 @@ def _slice(part: ResourceSlice, gates: FeatureGates) -> ResourceSlice:
 def _is_known(device: Device, gates: FeatureGates) -> bool:
     if device.consumes_counters and _PARTITIONABLE_DEVICES not in gates:
         return False
-    return not device.binding_conditions or gates >= _BINDING_CONDITIONS
+    return not device.binding_conditions or gates >= BINDING_CONDITIONS
 
 
 def _device(device: Device, gates: FeatureGates) -> Device:
     if _TAINTS not in gates:
         device = replace(device, taints=())
-    if _CONSUMABLE_CAPACITY not in gates:
-        capacity = {
-            name: replace(offered, request_policy=None) for name, offered in device.capacity.items()
-        }
-        device = replace(device, allow_multiple_allocations=None, capacity=capacity)
+    if CONSUMABLE_CAPACITY not in gates:
+        device = replace(device, allow_multiple_allocations=None)
     return device

@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 CounterSets = dict[str, dict[str, int]]
 
 _ADMIN_ACCESS: Final = "DRAAdminAccess"
-_CONSUMABLE_CAPACITY: Final = "DRAConsumableCapacity"
+CONSUMABLE_CAPACITY: Final = "DRAConsumableCapacity"
+#: Both are needed for devices that are attached while a pod is bound.
+BINDING_CONDITIONS: Final = frozenset(
+    {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"}
+)
 
 
 class AllocationTimeoutError(Exception):
@@ -89,6 +93,9 @@ class Allocator:
         self.verdicts: Final = verdicts
         self._class_of: Final = class_of
         self._gates: Final = gates
+        self.shares_capacity: Final = CONSUMABLE_CAPACITY in gates
+        #: Without the gates of both features upstream takes its `stable` allocator.
+        self.is_stable: Final = not self.shares_capacity and not gates >= BINDING_CONDITIONS
         #: By claims: their requests. The claims are kept, so that their ids stay theirs.
         self._requests: Final[dict[tuple[int, ...], _Prepared]] = {}
         #: By claims and group of nodes.
@@ -113,12 +120,39 @@ class Allocator:
         if key not in self._answers:
             prepared = self._requests.get(ids)
             if prepared is None:
-                _check_gates(claims, self._gates)
+                self._check_gates(claims)
                 requests = [requests_of(claim, self._class_of) for claim in claims]
                 prepared = self._requests[ids] = _Prepared(tuple(claims), requests)
             search = _Search(self, node_pools, prepared, expired)
             self._answers[key] = search.allocations if search.run() else None
         return self._answers[key]
+
+    def _check_gates(self, claims: Iterable[ResourceClaim]) -> None:
+        """Raise `AllocationError` if a request needs a feature whose gate is off.
+
+        The `stable` allocator ignores requests of capacity.
+        """
+        for claim in claims:
+            for request in claim.spec.devices.requests:
+                exactly = request.exactly
+                needs = [("subrequest", sub.name, sub.capacity) for sub in request.first_available]
+                if exactly is not None:
+                    needs.append(("request", request.name, exactly.capacity))
+                for word, name, needed in needs:
+                    if needed is not None and not self.shares_capacity and not self.is_stable:
+                        raise AllocationError(
+                            f"claim {claim.key}, {word} {name}: has capacity requests, "
+                            f"but the {CONSUMABLE_CAPACITY} feature is disabled"
+                        )
+                if (
+                    exactly is not None
+                    and exactly.admin_access
+                    and _ADMIN_ACCESS not in self._gates
+                ):
+                    raise AllocationError(
+                        f"claim {claim.key}, request {request.name}: admin access is requested, "
+                        "but the feature is disabled"
+                    )
 
     def counters(self, pool: Pool) -> CounterSets:
         """Return the counters of a pool that no allocated device has consumed."""
@@ -133,27 +167,6 @@ class Allocator:
                     _subtract(available, device)
             self.available_counters[pool.id.pool] = available
         return available
-
-
-def _check_gates(claims: Iterable[ResourceClaim], gates: FeatureGates) -> None:
-    """Raise `AllocationError` if a request needs a feature whose gate is off."""
-    for claim in claims:
-        for request in claim.spec.devices.requests:
-            exactly = request.exactly
-            capacities = [("subrequest", sub.name, sub.capacity) for sub in request.first_available]
-            if exactly is not None:
-                capacities.append(("request", request.name, exactly.capacity))
-            for word, name, needed in capacities:
-                if needed is not None and _CONSUMABLE_CAPACITY not in gates:
-                    raise AllocationError(
-                        f"claim {claim.key}, {word} {name}: has capacity requests, "
-                        f"but the {_CONSUMABLE_CAPACITY} feature is disabled"
-                    )
-            if exactly is not None and exactly.admin_access and _ADMIN_ACCESS not in gates:
-                raise AllocationError(
-                    f"claim {claim.key}, request {request.name}: admin access is requested, "
-                    "but the feature is disabled"
-                )
 
 
 def _nanos(counter: Counter) -> int:
@@ -236,7 +249,7 @@ class _Search:
         for index, each in enumerate(claim.spec.devices.constraints):
             if each.match_attribute is not None:
                 constraints.append(MatchAttribute(each.requests, each.match_attribute))
-            elif each.distinct_attribute is not None:
+            elif each.distinct_attribute is not None and not self._allocator.is_stable:
                 constraints.append(DistinctAttribute(each.requests, each.distinct_attribute))
             else:
                 raise AllocationError(
@@ -353,7 +366,7 @@ class _Search:
         )
 
     def _has_capacity(self, request: Request, device: PoolDevice) -> bool:
-        return capacity.fits(
+        return not self._allocator.shares_capacity or capacity.fits(
             request.spec.capacity,
             device.device.capacity,
             self._state.capacity(device.id),

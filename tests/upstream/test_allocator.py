@@ -8,6 +8,7 @@ upstream's table, which no server allows, have names of their own.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import TYPE_CHECKING
 
@@ -151,6 +152,30 @@ def test_allocator(case: Case) -> None:
     if not expected and case.get("claims"):
         assert status is not None
         assert verdict_of(status) == (UNRESOLVABLE, ("cannot allocate all claims",))
+
+
+def without_newer_features(topic: str, description: str) -> Case:
+    """A case of a topic with the gates off that make upstream take its `stable` allocator."""
+    found = (case for each in cases("allocator", topic) for case in each.values)
+    [case] = [case for case in found if case.description == description]
+    off = ["DRAConsumableCapacity", "DRADeviceBindingConditions"]
+    return dataclasses.replace(case, fields={**case.fields, "gates_off": off})
+
+
+def test_the_stable_allocator_ignores_requests_of_capacity() -> None:
+    case = without_newer_features("gates_off", "consumable capacity disabled feature")
+    status, [found] = filtered(case)
+    assert status is None
+    assert [each.device for each in found.devices.results] == ["device-1"]
+
+
+def test_the_stable_allocator_does_not_distinguish_attributes() -> None:
+    case = without_newer_features(
+        "attributes", "list attributes distinct constraint scalar string values all distinct"
+    )
+    status, _ = filtered(case)
+    assert status is not None
+    assert "constraint #0: empty constraint (unsupported constraint type?)" in status.message
 
 
 @pytest.mark.parametrize("case", cases("allocator", "consumable_capacity"))

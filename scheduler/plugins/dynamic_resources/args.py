@@ -9,6 +9,7 @@ import msgspec
 from scheduler.api import field
 from scheduler.config.duration import SECOND, Duration
 from scheduler.config.types import FeatureGates, PluginArgs
+from scheduler.devices.allocator import BINDING_CONDITIONS
 
 if TYPE_CHECKING:
     from scheduler.api.field import FieldError
@@ -80,4 +81,4 @@ def _may_limit_filter(gates: FeatureGates) -> bool:
 
 
 def _may_limit_binding(gates: FeatureGates) -> bool:
-    return {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"} <= gates
+    return gates >= BINDING_CONDITIONS
