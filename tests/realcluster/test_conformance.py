@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.differential.comparison import Verdict as Difference
+from conformance.differential.run import compare_all
+from conformance.differential.sides import side_of
 from conformance.format.case import BUILT_IN, load_cases
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
@@ -63,6 +66,19 @@ def test_conformance_beside_controllers(kind: str, tmp_path: Path, note_figures:
     note_figures(kind, **counts)
     assert counts[Verdict.PASSED.value] > len(cases) / 3
     assert nodes["items"] == []
+
+
+def test_a_cluster_decides_as_our_scheduler_in_process(cluster: RealCluster) -> None:
+    cases = [case for case in load_cases([BUILT_IN]) if case.area == "preemption"]
+    base = TargetOptions()
+    ours = side_of("ours", option="--a", base=base)
+    stock = side_of(f"kubeconfig:{cluster.kubeconfig}", option="--b", base=base)
+    with cluster.scheduler("stock", "--leader-elect=false"):
+        compared = [*compare_all(cases, ours, stock, seed=0, timeout_seconds=120.0)]
+    verdicts = collections.Counter(each.comparison.verdict for each in compared)
+    divergent = [each for each in compared if each.comparison.verdict.is_divergence]
+    assert [(each.comparison.case.id, each.comparison.differences) for each in divergent] == []
+    assert verdicts[Difference.SAME] > len(cases) / 2
 
 
 def _counts(cases: Sequence[Case], options: TargetOptions) -> collections.Counter[str]:
