@@ -29,7 +29,7 @@ from scheduler.flags.flag_set import FlagSet, UsageError
 from scheduler.flags.options import parse_flags
 from scheduler.flags.policy import translated_policy
 from scheduler.flags.table import FLAGS
-from scheduler.klog import V1, V2, configure
+from scheduler.klog import V1, V2, LogOptions, configure
 from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.plugins import SCHEME
 from scheduler.runtime import FrameworkError, PluginSetupError
@@ -72,6 +72,8 @@ def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) ->
 
     Without `args` it is the process's own. An error raises SystemExit.
     """
+    # Gates and versions have warnings and errors before the options of the log are known.
+    configure(LogOptions())
     try:
         options = parse_flags(sys.argv[1:] if args is None else args, command=_COMMAND)
         if options.values.boolean("help"):
@@ -84,9 +86,11 @@ def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) ->
         logs = options.logs
         # These raise UsageError for an invalid value, before anything starts.
         _ = options.seed, options.tie_break, options.check_cache_every, options.shadow_log
-    except (UsageError, ConfigError) as error:
+    except UsageError as error:
         sys.stderr.write(f"Error: {error}\n")
         raise SystemExit(1) from error
+    except ConfigError as error:
+        _fail(error)
     configure(logs)
     for name, text in options.values.texts().items():
         _log.log(V1, 'FLAG: --%s="%s"', name, text)
@@ -96,9 +100,12 @@ def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) ->
         # Profiles come from the file; plugins of the command line are refused before.
         is_of_file = isinstance(error, PluginSetupError) and str(error).startswith("initializing")
         path = options.config_file
-        text = f"{path}: {error}" if is_of_file and path is not None else str(error)
-        _log.error("command failed", {"err": text})
-        raise SystemExit(1) from error
+        _fail(error, f"{path}: " if is_of_file and path is not None else "")
+
+
+def _fail(error: Exception, where: str = "") -> NoReturn:
+    _log.error("command failed", {"err": f"{where}{error}"})
+    raise SystemExit(1) from error
 
 
 def _help_text() -> str:

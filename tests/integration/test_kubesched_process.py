@@ -291,10 +291,13 @@ async def test_a_bad_start_is_one_line_and_exit_1(
 
 
 async def test_an_invalid_command_line_is_one_line_and_exit_1() -> None:
-    assert await _fails(*SCHEDULER, "--feature-gates", "X=true") == (
-        1,
-        "Error: unrecognized feature gate: X\n",
-    )
+    assert await _fails(*SCHEDULER, "--nothing") == (1, "Error: unknown flag: --nothing\n")
+
+
+async def test_an_unknown_gate_is_one_line_of_the_log_and_exit_1() -> None:
+    code, stderr = await _fails(*SCHEDULER, "--feature-gates", "X=true")
+    assert (code, stderr.count("\n")) == (1, 1)
+    assert '] "command failed" err="unrecognized feature gate: X"\n' in stderr
 
 
 async def test_the_environment_names_no_api_server(kubeconfig: str) -> None:
