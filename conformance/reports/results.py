@@ -74,8 +74,16 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(counts)
 
     def updated(self, outcomes: Iterable[Outcome], known: Iterable[str]) -> Results:
-        """Return the results with those of a further run, without cases that are not `known`."""
-        new = {outcome.id: outcome for outcome in outcomes}
+        """Return the results with those of a further run, without cases that are not `known`.
+
+        A case that this run left out because of its length keeps an earlier verdict.
+        """
+        judged = {*self.passed, *self.failed}
+        new = {
+            outcome.id: outcome
+            for outcome in outcomes
+            if outcome.id not in judged or not _REAL_TIME.fullmatch(outcome.reason)
+        }
         kept = {*known} - {*new}
         passed = [case_id for case_id in self.passed if case_id in kept]
         failed = {name: reason for name, reason in self.failed.items() if name in kept}

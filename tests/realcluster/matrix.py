@@ -2,6 +2,7 @@
 
     python -m tests.realcluster.matrix 1.37.2                  # all cases: half an hour
     python -m tests.realcluster.matrix 1.37.2 -k queue/new     # some; the other results are kept
+    python -m tests.realcluster.matrix 1.37.2 --real-time-max 7300 -k queue/  # two hours of waiting
     python -m tests.realcluster.matrix ours                    # our own, in virtual time
 
 The scheduler is built by Go if it is not in the cache (binaries.py). Without Go nothing is run.

@@ -53,6 +53,19 @@ def test_a_further_run_replaces_the_verdicts_of_its_cases(tmp_path: Path) -> Non
     ]
 
 
+def test_a_case_that_is_left_out_for_its_length_keeps_its_verdict() -> None:
+    results = Results(
+        scheduler="s", version="1.36", passed=["a/long", "a/other"], skipped={"a/longer": "why"}
+    )
+    reason = "needs 3600s of real time, --real-time-max is 20s"
+    names = ["a/long", "a/longer", "a/other"]
+    outcomes = [outcome(name, Verdict.SKIPPED, reason) for name in names[:2]]
+    outcomes.append(outcome("a/other", Verdict.SKIPPED, "needs a clock"))
+    later = results.updated(outcomes, names)
+    assert later.passed == ["a/long"]
+    assert later.skipped == {"a/longer": reason, "a/other": "needs a clock"}
+
+
 def test_a_file_is_named_after_scheduler_and_version(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"SCHEDULER-VERSION\.json, got results\.json"):
         results_at(tmp_path / "results.json")
