@@ -12,6 +12,9 @@ import click
 from .errors import InputError
 from .options import BadInput
 
+#: The extras of `kubesched` that have packages which some subcommands need.
+_EXTRAS = {"hypothesis": "test", "pytest": "test"}
+
 #: The subcommands: name, module, one line of help.
 _ELSEWHERE = {
     "clean": ("conformance.targets.cli", "Remove from a cluster what runs have left."),
@@ -52,6 +55,12 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             raise BadInput(str(error)) from error
+        except ModuleNotFoundError as error:
+            extra = _EXTRAS.get(error.name or "")
+            if extra is None:
+                raise
+            text = f"{error.name} is not installed: pip install 'kubesched[{extra}]'"
+            raise BadInput(text) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -41,7 +41,9 @@ class Connection(NamedTuple):
             return _connection(path, context)
         except KeyError as error:
             raise InputError(f"{path}: expected {error.args[0]}") from error
-        except (AttributeError, OSError, TypeError, ValueError) as error:
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        except (AttributeError, TypeError, ValueError) as error:
             raise InputError(f"{path}: not a kubeconfig: {error}") from error
         except (subprocess.SubprocessError, yaml.YAMLError) as error:
             raise InputError(f"{path}: {error}".replace("\n", " ")) from error

@@ -47,10 +47,16 @@ class SuiteCommand(click.Command):
     """A command of the suite. An InputError becomes a BadInput; SIGTERM ends it as Ctrl-C does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_extra_args = True
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except InputError as error:
             raise BadInput(str(error)) from error
+        if rest and not ctx.resilient_parsing:
+            takes_cases = any("--cases" in parameter.opts for parameter in self.params)
+            hint = f"; did you mean --cases {rest[0]}?" if takes_cases else ""
+            raise BadInput(f"unexpected argument {rest[0]}{hint}")
+        return rest
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -32,19 +32,26 @@ _SHARD: Final = re.compile(r"([0-9]+)/([0-9]+)")
 Test: TypeAlias = "Callable[[AbstractSet[str]], bool]"
 
 
-def select(cases: Sequence[Case], *patterns: str) -> list[Case]:
+def select(cases: Sequence[Case], *patterns: str, option: str = "-k") -> list[Case]:
     """Return the cases that match one of the patterns. Raises InputError for one without a match.
 
     A pattern is an id, which matches one case only; or it has wildcards (`*`, `?`, `[...]`) and
-    matches the whole id; or it occurs in the id where a word begins. Case is ignored.
+    matches the whole id; or it occurs in the id where a word begins. Case is ignored. Errors name
+    the `option`.
     """
     found: set[str] = set()
     for pattern in patterns:
         ids = {case.id for case in cases if _matches(case.id, pattern.lower())}
         if not ids:
-            raise InputError(f"no case matches {pattern!r}")
+            raise InputError(f"{option}: no case matches {pattern!r}; {_hint(cases, pattern)}")
         found |= {pattern.lower()} if pattern.lower() in ids else ids
     return [case for case in cases if case.id in found]
+
+
+def _hint(cases: Iterable[Case], pattern: str) -> str:
+    known = [word for case in cases for word in (case.id, case.name, f"{case.area}/")]
+    close = difflib.get_close_matches(pattern.lower(), known, 1)
+    return f"did you mean {close[0]}?" if close else "--list shows all"
 
 
 def _matches(case_id: str, pattern: str) -> bool:
@@ -67,7 +74,7 @@ class Selection:
         """Return the chosen cases in their order. Raises InputError if there are none."""
         chosen = select(cases, *self.patterns) if self.patterns else [*cases]
         if self.skipped:
-            skipped = {case.id for case in select(cases, *self.skipped)}
+            skipped = {case.id for case in select(cases, *self.skipped, option="--skip")}
             chosen = [case for case in chosen if case.id not in skipped]
         if self.expression is not None:
             known = frozenset[str]().union(*(case.words for case in cases))

@@ -109,6 +109,8 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 def problem_in(document: object) -> str | None:
     """Return the first error in a file's content as one line, or None."""
+    if isinstance(document, dict) and document.keys().isdisjoint({"area", "cases"}):
+        return "expected a file of scheduler conformance cases, it has neither area nor cases"
     errors = sorted(
         _validator().iter_errors(document), key=lambda error: list(map(str, error.path))
     )

@@ -229,7 +229,7 @@ def _mismatches(look: _Look) -> Iterator[Mismatch]:
         if look.sight.object is None and name not in _MAY_BE_GONE:
             # A pod that is gone stays away; other objects the scheduler may still make.
             is_final = look.sight.ref.kind == "Pod"
-            yield Mismatch(_FIELDS[name], "expected to exist, is gone", is_final)
+            yield Mismatch(_FIELDS[name], "expected to exist, does not", is_final)
         else:
             yield from matcher(look)
 

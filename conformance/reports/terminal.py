@@ -42,15 +42,13 @@ def output_console() -> Console:
 
 
 def print_case_list(cases: Sequence[Case], console: Console) -> None:
-    """Print name, area, level and source of each case, one per line, and below it its description.
+    """Print id, level and source of each case, one per line, and below it its description.
 
     The level of an extended case is its feature.
     """
-    rows = [("NAME", "AREA", "LEVEL", "SOURCE")]
-    rows += [
-        (case.name, case.area, case.feature or case.level.value, case.source) for case in cases
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    rows = [("CASE", "LEVEL", "SOURCE")]
+    rows += [(case.id, case.feature or case.level.value, case.source) for case in cases]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for row, description in zip(rows, ["", *(case.description for case in cases)], strict=True):
         cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)]
         console.print(Text("  ".join([*cells, row[-1]])), soft_wrap=True)

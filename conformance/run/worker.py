@@ -63,8 +63,9 @@ def main() -> None:
     try:
         kind = target_kind(setup.options)
     except InputError as error:
-        raise SystemExit(str(error)) from error
-    _write(answers, {"ready": True})
+        _write(answers, {"error": str(error)})
+        return
+    _write(answers, {"error": None})
     gc.freeze()
     gc.set_threshold(_GARBAGE_THRESHOLD)
     for line in lines:

@@ -51,10 +51,15 @@ class WorkerProcess:
         self._pid_file = Path(self._setup.folder) / f"{self._process.pid}.pid"
         self._pid_file.write_text(str(self._process.pid), encoding="utf-8")
         self._drain = asyncio.create_task(self._read_stderr(self._process))
-        if await self._ask(self._setup, _START_SECONDS) is None:
+        answer = await self._ask(self._setup, _START_SECONDS)
+        if answer is None:
             await self.__aexit__()
-            last = self._stderr[-1] if self._stderr else "it said nothing"
+            last = self._stderr[-1] if self._stderr else "it wrote nothing"
             raise InputError(f"a worker process did not start: {last}")
+        error = msgspec.json.decode(answer, type=dict[str, str | None])["error"]
+        if error is not None:
+            await self.__aexit__()
+            raise InputError(error)
         self.is_alive = True
         return self
 

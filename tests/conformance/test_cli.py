@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -69,12 +72,12 @@ def test_junit_is_written(cases: Path, tmp_path: Path) -> None:
     assert ElementTree.parse(file).getroot().get("tests") == "1"
 
 
-def test_the_list_names_cases_areas_and_sources(cases: Path) -> None:
+def test_the_list_has_ids_levels_and_sources(cases: Path) -> None:
     result = _run("--cases", cases, "--list")
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
-        ["NAME", "AREA", "LEVEL", "SOURCE"],
-        ["bound", "tiny", "core", "nowhere"],
+        ["CASE", "LEVEL", "SOURCE"],
+        ["tiny/bound", "core", "nowhere"],
     ]
 
 
@@ -83,13 +86,17 @@ def test_the_list_of_built_in_cases_has_one_line_each() -> None:
     assert result.exit_code == 0
     lines = [line for line in result.stdout.splitlines()[1:] if not line.startswith("    ")]
     assert lines
-    assert all(line.split()[1] == "filter" for line in lines)
+    assert all(line.startswith("filter/") for line in lines)
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["-k", "nothing-like-it"], "no case matches 'nothing-like-it'"),
+        (["-k", "nothing-like-it"], "-k: no case matches 'nothing-like-it'; --list shows all"),
+        (["-k", "filter/not-enuogh-cpu"], "did you mean filter/not-enough-cpu?"),
+        (["-k", "fliter/"], "-k: no case matches 'fliter/'; did you mean filter/?"),
+        (["--skip", "fliter/"], "--skip: no case matches 'fliter/'; did you mean filter/?"),
+        (["gpu.yaml"], "unexpected argument gpu.yaml; did you mean --cases gpu.yaml?"),
         (["--cases", "/no/such/place"], "/no/such/place: No such file or directory"),
         (["--target-command", "scheduler"], "expected {kubeconfig} or {config} in it"),
         (["--target-command", "no-such {config}"], "--target-command: no-such: no such command"),
@@ -123,6 +130,25 @@ def test_bad_input_is_one_line_and_exit_status_2(args: list[str], message: str) 
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", [["fuzz", "--list"], ["diff", *["--a", "ours", "--b", "ours", "--fuzz", "1"]]]
+)
+def test_a_package_of_an_extra_that_is_missing_is_named(tmp_path: Path, command: list[str]) -> None:
+    # A module of this name that fails as one does that is not installed.
+    text = "raise ModuleNotFoundError(\"No module named 'hypothesis'\", name='hypothesis')\n"
+    (tmp_path / "hypothesis.py").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance", *command],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    wanted = "hypothesis is not installed: pip install 'kubesched[test]'"
+    assert (done.returncode, done.stderr) == (2, f"kubesched-conformance: {wanted}\n")
 
 
 def test_a_report_that_cannot_be_written_is_one_line(cases: Path) -> None:

@@ -147,7 +147,7 @@ FAILS: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"object": {"kind": "Node", "name": "b"}, "has": {"spec": {}}},
-        "node b: expected to exist, is gone",
+        "node b: expected to exist, does not",
     ),
     ({"pod": "bound", "bound_to": "b"}, "pod bound: expected on b, is bound to a"),
     ({"pod": "waits", "bound_to": "a"}, "pod waits: expected on a, is not bound"),
@@ -205,7 +205,7 @@ FAILS: list[tuple[dict[str, object], str]] = [
     ({"pod": "gated", "nominated_node_name": "a"}, "expected nominatedNodeName a, found none"),
     ({"pod": "bound", "phase": "Running"}, "expected the phase Running, found Pending"),
     ({"pod": "bound", "deleted": True}, "expected to be gone, is still there"),
-    ({"pod": "gone", "bound_to": "a"}, "pod gone: expected to exist, is gone"),
+    ({"pod": "gone", "bound_to": "a"}, "pod gone: expected to exist, does not"),
     ({"pods": ["bound", "waits"], "bound_count": 2}, "2 pods: expected 2 of the pods with a node"),
     (
         {"pod_group": "group", "no_condition": "PodGroupScheduled"},

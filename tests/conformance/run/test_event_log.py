@@ -96,7 +96,7 @@ def test_a_failed_case_is_logged_and_the_next_starts_from_the_beginning(
     log = _lines(_log_of([two[1], two[0]], tmp_path / "log"))
     begin = log.index({"case": "tiny/one"})
     assert log[begin - 1]["verdict"] == "failed"
-    assert log[begin - 1]["reason"] == "steps[2]: pod p: expected to exist, is gone"
+    assert log[begin - 1]["reason"] == "steps[2]: pod p: expected to exist, does not"
     assert log[begin + 1] == {"at": 0.0, "step": "cluster"}
 
 

@@ -1,0 +1,226 @@
+"""Each block of conformance/README.md is run, here or by the test that `_ELSEWHERE` names.
+
+The commands are run as they are written, but over few cases and for a scheduler that is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+import conformance
+from conformance.outcome import Verdict
+from conformance.targets.target import TargetOptions
+
+from .cases import run_one, write_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.slow
+
+_ROOT: Final = Path(__file__).parent.parent.parent
+_TEXT: Final = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
+_SCRIPTS: Final = Path(sys.executable).parent
+_FEW: Final = "-k status/no-nodes-at-all -k filter/not-enough-cpu"
+
+#: The beginning of each block that another test runs, and the test.
+_ELSEWHERE: Final = {
+    "area: example": "tests/integration/test_conformance_in_process.py",
+    "from conformance.testing import Cluster": "tests/conformance/testing/test_cluster.py",
+    "from hypothesis import given": "tests/conformance/strategies/test_readme.py",
+    "from functools import partial": "tests/conformance/strategies/test_readme.py",
+    "apiVersion: rbac.authorization.k8s.io/v1": "tests/conformance/targets/test_cluster.py",
+    "tox -e upstream": "tests/integration/test_conformance_results.py",
+    "apiVersion: kubescheduler": "tests/conformance/differential/test_readme.py",
+    "apiVersion: v1": "tests/conformance/differential/test_readme.py",
+    "kubesched-conformance diff": "tests/conformance/differential/test_readme.py",
+    "First divergence": "tests/conformance/differential/test_readme.py",
+    "kubesched-conformance capture": "tests/conformance/differential/test_readme.py",
+}
+
+
+class _Block(NamedTuple):
+    language: str
+    text: str
+
+    @property
+    def begin(self) -> str:
+        return self.text.split("\n", 1)[0]
+
+
+def _blocks() -> list[_Block]:
+    found = re.finditer(r"^```(\w*)\n(.*?)^```$", _TEXT, re.DOTALL | re.MULTILINE)
+    return [_Block(match[1], match[2]) for match in found]
+
+
+_BLOCKS: Final = [
+    block for block in _blocks() if not any(block.begin.startswith(begin) for begin in _ELSEWHERE)
+]
+(_MACHINES,) = (block.text for block in _BLOCKS if block.language == "python")
+_COMMANDS: Final = [block.text for block in _BLOCKS if not block.language]
+_STEPS: Final = [block.text for block in _BLOCKS if block.language == "yaml"]
+
+
+def _lines(block: str) -> list[str]:
+    """Return the commands of a block without their comments; one may take several lines."""
+    parts = re.split(r"^(?=\S)", re.sub(r"\s+# .*", "", block), flags=re.MULTILINE)
+    lines = [" ".join(part.split()) for part in parts]
+    return [line for line in lines if line]
+
+
+def _run(command: str, folder: Path, *, status: int = 0) -> str:
+    path = os.pathsep.join((str(_SCRIPTS), os.environ["PATH"]))
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "HOME": str(folder), "COLUMNS": "200"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == status, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def test_each_block_has_a_test() -> None:
+    begins = [block.begin for block in _blocks()]
+    for begin, test in _ELSEWHERE.items():
+        assert any(each.startswith(begin) for each in begins), begin
+        assert (_ROOT / test).exists()
+    assert (len(_COMMANDS), len(_STEPS)) == (6, 4)
+
+
+#: Files that the commands name.
+_FILES: Final = {
+    "my_plugin.py": """
+from scheduler import Plugin
+
+
+class MyPlugin(Plugin):
+    def score(self, state, pod, node):
+        return 0
+""",
+    "my-cases/mine.yaml": """
+area: mine
+cases:
+- name: fits
+  source: our handbook
+  cluster: [node: {name: a}, pod: {name: web}]
+  steps:
+  - expect: {pod: web, bound_to: a}
+""",
+    "other.yaml": "podMaxBackoffSeconds: 20",
+}
+_CLUSTER: Final = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: a}
+  status: {allocatable: {cpu: "4", memory: 8Gi, pods: "9"}}
+- {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: i}]}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: large}
+  spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "5"}}}]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, serve: Callable[[Path, str], None]) -> Path:
+    """A folder with the files that the commands name, and a cluster at `~/.kube/config`."""
+    for name, text in _FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    serve(tmp_path, _CLUSTER)
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_bytes((tmp_path / "kubeconfig").read_bytes())
+    return tmp_path
+
+
+def _narrowed(line: str) -> str:
+    """Return a command with few cases, for kubesched in kube-scheduler's place."""
+    line = line.replace("kube-scheduler --config", "kubesched --config")
+    line = line.replace("--kubeconfig FILE", "--kubeconfig kubeconfig")
+    if " run" in line and "--cases" not in line and " -l " not in line:
+        line = re.sub(r"-k filter/ ", "", line) + f" {_FEW}"
+    if " -l " in line:
+        line += " -k preemption/never"
+    if " diff " in line:
+        line += " -k status/no-nodes-at-all"
+    line = re.sub(r"--examples \d+", "--examples 3", line)
+    if "--target-command" in line and " fuzz" in line:
+        line += " --examples 1 --invariants no_overcommit"
+    return line + " --examples 3" if " fuzz" in line and "--examples" not in line else line
+
+
+@pytest.mark.parametrize("line", _lines(_COMMANDS[0]))
+def test_the_first_commands_run(folder: Path, line: str) -> None:
+    assert _run(_narrowed(line), folder)
+
+
+def test_reports_are_written_merged_and_compared(folder: Path) -> None:
+    written, merged, compared = _lines(_COMMANDS[1])
+    _run(f"{written} {_FEW}", folder)
+    for number in (1, 2):
+        shard = f"kubesched-conformance run --shard {number}/2 --report shard-{number}.json {_FEW}"
+        _run(shard, folder)
+    _run(merged, folder)
+    assert "**2 passed**" in (folder / "whole.md").read_text(encoding="utf-8")
+    (folder / "old.json").write_bytes((folder / "new.json").read_bytes())
+    assert "0 worse" in _run(compared, folder)
+
+
+@pytest.mark.parametrize("line", _lines(_COMMANDS[2]))
+def test_fuzz_runs(folder: Path, line: str) -> None:
+    assert _run(_narrowed(line), folder)
+
+
+def test_fuzz_runs_on_an_executor(folder: Path) -> None:
+    # Dask opens files without naming an encoding as it is imported, which the quick tests refuse.
+    from distributed import LocalCluster
+
+    (line,) = _lines(_COMMANDS[3])
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        machines = _MACHINES.replace("tcp://dask-scheduler:8786", cluster.scheduler_address)
+        (folder / "machines.py").write_text(machines, encoding="utf-8")
+        assert "0 broken" in _run(_narrowed(line), folder)
+
+
+def test_two_runs_are_the_same(folder: Path) -> None:
+    block = _COMMANDS[4].replace(" run --event-log", f" run {_FEW} --event-log")
+    assert "the same" in _run(block, folder)
+
+
+def test_a_running_cluster_is_judged_and_cleaned(folder: Path) -> None:
+    judged, cleaned = _lines(_COMMANDS[5])
+    few = "-k restarts/many-restarts-lose-no-pod"
+    judged = judged.replace("https://127.0.0.1:10259", "http://127.0.0.1:1")
+    assert "1 skipped" in _run(f"{judged} {few}", folder, status=1)
+    _run(cleaned, folder)
+
+
+@pytest.mark.parametrize("text", _STEPS)
+def test_steps_of_the_text_hold(tmp_path: Path, text: str) -> None:
+    """Put the lines into a case with the nodes and the pod that they are about."""
+    cluster = "[node: {name: a}, node: {name: b}, node: {name: c}]"
+    if "extenders" not in text:
+        cluster = "[node: {name: a}]"
+    first = ""
+    if "requeued_by" in text:
+        cluster = "[node: {name: a}, pod: {name: web, node_selector: {disk: ssd}}]"
+        first = "  - expect: {pod: web, not_bound: true, attempts: 1}\n"
+    own = text if "  steps:" in text else f"  steps:\n{first}{text}"
+    head = f"area: text\ncases:\n- name: text\n  source: README.md\n  cluster: {cluster}\n"
+    (case,) = write_cases(tmp_path, head + own)
+    outcome = run_one(case, TargetOptions())
+    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
