@@ -195,16 +195,6 @@ def test_filter(cluster: Cluster, pod: Pod) -> None:
 
 
 @thorough
-@given(clusters(), incoming_pods(HARD), st.data())
-def test_filter_counts_only_nodes_in_view(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
-    view = Cluster(tuple(some_nodes(cluster, data)), cluster.pods)
-    there = snapshot(cluster)
-    expected = expected_verdicts(pod, view, reference.pre_filter(pod, view))
-    only = [node.metadata.name for node in view.nodes]
-    assert rejected(build(there), pod, there, only=only) == expected
-
-
-@thorough
 @given(clusters(), incoming_pods(SOFT, SOFT, SOFT, HARD), st.data())
 def test_scores(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
     feasible = some_nodes(cluster, data)
