@@ -185,8 +185,9 @@ def test_fuzz_runs(folder: Path, line: str) -> None:
     assert _run(_narrowed(line), folder)
 
 
+# Dask opens files without naming an encoding, also while it is imported.
+@pytest.mark.filterwarnings("ignore:'encoding' argument not specified:EncodingWarning")
 def test_fuzz_runs_on_an_executor(folder: Path) -> None:
-    # Dask opens files without naming an encoding as it is imported, which the quick tests refuse.
     from distributed import LocalCluster
 
     (line,) = _lines(_COMMANDS[3])
