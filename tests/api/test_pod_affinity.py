@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 import pytest
 
 from scheduler.api.core import Affinity
 from scheduler.api.pod_affinity import NO_TERMS, AffinityTerm, parse_affinity
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -5,7 +5,7 @@ Containers are written as `(name, requests)`, sidecars with a `+` before the nam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -20,9 +20,6 @@ from scheduler.api.core import (
     ResourceRequirements,
 )
 from scheduler.testing import make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Requests = dict[str, str]
 Named = tuple[str, Requests]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
@@ -18,9 +18,6 @@ from scheduler.api.selectors import (
     parse_label_selector,
     selector_from_set,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MISSING = None
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
 from scheduler.api import volumes
 from scheduler.api.core import OwnerReference
+from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.testing import make_pod
 from tests.plugins.volumes import make_claim, make_volume
-
-if TYPE_CHECKING:
-    from scheduler.api.storage import PersistentVolumeClaim
 
 BETA = {"volume.beta.kubernetes.io/storage-class": "old"}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from scheduler.api_calls import (
     RELEVANCES,
+    CallNotMade,
     CallOverwritten,
     CallQueue,
     CallSkipped,
@@ -20,9 +20,6 @@ from scheduler.api_calls import (
 )
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import make_pod
-
-if TYPE_CHECKING:
-    from scheduler.api_calls import CallNotMade
 
 POD = make_pod("pod")
 WAITS = Condition("PodScheduled", "False", "Unschedulable", "no room")

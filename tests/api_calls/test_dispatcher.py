@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from scheduler.api.core import ObjectMeta
+from scheduler.api.core import ObjectMeta, Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.storage import PersistentVolume
 from scheduler.api_calls import PodStatusPatchCall
@@ -26,12 +27,8 @@ from scheduler.client import (
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import VirtualClock, make_pod
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+Outcome = asyncio.Future[object]
 
-    from scheduler.api.core import Pod
-
-    Outcome = asyncio.Future[object]
 
 POD = make_pod("pod")
 VOLUME = PersistentVolume()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -24,17 +25,12 @@ from scheduler.api.dynamic_resources import (
     ResourceClaimStatus,
 )
 from scheduler.api_calls.dispatcher import ApiDispatcher
+from scheduler.api_calls.resource_claims import ResourceClaimCalls
 from scheduler.client import Invalid, RestClient, connect, connection_to
 from scheduler.clock import SystemClock
 from scheduler.framework.handle import ObjectNotFoundError, WriteConflictError
 from tests.client.scripted_server import Answer, ScriptedServer
 from tests.fakeapi.protobuf_writer import MEDIA_TYPE, enveloped, message, metadata
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from scheduler.api_calls.resource_claims import ResourceClaimCalls
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Coroutine
 
 import pytest
 
@@ -20,9 +20,6 @@ from scheduler.framework.types import Condition
 from scheduler.testing import make_pod
 from tests.client.objects import InstantClock
 from tests.client.scripted_server import Answer, Reset, Script, ScriptedServer, status
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
 
 POD = make_pod("pod")
 METADATA = ObjectMeta(name="x", namespace="default", uid="u", resource_version="7")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from scheduler.assembly.build import Installation
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FROM_GIT = '{"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": "0123abc"}}'
 

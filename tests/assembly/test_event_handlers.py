@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.core import Pod
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache, CacheCorruptedError
 from scheduler.cycle.scheduling_queue import SchedulingQueue
@@ -15,15 +16,12 @@ from scheduler.framework.events import events_of
 from scheduler.framework.status import unschedulable
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.runtime import WaitingPods
 from scheduler.snapshot import PodInfo
 from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock, make_node, make_pod
 from tests.queue.pools import pods_of
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 class World(NamedTuple):

@@ -5,7 +5,7 @@ The table is upstream's `EventsToRegister`, v1.36.3, with the default feature ga
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -20,15 +20,13 @@ from scheduler.framework.events import (
     EventResource,
     match_cluster_events,
 )
+from scheduler.framework.interface import EnqueueExtensions, Plugin
 from scheduler.plugins import IN_TREE
 from scheduler.runtime.extension_points import EXTENSION_POINTS, implements
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import events_of
-
-if TYPE_CHECKING:
-    from scheduler.framework.interface import EnqueueExtensions, Plugin
 
 A, R = ActionType, EventResource
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from scheduler.api.core import Pod
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -10,9 +10,6 @@ from scheduler.assembly.gated_fields import transforms
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.snapshot import PodInfo
 from tests.upstream.loading import api_object
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RESIZED = {
     "metadata": {"name": "web"},

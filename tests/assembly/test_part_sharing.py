@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
+import pytest
 
+from scheduler.api.core import Pod
 from scheduler.assembly import part_sharing
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.testing import make_pod
-
-if TYPE_CHECKING:
-    import pytest
-
-    from scheduler.api.core import Pod
 
 
 def _pod(name: str) -> Pod:

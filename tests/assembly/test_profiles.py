@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from scheduler.config import (
     Duration,
     Extender,
     ExtenderManagedResource,
+    KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
     default_config,
@@ -30,15 +32,8 @@ from scheduler.config import (
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import IN_TREE, SCHEME
 from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
-from scheduler.runtime import PluginSetupError
+from scheduler.runtime import Framework, PluginSetupError
 from scheduler.testing import FakeHandle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from scheduler.config import KubeSchedulerConfiguration
-    from scheduler.runtime import Framework
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

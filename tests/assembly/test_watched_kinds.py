@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from scheduler.api.core import ObjectMeta
@@ -28,12 +26,9 @@ from scheduler.framework.events import (
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import PluginSetupError
+from scheduler.runtime import Framework, PluginSetupError
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
-
-if TYPE_CHECKING:
-    from scheduler.runtime import Framework
 
 _CLASS_CHANGE = ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD | ActionType.UPDATE)
 

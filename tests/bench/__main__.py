@@ -7,8 +7,8 @@ import functools
 import json
 import platform
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.bench.affinity import AFFINITIES, affinity_workload
 from tests.bench.api_server import api_server_numbers
@@ -21,9 +21,6 @@ from tests.bench.mixed import mixed_workload
 from tests.bench.preemption import preemption_cycles_per_second
 from tests.bench.spreading import spreading_workload
 from tests.bench.waiting import REJECTORS, slowdown, useless_events_milliseconds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NODE_COUNTS = (100, 1000, 5000)
 PODS = 2000

@@ -7,15 +7,11 @@ for a name of their own, as those of a StatefulSet are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from scheduler.api.core import Pod
 from scheduler.testing import make_pod
 from tests.bench.cycles import Workload, basic_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scheduler.api.core import Pod
 
 __all__ = ["AFFINITIES", "affinity_workload"]
 

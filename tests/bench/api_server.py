@@ -17,11 +17,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
 
 __all__ = ["api_server_numbers"]
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from scheduler.api.core import Node, Pod
 from scheduler.api.pod_groups import PodGroup
+from scheduler.api.unstructured import Kind
 from scheduler.assembly.event_handlers import PodEventHandler
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.assembly.profiles import build_profiles
@@ -33,22 +36,15 @@ from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
 from scheduler.cycle.schedule_pod_group import PodGroupAttempt
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.framework.handle import Lister
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import PodsInPreBind, WaitingPods
+from scheduler.runtime import Framework, PodsInPreBind, WaitingPods
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.api.unstructured import Kind
-    from scheduler.framework.handle import Lister
-    from scheduler.runtime import Framework
 
 __all__ = ["NODE", "POD", "WARM_UP", "Workload", "basic_workload", "cycles_per_second"]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-from scheduler.api.core import ObjectMeta, PodResourceClaim
+from scheduler.api.core import ObjectMeta, Pod, PodResourceClaim
 from scheduler.api.dynamic_resources import (
     CELDeviceSelector,
     Device,
@@ -26,9 +24,6 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.client import Store
 from tests.bench.cycles import Workload, basic_workload
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 _DEVICES = 10
 _DRIVER = "gpu.example.com"

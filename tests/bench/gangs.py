@@ -6,11 +6,11 @@ Members and single pods are equal but for `spec.schedulingGroup`. With topology,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.core import ObjectMeta, PodSchedulingGroup
+from scheduler.api.core import ObjectMeta, Pod, PodSchedulingGroup
 from scheduler.api.pod_groups import (
     GangSchedulingPolicy,
     PodGroup,
@@ -21,9 +21,6 @@ from scheduler.api.pod_groups import (
 )
 from scheduler.testing import make_node, make_pod
 from tests.bench.cycles import NODE, POD, WARM_UP, Workload, cycles_per_second
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 __all__ = ["GANG_SIZES", "gang_rates"]
 

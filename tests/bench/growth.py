@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from tests.bench.cycles import cycles_per_second
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.bench.cycles import Workload
+from tests.bench.cycles import Workload, cycles_per_second
 
 __all__ = ["growth_exponent"]
 

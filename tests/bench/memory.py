@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,9 +18,6 @@ from scheduler.assembly.part_sharing import PartSharing
 from scheduler.cache import Cache
 from scheduler.client.store import Store
 from scheduler.snapshot import PodInfo, Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["resident_mebibytes"]
 

@@ -9,15 +9,12 @@ pods to come have requests of their own. The generator is seeded: every call giv
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from scheduler.api.core import Node, Pod
 from scheduler.testing import make_node, make_pod
 from tests.bench.cycles import Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.api.core import Node, Pod
 
 _SEED: Final = 11
 _ZONE: Final = "topology.kubernetes.io/zone"

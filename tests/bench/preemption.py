@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Coroutine, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
+from scheduler.api.core import Pod
 from scheduler.assembly.profiles import build_profiles
 from scheduler.cache import Cache
 from scheduler.client.kinds import KINDS
@@ -33,11 +35,6 @@ from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
 from tests.cycle.running import result_of
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
-
-    from scheduler.api.core import Pod
 
 __all__ = ["preemption_cycles_per_second"]
 

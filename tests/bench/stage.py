@@ -7,10 +7,11 @@ real ones. A pod that was given a node counts as bound at once, and the handlers
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterable
 
 from msgspec.structs import replace
 
+from scheduler.api.core import Node, Pod
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.assembly.profiles import build_profiles
@@ -31,11 +32,6 @@ from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
 from tests.cycle.running import result_of
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
-
-    from scheduler.api.core import Node, Pod
 
 __all__ = ["Stage"]
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from scheduler.api.core import Node, Pod
 from scheduler.testing import make_node, make_pod
 from tests.bench.stage import Stage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scheduler.api.core import Node, Pod
 
 __all__ = ["REJECTORS", "slowdown", "useless_events_milliseconds"]
 

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from selenium.webdriver import Chrome
+from selenium.webdriver import Chrome
 
 collect_ignore_glob = [] if importlib.util.find_spec("selenium") else ["test_*.py"]
 

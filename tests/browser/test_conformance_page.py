@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
 from selenium.webdriver.support.select import Select
 
 from conformance.outcome import Level, Outcome, Verdict
 from conformance.reports.html import report_in_html
 from conformance.reports.report import Implementation, Report
 from conformance.reports.results import Results
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from selenium.webdriver import Chrome
 
 pytestmark = pytest.mark.slow
 

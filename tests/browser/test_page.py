@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from selenium.webdriver import Chrome
+from selenium.webdriver.remote.webelement import WebElement
 
 from fakeapi import FakeApiServer
 from scheduler.clock import SystemClock
@@ -18,13 +22,6 @@ from scheduler.pages.html import static_page
 from scheduler.reports.model import Report, Story, StoryEntry, StoryFailure, StoryVerdict
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import Api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from selenium.webdriver import Chrome
-    from selenium.webdriver.remote.webelement import WebElement
 
 pytestmark = pytest.mark.slow
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from scheduler.cache import Cache, CacheCorruptedError, CacheError, CacheStatistics
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

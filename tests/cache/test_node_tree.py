@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Node
 from scheduler.cache.node_tree import NodeTree
 from scheduler.snapshot.nodes import zone_key
 from scheduler.testing import make_node
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node
 
 BETA = "failure-domain.beta.kubernetes.io"
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from scheduler.api.core import ObjectMeta, Pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class InstantClock:

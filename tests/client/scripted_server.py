@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import struct
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)

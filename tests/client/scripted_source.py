@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scheduler.api.core import ObjectMeta, Pod
 from scheduler.client.decoding import EventType, Page, WatchEvent
 from scheduler.client.errors import ApiError, ClientError, error_of_status
+from scheduler.client.kinds import ListOptions
 from scheduler.client.objects import ApiStatus, ListMeta, StatusCause, StatusDetails
+from scheduler.clock import Clock
 from tests.client.objects import pod
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
-
-    from scheduler.client.kinds import ListOptions
-    from scheduler.clock import Clock
 
 
 def refusal(code: int, reason: str, message: str = "no") -> ApiError:

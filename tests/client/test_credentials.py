@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from scheduler.client.credentials import Credential, RenewedCredentials, TokenFile
 from scheduler.client.errors import KubeconfigError
 from tests.client.objects import InstantClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Issuer:

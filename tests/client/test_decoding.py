@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +13,6 @@ from scheduler.client.errors import DecodeError, Forbidden
 from scheduler.client.kinds import KINDS, NAMESPACES, PODS, GroupVersionResource
 from tests.client.objects import event_json, pod, pod_json, pod_list_json
 from tests.client.scripted_server import status
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 URL = "http://server/api/v1/pods"
 

@@ -10,25 +10,21 @@ import contextlib
 import logging
 import random
 import re
-from typing import TYPE_CHECKING, cast
+from collections.abc import AsyncIterator
+from typing import cast
 
 import msgspec
 import pytest
 
 from scheduler.api.core import ObjectReference
 from scheduler.client import EVENTS, PODS, RestClient, connection_to
-from scheduler.client.errors import ConnectionFailed, KubeconfigError
+from scheduler.client.errors import ClientError, ConnectionFailed, KubeconfigError
 from scheduler.client.event_recorder import EventBroadcaster, EventRecorder
+from scheduler.client.objects import Event
 from scheduler.testing.doubles import VirtualClock
 from tests.client.objects import pod
 from tests.client.scripted_server import Answer, ScriptedServer
 from tests.client.scripted_source import refusal
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scheduler.client.errors import ClientError
-    from scheduler.client.objects import Event
 
 GONE = refusal(404, "NotFound")
 EXISTS = refusal(409, "AlreadyExists")

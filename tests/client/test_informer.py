@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import logging
 import random
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import AsyncIterator
+from typing import NoReturn
 
 import msgspec
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.client import PODS, InformerFactory, RestClient, connection_to
 from scheduler.client.decoding import EventType, WatchEvent
+from scheduler.client.errors import ClientError
 from scheduler.client.informer import Informer, Required
 from scheduler.testing.doubles import VirtualClock
 from tests.client.objects import bookmark_json, event_json, pod, pod_json
@@ -29,12 +32,6 @@ from tests.client.scripted_source import (
     end_of_initial_events,
     modified,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scheduler.api.core import Pod
-    from scheduler.client.errors import ClientError
 
 
 class Listener:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 # Costs a third of a second: better here than in the first test that needs it.
 import kubernetes.config.kube_config  # noqa: F401
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from scheduler.client import Connection, KubeconfigError
+from scheduler.client.credentials import Credentials
 from scheduler.client.kubeconfig import (
     connect,
     connection_from_kubeconfig,
@@ -18,11 +20,6 @@ from scheduler.client.kubeconfig import (
 )
 from tests.client import tls_directory
 from tests.client.objects import InstantClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from scheduler.client.credentials import Credentials
 
 CLOCK = InstantClock()
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.client.decoding import Page
 from scheduler.client.errors import Expired
 from scheduler.client.kinds import ListOptions
 from scheduler.client.objects import ListMeta
 from scheduler.client.rest import list_in_pages
 from tests.client.objects import pod
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 GONE = Expired(410, "Expired", "too old")
 

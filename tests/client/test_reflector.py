@@ -10,10 +10,12 @@ import asyncio
 import contextlib
 import logging
 import random
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
+from scheduler.api.core import Pod
+from scheduler.client.decoding import WatchEvent
 from scheduler.client.errors import ClientError, ConnectionRefused, StreamInterrupted
 from scheduler.client.kinds import object_key
 from scheduler.client.reflector import Reflector
@@ -35,13 +37,8 @@ from tests.client.scripted_source import (
     refusal,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+Events = tuple[WatchEvent[Pod], ...]
 
-    from scheduler.api.core import Pod
-    from scheduler.client.decoding import WatchEvent
-
-    Events = tuple[WatchEvent[Pod], ...]
 
 REFUSED = ConnectionRefused("connection refused")
 INTERRUPTED = StreamInterrupted("reset", reset=True)

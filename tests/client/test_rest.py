@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Coroutine
 
 import msgspec
 import pytest
@@ -33,6 +33,7 @@ from scheduler.client import (
     Unauthorized,
     connection_to,
 )
+from scheduler.clock import Clock
 from scheduler.metrics import SchedulerMetrics
 from scheduler.testing.doubles import VirtualClock
 from tests.client.objects import InstantClock, pod, pod_json, pod_list_json
@@ -45,11 +46,6 @@ from tests.client.scripted_server import (
     Stream,
     status,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-
-    from scheduler.clock import Clock
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
 

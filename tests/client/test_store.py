@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.client.store import CHANGES_MAX, Store
 from tests.client.objects import pod
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 
 def names(pods: list[Pod]) -> list[str]:

@@ -6,10 +6,10 @@ import contextlib
 import json
 import logging
 import socket
-from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.client import (
     PODS,
     ApiError,
@@ -23,15 +23,12 @@ from scheduler.client import (
     RestClient,
     TooManyRequests,
     Unauthorized,
+    WatchEvent,
     connection_to,
 )
 from scheduler.client.errors import StreamInterrupted
 from tests.client.objects import InstantClock, bookmark_json, event_json, pod, pod_json
 from tests.client.scripted_server import Answer, Reset, Script, ScriptedServer, Stream, status
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
-    from scheduler.client import WatchEvent
 
 ADDED = event_json("ADDED", pod_json("a", "1"))
 MODIFIED = event_json("MODIFIED", pod_json("a", "2"))

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from scheduler.config import ConfigError, default_config, load_config, load_text
 from scheduler.plugins import SCHEME
 from tests.config.tables import Case, differs_from_default, sources, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

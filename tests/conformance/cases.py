@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
-from conformance.format.case import load_cases
-from conformance.outcome import ALL_ASPECTS
+from conformance.format.case import Case, load_cases
+from conformance.outcome import ALL_ASPECTS, Aspect, Outcome
 from conformance.run.execution import run_case
 from conformance.targets import target_kind
 from conformance.targets.quiet import QuietLoop
 from conformance.targets.target import TargetOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from conformance.format.case import Case
-    from conformance.outcome import Aspect, Outcome
 
 #: One case that a scheduler which binds everything to `a` passes.
 BOUND = """

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 from conformance.format.case import BUILT_IN
 from scheduler.assembly.profiles import build_profiles
 from scheduler.config import default_config
-from scheduler.framework.events import ActionType
+from scheduler.framework.events import ActionType, ClusterEvent
 from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
 from scheduler.testing import FakeHandle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from scheduler.framework.events import ClusterEvent
 
 #: Pairs that no pod can wait for, with the reason; conformance/README.md has more.
 UNREACHABLE: Final = {

@@ -11,18 +11,15 @@ import itertools
 import logging
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
 import aiohttp
 import msgspec
 import yaml
 from aiohttp import web
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
-
-    from conformance.clock import Clock
+from conformance.clock import Clock
 
 
 class TinyScheduler:

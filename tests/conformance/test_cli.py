@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from conformance.cli import main
 from conformance.run.cli import run
 
 from . import schedulers
 from .cases import BOUND
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 GOOD = f"{schedulers.__name__}:binds_all_to_a"
 LAZY = f"{schedulers.__name__}:binds_nothing"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,9 +14,6 @@ from conformance.api import ApiClient, Ref
 from conformance.connection import Connection
 from conformance.errors import InputError, RequestFailed
 from fakeapi import FakeApiServer, Security, User
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def names(connection: Connection) -> list[object]:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
+import aiohttp
+
+from conformance.clock import Clock
 from tests.conformance.schedulers import TinyScheduler, _server_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    import aiohttp
-
-    from conformance.clock import Clock
 
 _NOW = "2026-01-01T00:00:00.000000Z"
 

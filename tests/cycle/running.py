@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from scheduler.cycle import schedule_pod as module
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
-    from scheduler.framework import CycleState, PodInfo
-    from scheduler.runtime import Framework
+from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
+from scheduler.framework import CycleState, PodInfo
+from scheduler.runtime import Framework
 
 R = TypeVar("R")
 

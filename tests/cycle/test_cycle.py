@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Coroutine, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.core import Pod
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.cache import Cache
 from scheduler.client import ConnectionFailed, ServerError
@@ -39,16 +41,11 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import Framework, PodsInPreBind, Registry, WaitingPods
+from scheduler.runtime.handle import MakeHandle
 from scheduler.snapshot import Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod
 from tests.queue.pools import pods_of
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
-
-    from scheduler.api.core import Pod
-    from scheduler.runtime.handle import MakeHandle
 
 
 class Notes:

@@ -6,7 +6,7 @@ import functools
 import logging
 import random
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -40,9 +40,6 @@ from scheduler.runtime import Framework, PluginFailedError
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.cycle.running import result_of, schedule_pod
 from tests.runtime.profiles import answering, framework_of, plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SCORE = answering("Score", score=1)
 NO = unschedulable("no")

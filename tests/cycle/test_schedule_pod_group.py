@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,13 +16,11 @@ from scheduler.config import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
 )
 from scheduler.cycle.schedule_pod_group import schedule_one_pod_group
+from scheduler.framework.interface import Plugin
 from scheduler.framework.types import Placement
 from scheduler.testing import make_node, make_pod
 from tests.runtime.profiles import plugin
 from tests.upstream.line import Line, profile_of
-
-if TYPE_CHECKING:
-    from scheduler.framework.interface import Plugin
 
 _GATES = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import Nominator, Place, PriorityQueue
+from scheduler.queue import Nominator, Place, PriorityQueue, QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock, make_pod
 from tests.queue.world import less
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scheduler.queue import QueuedPodInfo
 
 
 class Shell:

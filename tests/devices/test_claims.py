@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -21,9 +21,6 @@ from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.pools import DeviceId, PoolId
 from scheduler.testing import FakeHandle
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 X, Y = DeviceId("d", "p", "x"), DeviceId("d", "p", "y")
 

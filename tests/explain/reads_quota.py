@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scheduler import Plugin, unschedulable
-
-if TYPE_CHECKING:
-    from scheduler import CycleState, NodeInfo, PodInfo, Status
+from scheduler import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 
 
 class ReadsQuota(Plugin):

@@ -6,19 +6,15 @@ Source: `pkg/apis/core/v1/defaults_test.go` (`TestPodResourcesDefaults`,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.core import Pod
 from scheduler.api.quantity import parse_quantity
 from scheduler.explain.cluster import with_api_defaults
 from scheduler.testing import make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.api.core import Pod
 
 Amounts = dict[str, str]
 

@@ -6,10 +6,10 @@ import gzip
 import io
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from scheduler.config import default_config
 from scheduler.explain.cli import main
@@ -18,11 +18,6 @@ from scheduler.explain.world import World
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import pod_report
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 CLUSTER = """\
 apiVersion: v1

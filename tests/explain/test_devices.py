@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from scheduler.explain.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GPU = "gpu.example.com"
 NODE = {

@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from conformance.api import ApiClient
 from conformance.clock import RealClock
 from conformance.extender import Extender, RunningExtender
 from scheduler.explain.cli import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from conformance.api import ApiClient
 
 ANSWERS = {
     "filter": {"rejects": {"a": "no licence"}},

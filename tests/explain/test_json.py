@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -13,9 +14,6 @@ from click.testing import CliRunner
 
 from scheduler.explain.cli import main
 from scheduler.reports.model import Report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "explain.schema.json"
 SCHEMA = json.loads(PUBLISHED.read_text(encoding="utf-8"))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from scheduler.explain.cluster import ClusterError
-from scheduler.explain.manifests import read_manifests
+from scheduler.explain.manifests import Manifests, read_manifests
 from scheduler.explain.yaml_reader import read_yaml
 from tests.explain.test_command import explain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.explain.manifests import Manifests
 
 ROOT = Path(__file__).parent.parent.parent
 NODE = "kind: Node\napiVersion: v1\nmetadata: {name: n1}\n"

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Generator
 
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.config import default_config
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
-from scheduler.framework import Code, NominatingInfo, NominatingMode, Plugin, PostFilterResult
+from scheduler.framework import (
+    Code,
+    CycleState,
+    NodeToStatus,
+    NominatingInfo,
+    NominatingMode,
+    Plugin,
+    PodInfo,
+    PostFilterResult,
+    Status,
+)
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import pod_report
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from scheduler.api.core import Pod
-    from scheduler.framework import CycleState, NodeToStatus, PodInfo, Status
 
 
 def shown(world: World, pod: Pod) -> list[str]:

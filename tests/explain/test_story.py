@@ -7,11 +7,13 @@ import contextlib
 import json
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 import jsonschema
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES, default_config
@@ -25,13 +27,6 @@ from scheduler.serving.serve import serve_securely
 from tests.client.scripted_server import Answer, ScriptedServer
 from tests.explain.test_json import SCHEMA
 from tests.serving.served import NO_TRUST, Served
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from click.testing import Result
 
 STORY = {
     "namespace": "default",

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import msgspec
 
+from conformance.api import ApiClient
 from conformance.clock import RealClock
 from conformance.extender import Extender as Example
 from conformance.extender import RunningExtender
-from scheduler.clock import SystemClock
-from scheduler.config import API_VERSION, KIND, load_text
+from scheduler.clock import Clock, SystemClock
+from scheduler.config import API_VERSION, KIND, Extender, load_text
 from scheduler.extenders import HTTPExtender, HTTPExtenders
 from scheduler.plugins import SCHEME
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from conformance.api import ApiClient
-    from scheduler.clock import Clock
-    from scheduler.config import Extender
 
 
 def config_of(fields: dict[str, Any]) -> Extender:

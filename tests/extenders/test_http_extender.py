@@ -3,12 +3,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from conformance import extender as example
+from scheduler.api.core import Node
 from scheduler.client import NODES, PODS
 from scheduler.client.decoding import JsonKeepingDecoder
 from scheduler.clock import SystemClock
@@ -16,14 +17,10 @@ from scheduler.config import ConfigError
 from scheduler.extenders import HTTPExtender, HTTPExtenders
 from scheduler.framework.extender import ExtenderError
 from scheduler.framework.handle import Victims
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import VirtualClock, make_node, make_pod, snapshot_of
 from tests.extenders.running import config_of, running
 from tests.upstream.loading import Case, cases, pod
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node
-    from scheduler.snapshot import Snapshot
 
 POD = PodInfo(make_pod("web"))
 FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}

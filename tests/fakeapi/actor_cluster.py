@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 
@@ -11,9 +12,6 @@ from fakeapi import Actors, FakeApiServer, ManualClock, ServerOptions
 from fakeapi.types.times import timestamp
 
 from .api_client import ApiClient, Json
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/default/pods"

@@ -6,14 +6,11 @@ import asyncio
 import contextlib
 import dataclasses
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
+import aiohttp
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    import aiohttp
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import aiohttp
 import msgspec
@@ -12,9 +12,6 @@ import pytest
 from fakeapi import FakeApiServer, ManualClock, ServerOptions
 
 from .api_client import ApiClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @pytest.fixture

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 
 from fakeapi import FakeApiServer, ManualClock, ServerOptions, StateFiles
 
 from .api_client import ApiClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 FIRST_VERSION = 100
 _FILES = ("data", "snapshot", "restore", "record")

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from fakeapi import FakeApiServer, ManualClock
 
-from fakeapi import FakeApiServer
-
+from .api_client import ApiClient
 from .discovery.test_discovery import WATCHED
 from .objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
 from .protobuf_writer import MEDIA_TYPE as PROTOBUF
 from .protobuf_writer import enveloped, message, metadata
-
-if TYPE_CHECKING:
-    from fakeapi import ManualClock
-
-    from .api_client import ApiClient
 
 
 async def test_every_one_of_18_list_watch_resources_answers(api: ApiClient) -> None:

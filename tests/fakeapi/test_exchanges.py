@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import aiohttp
 import pytest
 import yarl
 
+from fakeapi import FakeApiServer, ManualClock
+
 from . import exchange as exchanges
-from .api_client import eventually
+from .api_client import ApiClient, eventually
 from .objects import NAMESPACES
-
-if TYPE_CHECKING:
-    import aiohttp
-
-    from fakeapi import FakeApiServer, ManualClock
-
-    from .api_client import ApiClient
 
 NAMES = sorted(path.stem for path in exchanges.DIRECTORY.glob("*.yaml"))
 NAMESPACE = "x00000001"

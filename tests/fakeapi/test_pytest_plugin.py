@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from fakeapi import ServerOptions
-
-if TYPE_CHECKING:
-    from fakeapi.pytest_plugin import FakeApi
+from fakeapi.pytest_plugin import FakeApi
 
 pytest_plugins = ["pytester"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -15,9 +15,6 @@ from fakeapi import FakeApiServer
 
 from .api_client import ApiClient, eventually
 from .objects import CONFIG_MAPS, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_it_takes_at_most_eight_keywords() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,9 +21,6 @@ from scheduler.serving.options import (
     ServingError,
     ServingOptions,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEFAULTS = default_config(SCHEME)
 

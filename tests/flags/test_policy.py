@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,15 +13,16 @@ from scheduler.config import ConfigError, default_config, load_text, validate_co
 from scheduler.config.encode import config_yaml
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.flags.policy_document import load_policy, policy_of_config_map, read_policy
-from scheduler.flags.policy_translation import PREDICATES, PRIORITIES, provider_policy, translate
+from scheduler.flags.policy_translation import (
+    PREDICATES,
+    PRIORITIES,
+    Translation,
+    provider_policy,
+    translate,
+)
 from scheduler.plugins import IN_TREE, SCHEME
+from scheduler.runtime import Framework
 from scheduler.testing import FakeHandle
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from scheduler.flags.policy_translation import Translation
-    from scheduler.runtime import Framework
 
 HTTP = "http://127.0.0.1:8081/extender"
 FROM_POLICY = "couldn't create scheduler from policy: "

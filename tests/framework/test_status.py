@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -23,9 +23,6 @@ from scheduler.framework.status import (
     unschedulable,
     wait,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FULL = unschedulable("full")
 TAINTED = unresolvable("tainted")

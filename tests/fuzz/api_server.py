@@ -20,17 +20,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tests.fakeapi import custom_resources
 
 from .asking import Asked, Asker, resources_of
 from .connections import Answer, Connection, Hang
 from .failures import shape_of, status_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BATCH: Final = 500
 #: Of one request; a list that waits for a version that never comes takes three seconds.

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 import urllib.parse
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from tests.fakeapi import protobuf_writer
 
 from .seeds import SEEDS
 from .values import NAMES, NAMESPACES, Values
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Mapping, Sequence
 
 Json = dict[str, Any]
 

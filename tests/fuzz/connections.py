@@ -6,11 +6,8 @@ import contextlib
 import dataclasses
 import http.client
 import socket
+import ssl
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import ssl
 
 __all__ = ["Answer", "Connection", "Hang"]
 

@@ -20,18 +20,16 @@ import tempfile
 import time
 import urllib.parse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
 from tests.realcluster.cluster import RealCluster
 
 from .api_server import asker_for, prepare, running_server
+from .asking import Asked, Asker
 from .connections import Answer, Connection, Hang
 from .failures import status_in
-
-if TYPE_CHECKING:
-    from .asking import Asked, Asker
 
 _PATIENCE_SECONDS: Final = 20.0
 #: A real server serves a new custom resource a little later.

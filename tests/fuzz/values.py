@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 Schema = dict[str, Any]
 

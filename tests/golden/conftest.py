@@ -9,18 +9,17 @@ reader. A block whose commands print nothing has no rule.
     ----
     what they print
 
-`pytest tests/golden --rewrite` replaces the recorded output with the new one. Read the diff, and commit it only if you understand it.
+`pytest tests/golden --rewrite` replaces the recorded output with the new one. Read the diff, and
+commit it only if you understand it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _RULE = "----"
 

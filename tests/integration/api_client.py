@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import aiohttp
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer
 
 PODS = "/api/v1/namespaces/default/pods"
 DEADLINE_SECONDS = 20.0

@@ -8,11 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Seconds after which a client or a server that hangs is given up.
 PATIENCE_SECONDS = 60.0

@@ -11,17 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Coroutine
+from typing import Any, Final, Self
 
 import aiohttp
 
 from fakeapi import FakeApiServer
+from fakeapi.store.journal import HandledRequest, ObjectChange
 from tests.integration.write_proxy import resource_of
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from fakeapi.store.journal import HandledRequest, ObjectChange
 
 Json = dict[str, Any]
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from scheduler.testing import VirtualClock
-from scheduler.testing.in_process import run_in_process
+from scheduler.testing.in_process import RunningScheduler, run_in_process
+from tests.integration.scripted_cluster import ScriptedCluster
 from tests.integration.write_proxy import Fate, Write, WriteProxy
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+Plan = Callable[[Write], Fate | None]
 
-    from scheduler.testing.in_process import RunningScheduler
-    from tests.integration.scripted_cluster import ScriptedCluster
-
-    Plan = Callable[[Write], Fate | None]
 
 DEADLINE_SECONDS = 120.0
 #: So many looks in a row, a millisecond apart, must find everybody at rest.

@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 
+from scheduler import Plugin
 from scheduler.assembly.app import SchedulerApp
 from scheduler.assembly.shadow import ShadowOptions
 from scheduler.client import connect
@@ -17,12 +20,6 @@ from scheduler.clock import SystemClock
 from scheduler.config import default_config
 from scheduler.plugins import SCHEME
 from scheduler.serving.serve import serve_for_tests
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-    from pathlib import Path
-
-    from scheduler import Plugin
 
 Json = dict[str, Any]
 

@@ -8,21 +8,17 @@ import logging
 import os
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from fakeapi import FakeApiServer, Security, User
+from scheduler import Plugin
 from scheduler.testing import RunningScheduler, VirtualClock, run_in_process
 from tests.integration.api_client import PODS, Api, eventually
 from tests.integration.quota_plugins import ConfigMapQuota, CustomQuota, RequiredQuota
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scheduler import Plugin
 
 ROOT = Path(__file__).parent.parent.parent
 DEADLINE_SECONDS = 20.0

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from fakeapi import ServerOptions
 from fakeapi.faults import DropWatches, Expire, Fault, Match, When
+from fakeapi.pytest_plugin import FakeApi
 
 from .clients import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from fakeapi.pytest_plugin import FakeApi
 
 asyncio_client = pytest.importorskip("kubernetes_asyncio")
 kr8s = pytest.importorskip("kr8s")

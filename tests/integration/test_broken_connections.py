@@ -6,16 +6,13 @@ The server may have executed such a write or not, and the scheduler cannot see w
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.integration.scripted_cluster import ENDS, ScriptedCluster
 from tests.integration.scripted_run import run
 from tests.integration.write_proxy import Mishap, Write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

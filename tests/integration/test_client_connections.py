@@ -6,7 +6,9 @@ import base64
 import json
 import ssl
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,10 +25,6 @@ from scheduler.client.kubeconfig import connection_from_kubeconfig
 from tests.client import tls_directory
 from tests.client.objects import InstantClock
 from tests.client.scripted_server import Answer, ScriptedServer, status
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 TLS = tls_directory()
 

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +25,7 @@ from scheduler.client import (
     Conflict,
     EventBroadcaster,
     Expired,
+    Informer,
     InformerFactory,
     Invalid,
     Lease,
@@ -36,12 +39,6 @@ from scheduler.client import (
 from scheduler.client.decoding import ObjectDecoder
 from scheduler.client.rest import list_in_pages
 from scheduler.testing.doubles import VirtualClock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from scheduler.client import Informer
 
 #: Real seconds after which something that should happen is taken not to.
 PATIENCE_SECONDS = 5.0

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from fakeapi import FakeApiServer
 from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import Api
-
-if TYPE_CHECKING:
-    from prometheus_client.samples import Sample
 
 QUERIES = Path(__file__).parent.parent / "metrics" / "mixin_queries.txt"
 #: Metrics that the scrape itself adds.

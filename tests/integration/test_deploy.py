@@ -13,15 +13,16 @@ import itertools
 import os
 import re
 import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 import pytest
 import yaml
 
-from fakeapi import FakeApiServer, Security, ServerOptions, User
+from fakeapi import FakeApiServer, HandledRequest, Security, ServerOptions, User
 from fakeapi.access.attributes import Attributes, attributes_of
 from fakeapi.decoding.options import Query
 from fakeapi.faults import fault_of
@@ -30,11 +31,6 @@ from tests.integration.clients import Kubectl, kubectls
 from tests.integration.test_devices import CLAIMS, Devices
 from tests.integration.test_fakeapi_security import free_port, status_of
 from tests.integration.test_volume_binding import SELECTED_NODE, Storage
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
-
-    from fakeapi import HandledRequest
 
 pytestmark = pytest.mark.slow
 

@@ -10,18 +10,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from conformance.clock import START_SECONDS
 from conformance.format.case import BUILT_IN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PARTS = ("binding/binding.yaml", "preemption/victims.yaml", "queue/backoff.yaml")
 #: All but when a pod is to be gone.

@@ -11,7 +11,9 @@ import contextlib
 import dataclasses
 import re
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import pytest
@@ -27,10 +29,6 @@ from tests.client import tls_directory
 from tests.config.test_written import own_logging  # noqa: F401 - a fixture
 from tests.integration.test_deploy import document
 from tests.serving.served import Served
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

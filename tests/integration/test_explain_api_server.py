@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from fakeapi import FakeApiServer
 from scheduler.clock import SystemClock
 from scheduler.explain.cli import main
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import PODS, Api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from click.testing import Result
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,9 +14,6 @@ import yaml
 from fakeapi.background import BackgroundServer
 
 from .clients import Kubectl, kubectls
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECONDS = 30.0
 RESOURCES = (

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import socket
 import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import pytest
@@ -18,10 +20,6 @@ from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import NODES, PODS, pod
 from tests.integration.clients import PATIENCE_SECONDS, Kubectl, fake_api_process, kubectls
 from tests.integration.test_stock_scheduler import BINARY as STOCK_SCHEDULER
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator, Iterator
 
 pytestmark = pytest.mark.slow
 

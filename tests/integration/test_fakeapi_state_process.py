@@ -13,14 +13,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "fakeapi"]
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

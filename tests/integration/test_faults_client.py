@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,9 +14,6 @@ from scheduler.client.errors import ConnectionFailed, DecodeError
 from scheduler.client.kinds import KINDS
 from scheduler.client.rest import list_in_pages
 from scheduler.testing.doubles import VirtualClock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 NODES = KINDS["nodes"]
 LISTS = Match(verb="list", resource="nodes")

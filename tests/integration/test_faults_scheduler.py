@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,16 +16,11 @@ from conformance.format.case import BUILT_IN, load_cases
 from conformance.format.selection import select
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ObjectChange
 from fakeapi.faults import AnswerWith, Delay, Fault, Match, Observe, Reset, When
 from scheduler.clock import SystemClock
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import Api
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fakeapi import ObjectChange
 
 LOST_ANSWERS = {
     "reset": "reset: {after_write: true}",

@@ -10,8 +10,9 @@ import contextlib
 import json
 import shutil
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,9 +21,6 @@ from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, DropWatches, Fault, Match, RefuseWatchList
 from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import CONFIG_MAPS, config_map
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 SOURCE = Path(__file__).parent / "go_reflector"
 GO = shutil.which("go")

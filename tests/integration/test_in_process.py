@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,10 +18,6 @@ from scheduler.runtime import FrameworkError
 from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import RunningScheduler, run_in_process
 from tests.integration.api_client import Api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 DEADLINE_SECONDS = 20.0
 

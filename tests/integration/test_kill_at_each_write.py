@@ -13,16 +13,18 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.integration.scripted_cluster import ScriptedCluster
-from tests.integration.scripted_run import DEADLINE_SECONDS, kubeconfig_for, nothing_happens, run
+from tests.integration.scripted_run import (
+    DEADLINE_SECONDS,
+    Plan,
+    kubeconfig_for,
+    nothing_happens,
+    run,
+)
 from tests.integration.write_proxy import Moment, WriteProxy
-
-if TYPE_CHECKING:
-    from tests.integration.scripted_run import Plan
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import pytest
@@ -18,9 +19,6 @@ from tests.fakeapi.api_client import ApiClient, Stream
 from tests.fakeapi.objects import ALL_PODS, CORE_EVENTS, PODS, pod
 
 from .clients import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 Json = dict[str, Any]
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from fakeapi import ServerOptions
+from fakeapi.pytest_plugin import FakeApi
 
 from .clients import PATIENCE_SECONDS, Kubectl, kubectls
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterator
-
-    from fakeapi.pytest_plugin import FakeApi
 
 pytestmark = [pytest.mark.slow, pytest.mark.fake_api(options=ServerOptions(requests_kept=1000))]
 

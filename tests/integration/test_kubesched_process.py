@@ -9,8 +9,8 @@ import re
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -18,9 +18,6 @@ import pytest
 from fakeapi import FakeApiServer
 from fakeapi.faults import fault_of
 from tests.integration.api_client import Api, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.slow
 

@@ -10,31 +10,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, ParamSpec
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any, ParamSpec
 
 import aiohttp
 import pytest
 
 from conformance.clock import VirtualClock
 from conformance.targets.quiet import QuietLoop
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import FakeApiServer, ObjectChange, ServerOptions
 from fakeapi.faults import AnswerWith, Delay, Fault, Match, When
 from scheduler.leader_election.elector import LeaderElectionLost
-from scheduler.testing.in_process import run_in_process
+from scheduler.testing.in_process import RunningScheduler, run_in_process
 from tests.integration.api_client import Api
 from tests.integration.scripted_run import kubeconfig_for
-from tests.integration.write_proxy import Moment, WriteProxy
+from tests.integration.write_proxy import Fate, Moment, Write, WriteProxy
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-    from pathlib import Path
+Json = dict[str, Any]
+Plan = Callable[[Write], Fate | None]
 
-    from fakeapi import ObjectChange
-    from scheduler.testing.in_process import RunningScheduler
-    from tests.integration.write_proxy import Fate, Write
-
-    Json = dict[str, Any]
-    Plan = Callable[[Write], Fate | None]
 
 P = ParamSpec("P")
 

@@ -8,25 +8,20 @@ import os
 import signal
 import subprocess
 import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import FakeApiServer, ObjectChange, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
+from fakeapi.pytest_plugin import FakeApi
 from tests.integration.api_client import Api, eventually
 from tests.integration.scripted_run import kubeconfig_for
 from tests.integration.test_official_client import Candidate, lock_of
 from tests.integration.test_stock_scheduler import BINARY
 from tests.integration.write_proxy import WriteProxy
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-
-    from fakeapi import ObjectChange
-    from fakeapi.pytest_plugin import FakeApi
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,9 @@ What its typed API reads and writes object by object is in test_fakeapi_clients.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,14 +20,9 @@ from kubernetes.leaderelection.resourcelock.configmaplock import ConfigMapLock
 
 from fakeapi import ServerOptions
 from fakeapi.faults import AnswerWith, DropWatches, Expire, Fault, Match, When
+from fakeapi.pytest_plugin import FakeApi
 
 from .clients import PATIENCE_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from fakeapi.pytest_plugin import FakeApi
 
 pytestmark = [pytest.mark.slow, pytest.mark.fake_api(options=ServerOptions(requests_kept=1000))]
 

@@ -7,18 +7,13 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fakeapi import FakeApiServer, ServerOptions, StateFiles
 from tests.integration.api_client import PODS, Api, eventually
-from tests.integration.scripted_run import kubeconfig_for, nothing_happens
+from tests.integration.scripted_run import Plan, kubeconfig_for, nothing_happens
 from tests.integration.write_proxy import Moment, Write, WriteProxy
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.integration.scripted_run import Plan
 
 ROOT = Path(__file__).parent.parent.parent
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"

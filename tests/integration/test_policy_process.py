@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from fakeapi import FakeApiServer
 from tests.integration.api_client import Api
 from tests.integration.test_kubesched_process import SCHEDULER, _process
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

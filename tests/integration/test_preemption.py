@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,6 @@ from fakeapi import FakeApiServer
 from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import RunningScheduler, run_in_process
 from tests.integration.api_client import PODS, Api, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 DEADLINE_SECONDS = 20.0
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"

@@ -10,17 +10,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import yaml
 
 from fakeapi import FakeApiServer
 from tests.integration.api_client import Api, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
 import scheduler.assembly.build
-from conformance.format.case import load_cases
+from conformance.format.case import Case, load_cases
 from conformance.format.expectation import Expectation
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
-from scheduler.framework.events import QueueingHint
+from scheduler.framework.events import ClusterEvent, PluginEvents, QueueingHint
+from scheduler.queue.hints import QueueingHintFunction
 from tests.conformance.registered_events import (
     UNREACHABLE,
     cases_of,
@@ -21,14 +22,8 @@ from tests.conformance.registered_events import (
     without_kind_of_pod,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+HintMap = dict[ClusterEvent, list[QueueingHintFunction]]
 
-    from conformance.format.case import Case
-    from scheduler.framework.events import ClusterEvent, PluginEvents
-    from scheduler.queue.hints import QueueingHintFunction
-
-    HintMap = dict[ClusterEvent, list[QueueingHintFunction]]
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,9 @@ import re
 import signal
 import socket
 import sys
-from typing import TYPE_CHECKING
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -23,11 +25,6 @@ from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import Api, eventually
 from tests.serving.review_server import ReviewServer
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -7,13 +7,13 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from fakeapi import FakeApiServer
-from scheduler import Plugin
+from scheduler import CycleState, NodeInfo, Plugin, PodInfo
 from scheduler.client import PODS as CLIENT_PODS
 from scheduler.client import RestClient, connection_to
 from scheduler.client.errors import WriteRefused
@@ -29,11 +29,6 @@ from tests.integration.shadow_process import (
 )
 from tests.integration.test_stock_scheduler import BINARY
 from tests.integration.test_stock_scheduler import scheduler as stock_scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scheduler import CycleState, NodeInfo, PodInfo
 
 ROOT = Path(__file__).parent.parent.parent
 

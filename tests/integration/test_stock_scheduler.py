@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -18,10 +20,6 @@ import pytest
 from fakeapi import Actors, FakeApiServer, ServerOptions
 from tests.fakeapi.api_client import ApiClient, Stream
 from tests.fakeapi.objects import EVENTS, NODES, PODS, PRIORITY_CLASSES, pod, with_resources
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 Json = dict[str, Any]
 

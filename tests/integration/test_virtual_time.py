@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from conformance.format.case import load_cases
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
 from conformance.targets.target import TargetOptions
 from tests.integration import waiting_plugins
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FUNCTION = f"{waiting_plugins.__name__}:{waiting_plugins.run_with_patient_plugins.__name__}"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,6 @@ from scheduler.client.kinds import KINDS
 from scheduler.testing import VirtualClock
 from scheduler.testing.in_process import RunningScheduler, run_in_process
 from tests.integration.api_client import PODS, Api, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
 
 DEADLINE_SECONDS = 20.0
 VOLUMES = "/api/v1/persistentvolumes"

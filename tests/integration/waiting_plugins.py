@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import ClassVar
 
 from scheduler import CycleState, Plugin, PodInfo, Status
+from scheduler.clock import Clock
 from scheduler.framework import wait
-from scheduler.testing.in_process import run_in_process
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from scheduler.clock import Clock
-    from scheduler.testing.in_process import RunningScheduler
+from scheduler.testing.in_process import RunningScheduler, run_in_process
 
 PERMIT_SECONDS = 15 * 60.0
 PRE_BIND_SECONDS = 2 * 3600.0

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from collections.abc import Callable
+from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _HEAD_END: Final = b"\r\n\r\n"

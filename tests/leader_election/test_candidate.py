@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Coroutine
+from typing import NamedTuple, cast
 
 import pytest
 
 from scheduler.client import ConnectionFailed, LeaseSpec, NotFound
+from scheduler.clock import Clock
 from scheduler.leader_election.candidate import Candidate
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from scheduler.clock import Clock
-    from scheduler.leader_election.lease_lock import LeaseLock
+from scheduler.leader_election.lease_lock import LeaseLock
 
 START = 1_767_225_600.25
 AT_START = "2026-01-01T00:00:00.250000Z"

@@ -6,18 +6,15 @@ import asyncio
 import contextlib
 import logging
 import random
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+
+import pytest
 
 from scheduler.api.core import ObjectReference
 from scheduler.client import RestClient, connection_to
 from scheduler.leader_election.core_events import CoreEventRecorder
 from scheduler.testing import VirtualClock
 from tests.client.scripted_server import Answer, Reset, Script, ScriptedServer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import pytest
 
 LEASE = ObjectReference(
     api_version="coordination.k8s.io/v1",

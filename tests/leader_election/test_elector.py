@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import logging
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -17,9 +17,6 @@ from scheduler.config.duration import MILLISECOND, SECOND
 from scheduler.leader_election.elector import LeaderElectionLost, LeaderElector, new_identity
 from scheduler.metrics import SchedulerMetrics
 from scheduler.testing import VirtualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NAME = ("kube-scheduler",)
 

@@ -9,21 +9,16 @@ import json
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import coverage
 
+from conformance.format.case import Case
 from conformance.outcome import Verdict
-from tests.mutants.faults import ROOMS, ROOT
+from tests.mutants.faults import ROOMS, ROOT, Fault
 from tests.mutants.trial import all_cases, run_one, warm_up
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from conformance.format.case import Case
-    from tests.mutants.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)

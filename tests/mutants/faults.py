@@ -13,13 +13,10 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 ROOMS = ("scheduler/plugins", "scheduler/queue", "scheduler/preemption")

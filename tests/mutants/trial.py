@@ -16,24 +16,17 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import CodeType
 
-from conformance.format.case import BUILT_IN, load_cases
+from conformance.format.case import BUILT_IN, Case, load_cases
+from conformance.outcome import Outcome
 from conformance.run.execution import run_case
 from conformance.targets import target_kind
 from conformance.targets.quiet import QuietLoop
-from conformance.targets.target import TargetOptions
-from tests.mutants.faults import ROOT, planted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import CodeType
-
-    from conformance.format.case import Case
-    from conformance.outcome import Outcome
-    from conformance.targets.target import TargetKind
-    from tests.mutants.faults import Fault
+from conformance.targets.target import TargetKind, TargetOptions
+from tests.mutants.faults import ROOT, Fault, planted
 
 #: Limits of one case: its processor time, its real time, and the memory of the process.
 _CPU_SECONDS = 10.0

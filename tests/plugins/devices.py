@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -22,18 +23,14 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from scheduler.client import Store
-from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from scheduler.client import ApiObject, Store
+from scheduler.plugins.dynamic_resources.dynamic_resources import (
+    DynamicResources,
+    DynamicResourcesArgs,
+)
 from scheduler.runtime.registry import Registry
-from scheduler.testing import FakeHandle, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scheduler.client import ApiObject
-    from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
-    from scheduler.snapshot import Snapshot
-    from scheduler.testing import VirtualClock
+from scheduler.snapshot import Snapshot
+from scheduler.testing import FakeHandle, VirtualClock, make_pod
 
 #: Some devices, as a driver's allocator would write them down.
 ALLOCATION = AllocationResult(

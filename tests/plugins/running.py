@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -13,30 +14,25 @@ from scheduler.framework import (
     Code,
     CycleState,
     EventResource,
+    Plugin,
     PreFilterResult,
     QueueingHint,
     Status,
 )
 from scheduler.framework.events import match_cluster_events
+from scheduler.framework.interface import (
+    EnqueueExtensions,
+    FilterNodesPlugin,
+    ScoreNodesPlugin,
+)
 from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import IntArray, PodInfo, Snapshot
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from scheduler.framework import Plugin
-    from scheduler.framework.interface import (
-        EnqueueExtensions,
-        FilterNodesPlugin,
-        ScoreNodesPlugin,
-    )
-    from scheduler.snapshot import IntArray, Snapshot
 
 P = TypeVar("P", bound="Plugin")
 

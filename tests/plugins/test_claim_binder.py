@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -26,9 +26,6 @@ from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBinding
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder, ClaimBindingError
 from scheduler.plugins.dynamic_resources.state import StateData
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 POD = make_pod("one")
 READY, FAILED = "example.com/ready", "example.com/failed"

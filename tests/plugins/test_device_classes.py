@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
+from scheduler.api.core import Node
+from scheduler.api.dynamic_resources import DeviceClass
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.devices import lister, make_class
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, hint, rejected
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node
-    from scheduler.api.dynamic_resources import DeviceClass
 
 GPU = "example.com/gpu"
 BY_CLASS = "deviceclass.resource.kubernetes.io/gpu"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from scheduler.api import core
+from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import (
     DeviceClaim,
     DeviceRequest,
@@ -20,11 +20,13 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.config.duration import SECOND, Duration
+from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.manager import DraManager
 from scheduler.framework import Code, CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBindingError
+from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod, snapshot_of
@@ -40,11 +42,6 @@ from tests.plugins.devices import (
     with_claims,
 )
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, verdict_of
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
-    from scheduler.devices.claims import ClaimTracker
-    from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 
 GPU = "example.com/gpu"
 GPU_CLASS = make_class("gpu", extended_resource_name=GPU)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -13,12 +13,8 @@ from scheduler.plugins.node_declared_features import (
     DEFAULT_FEATURES,
     Feature,
     FeatureRegistry,
+    Version,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.plugins.node_declared_features import Version
 
 RESTARTS = "RestartAllContainersOnContainerExits"
 HOST_USERS = "UserNamespacesHostNetworkSupport"

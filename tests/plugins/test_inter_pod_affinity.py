@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import cast
 
 import pytest
 
-from scheduler.api.core import Namespace, ObjectMeta
+from scheduler.api.core import Namespace, ObjectMeta, Pod
 from scheduler.framework import ActionType, ClusterEvent, CycleState, EventResource
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
-from tests.plugins.running import UNRESOLVABLE, UNSCHEDULABLE, rejected, scores, verdict_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from scheduler.api.core import Pod
-    from scheduler.snapshot import Snapshot
-    from tests.plugins.running import Verdict
+from tests.plugins.running import UNRESOLVABLE, UNSCHEDULABLE, Verdict, rejected, scores, verdict_of
 
 NOT_NEAR = (UNRESOLVABLE, ("node(s) didn't match pod affinity rules",))
 TOO_NEAR = (UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",))

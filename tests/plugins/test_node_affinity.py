@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Node, Pod
 from scheduler.framework import Code, CycleState, Status
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, build, hint, rejected, scores
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 Json = dict[str, object]
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
 from scheduler.api import core
+from scheduler.api.core import Node, Pod
 from scheduler.framework import CycleState, Status
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, build, hint, rejected
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 RESTARTS = "RestartAllContainersOnContainerExits"
 HOST_USERS = "UserNamespacesHostNetworkSupport"

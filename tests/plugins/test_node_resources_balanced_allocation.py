@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from scheduler.api.core import ContainerStatus, Pod, PodStatus, ResourceRequirements
+from scheduler.api.core import ContainerStatus, Node, Pod, PodStatus, ResourceRequirements
 from scheduler.framework import CycleState
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import build, scores
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node
 
 GPU = "nvidia.com/gpu"
 THREE = {"resources": [{"name": name, "weight": 1} for name in ("cpu", "memory", GPU)]}

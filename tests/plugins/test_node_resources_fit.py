@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from scheduler.api.core import Container, ContainerStatus, Pod, PodStatus, ResourceRequirements
+from scheduler.api.core import (
+    Container,
+    ContainerStatus,
+    Node,
+    Pod,
+    PodStatus,
+    ResourceRequirements,
+)
 from scheduler.framework import CycleState
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.snapshot import PodInfo
@@ -20,9 +25,6 @@ from tests.plugins.running import (
     hint,
     rejected,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node
 
 GPU, FPGA = "example.com/gpu", "vendor.io/fpga"
 

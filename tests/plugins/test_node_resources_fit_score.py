@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from scheduler.api.core import Container, ResourceRequirements
+from scheduler.api.core import Container, Node, Pod, ResourceRequirements
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import build, scores
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 Json = dict[str, object]
 Offers = list[tuple[int, int]]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Node, Pod
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 KEY = "node.kubernetes.io/unschedulable"
 SNAPSHOT = snapshot_of([make_node("open"), make_node("cordoned", unschedulable=True)])

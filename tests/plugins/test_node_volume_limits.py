@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, VolumeAttachment
 from scheduler.cache import Cache
 from scheduler.framework import CycleState
@@ -25,9 +26,6 @@ from tests.plugins.volumes import (
     plugin_with,
     pod_with_claims,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 DRIVER = "csi.example.com"
 FULL = (UNSCHEDULABLE, ("node(s) exceed max volume count",))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
 from scheduler.api import core, workloads
+from scheduler.api.core import Pod
 from scheduler.api.selectors import NOTHING, parse_label_selector
 from scheduler.cache import Cache
 from scheduler.framework import ActionType, CycleState, EventResource
@@ -29,11 +30,6 @@ from tests.plugins.running import (
     scores,
     verdict_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scheduler.api.core import Pod
 
 Json = dict[str, object]
 

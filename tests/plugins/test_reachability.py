@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.api.core import Node
 from scheduler.api.selectors import Requirement
 from scheduler.plugins.volume_binding.reachability import (
     ALL_NODES,
@@ -13,9 +12,6 @@ from scheduler.plugins.volume_binding.reachability import (
 )
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import make_node, snapshot_of
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node
 
 ZONES = ("a", "b", "b", None)
 NODES = [make_node(f"node-{i}", zone=zone or "") for i, zone in enumerate(ZONES)]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
 from scheduler.api import field
+from scheduler.api.field import FieldError
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework import Plugin
 from scheduler.plugins import IN_TREE
@@ -15,9 +14,6 @@ from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.runtime import PluginSetupError
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle
-
-if TYPE_CHECKING:
-    from scheduler.api.field import FieldError
 
 
 class FooArgs(PluginArgs, frozen=True):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Node, Pod
 from scheduler.framework import CycleState
 from scheduler.plugins.taint_toleration import TaintToleration
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, scores
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 UNTOLERATED = (UNRESOLVABLE, ("node(s) had untolerated taint(s)",))
 

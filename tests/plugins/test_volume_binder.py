@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from scheduler.api.volumes import ANN_BIND_COMPLETED
+from scheduler.client import ApiObject
 from scheduler.framework import CycleState
 from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
@@ -23,9 +23,6 @@ from tests.plugins.volumes import (
     plugin_with,
     pod_with_claims,
 )
-
-if TYPE_CHECKING:
-    from scheduler.client import ApiObject
 
 NODE = make_node("node-1", zone="a")
 STATIC = (make_claim(), make_volume(node="node-1"))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import ActionType, CycleState, EventResource
 from scheduler.plugins.volume_binding.assume_cache import AssumeError
 from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
-from tests.plugins.running import UNRESOLVABLE, verdict_of
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from tests.plugins.running import UNRESOLVABLE, Verdict, verdict_of
 from tests.plugins.volumes import (
     ZONE,
     ClusterObjects,
@@ -26,11 +27,6 @@ from tests.plugins.volumes import (
     plugin_with,
     pod_with_claims,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
-    from scheduler.testing import FakeHandle
-    from tests.plugins.running import Verdict
 
 NODES = (
     make_node("node-0", zone="a"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.framework import CycleState, Status
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.snapshot import PodInfo
@@ -19,9 +20,6 @@ from tests.plugins.volumes import (
     plugin_with,
     pod_with_claims,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 NO_DISK = (UNSCHEDULABLE, ("node(s) had no available disk",))
 IN_USE = (

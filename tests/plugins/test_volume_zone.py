@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.framework import CycleState
 from scheduler.plugins.volume_zone import VolumeZone
 from scheduler.snapshot import PodInfo
@@ -20,9 +21,6 @@ from tests.plugins.volumes import (
     plugin_with,
     pod_with_claims,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

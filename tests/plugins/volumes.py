@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from scheduler.api.core import (
     ObjectMeta,
     ObjectReference,
     OwnerReference,
+    Pod,
     ResourceRequirements,
 )
 from scheduler.api.storage import (
@@ -32,18 +34,12 @@ from scheduler.api.storage import (
     TopologySelectorTerm,
     VolumeNodeAffinity,
 )
-from scheduler.client import Conflict, Store
+from scheduler.client import ApiObject, Conflict, Store
 from scheduler.client.kinds import KINDS
+from scheduler.framework import Plugin
 from scheduler.runtime.registry import Registry
+from scheduler.snapshot import Snapshot
 from scheduler.testing import FakeHandle, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scheduler.api.core import Pod
-    from scheduler.client import ApiObject
-    from scheduler.framework import Plugin
-    from scheduler.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping, Sequence
+from typing import cast
 
-from scheduler.framework import CycleState, NodeToStatus, unschedulable
+from scheduler.api.core import Pod
+from scheduler.framework import (
+    CycleState,
+    NodeToStatus,
+    Plugin,
+    PostFilterResult,
+    Status,
+    unschedulable,
+)
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.runtime.registry import Registry
@@ -12,12 +21,6 @@ from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.api.core import Pod
-    from scheduler.framework import Plugin, PostFilterResult, Status
 
 PREEMPTOR = make_pod("preemptor", priority=10, requests={"cpu": "4"})
 

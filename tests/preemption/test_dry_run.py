@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from scheduler.api.core import LabelSelector, ObjectMeta
@@ -12,15 +10,12 @@ from scheduler.api.workloads import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from scheduler.framework import Plugin, unschedulable
+from scheduler.framework import CycleState, NodeInfo, Plugin, Status, unschedulable
 from scheduler.preemption import PREEMPTION
+from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from scheduler.testing.doubles import FakeLister
 from tests.preemption.builders import Scene, running
-
-if TYPE_CHECKING:
-    from scheduler.framework import CycleState, NodeInfo, Status
-    from scheduler.snapshot import PodInfo
 
 
 async def victims(scene: Scene) -> dict[str, list[str]]:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.core import PodCondition
-from scheduler.framework import NominatingInfo, NominatingMode, Plugin, unresolvable, unschedulable
+from scheduler.api.core import Pod, PodCondition
+from scheduler.framework import (
+    CycleState,
+    NodeInfo,
+    NominatingInfo,
+    NominatingMode,
+    Plugin,
+    PostFilterResult,
+    Status,
+    unresolvable,
+    unschedulable,
+)
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.preemption import PREEMPTION
+from scheduler.preemption import PREEMPTION, Candidate
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from scheduler.testing.doubles import FakeLister
 from tests.preemption.builders import PREEMPTOR, Scene, running
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.api.core import Pod
-    from scheduler.framework import CycleState, NodeInfo, PostFilterResult, Status
-    from scheduler.preemption import Candidate
 
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 NOWHERE = NominatingInfo("", NominatingMode.OVERRIDE)

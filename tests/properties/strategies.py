@@ -8,21 +8,17 @@ for stays as `make_node` and `make_pod` have it: drawing takes far longer than j
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from scheduler.api import core
+from scheduler.snapshot import Snapshot
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.reference.cluster import Cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from hypothesis.strategies import DrawFn, SearchStrategy
-
-    from scheduler.snapshot import Snapshot
 
 T = TypeVar("T")
 

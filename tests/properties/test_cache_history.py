@@ -7,23 +7,20 @@ the state must be refused and change nothing. The model is plain dictionaries of
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.api import resources
+from scheduler.api.core import Node
 from scheduler.cache import Cache, CacheError
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.nodes import zone_key
+from scheduler.snapshot.pod_kind import PodKind
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.api.core import Node
-    from scheduler.snapshot.pod_kind import PodKind
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "pods", GPU)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 from msgspec.structs import replace
 
 from scheduler.api import core
+from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
@@ -27,11 +27,6 @@ from tests.properties.strategies import repeatable, up_to
 from tests.reference import dynamic_resources as devices_reference
 from tests.reference import node_declared_features as features_reference
 from tests.reference.cluster import Cluster
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn
-
-    from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -25,9 +25,6 @@ from scheduler.framework import (
 )
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.runtime.profiles import framework_of, plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 POD = PodInfo(make_pod(priority=0))
 NODES_MAX = 12

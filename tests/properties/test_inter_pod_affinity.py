@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 
 from scheduler.api import core
-from scheduler.framework import CycleState, Status
+from scheduler.framework import CycleState, Rejections, Status
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import Nodes, PodInfo
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import FakeHandle, make_node, make_pod
 from scheduler.testing.doubles import FakeLister
@@ -21,14 +23,6 @@ from tests.plugins.running import Verdict, rejected, scores, verdict_of
 from tests.properties.strategies import repeatable, snapshot, subset
 from tests.reference import inter_pod_affinity as reference
 from tests.reference.cluster import Cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hypothesis.strategies import DrawFn
-
-    from scheduler.framework import Rejections
-    from scheduler.snapshot import Nodes
 
 pytestmark = pytest.mark.slow
 

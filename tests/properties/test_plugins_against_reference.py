@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import ModuleType
+from typing import cast
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.api.core import Node, Pod
+from scheduler.api.core import NodeAffinity as NodeAffinitySpec
+from scheduler.framework import Plugin
+from scheduler.framework.interface import FilterNodesPlugin
 from scheduler.plugins import IN_TREE
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
@@ -41,16 +47,7 @@ from tests.reference import (
     scheduling_gates,
     taint_toleration,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.api.core import NodeAffinity as NodeAffinitySpec
-    from scheduler.framework import Plugin
-    from scheduler.framework.interface import FilterNodesPlugin
-    from tests.reference.cluster import Cluster, Verdict
+from tests.reference.cluster import Cluster, Verdict
 
 pytestmark = pytest.mark.slow
 

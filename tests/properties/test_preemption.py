@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 from msgspec.structs import replace
 
 from scheduler.api import core
@@ -43,9 +44,6 @@ from tests.reference import (
 )
 from tests.reference.cluster import Cluster, Verdict
 from tests.runtime.profiles import framework_of
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn
 
 pytestmark = pytest.mark.slow
 

@@ -9,29 +9,25 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.core import ObjectMeta
+from scheduler.api.core import ObjectMeta, Pod
 from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.assembly.profiles import build_profiles
 from scheduler.client.kinds import KINDS
 from scheduler.config import default_config
 from scheduler.framework.events import EventResource
+from scheduler.framework.interface import Plugin
 from scheduler.plugins import SCHEME
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from scheduler.testing.doubles import FakeLister
 from scheduler.testing.random_cluster import random_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scheduler.api.core import Pod
-    from scheduler.framework.interface import Plugin
 
 SEEDS = range(40)
 #: Those whose hints ask about the very pod.

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 
 from scheduler.api import core, workloads
+from scheduler.api.core import Node, Pod
 from scheduler.framework import CycleState
 from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import rejected, verdict_of
 from tests.properties.strategies import repeatable
 from tests.reference import pod_topology_spread as reference
-from tests.reference.cluster import Cluster
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.snapshot import Snapshot
-    from tests.reference.cluster import Verdict
+from tests.reference.cluster import Cluster, Verdict
 
 pytestmark = pytest.mark.slow
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import pytest
@@ -25,7 +26,7 @@ from scheduler.framework import CycleState
 from scheduler.plugins.volume_binding.binder import VolumeBinder
 from scheduler.plugins.volume_binding.pod_volumes import PodVolumeSearch
 from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import Nodes, PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import verdict_of
 from tests.plugins.volumes import (
@@ -44,11 +45,6 @@ from tests.plugins.volumes import (
 from tests.properties.strategies import repeatable
 from tests.reference import volume_binding as reference
 from tests.reference.volume_binding import CycleError, Decision, Skipped, Storage
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.snapshot import Nodes
 
 pytestmark = pytest.mark.slow
 

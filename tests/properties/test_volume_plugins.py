@@ -6,12 +6,13 @@ In the snapshot, in worlds in which pods come and go on one node, and after all 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.api.core import Node, Pod
 from scheduler.api.storage import (
     CSINode,
     PersistentVolume,
@@ -33,12 +34,8 @@ from tests.plugins.volumes import ClusterObjects, handle_with, plugin_with
 from tests.properties.strategies import repeatable
 from tests.properties.volume_worlds import CLAIMS, DISKS, NODES, Maker
 from tests.reference import node_volume_limits, volume_restrictions, volume_zone
-from tests.reference.cluster import Cluster
+from tests.reference.cluster import Cluster, Verdict
 from tests.reference.volume_objects import VolumeObjects
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
-    from tests.reference.cluster import Verdict
 
 pytestmark = pytest.mark.slow
 

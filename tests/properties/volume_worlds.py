@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import random
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
-from scheduler.api.core import ObjectMeta, OwnerReference
+from scheduler.api.core import Node, ObjectMeta, OwnerReference, Pod
 from scheduler.api.storage import (
     CSINode,
     PersistentVolume,
@@ -15,12 +17,6 @@ from scheduler.api.storage import (
     VolumeAttachment,
 )
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-
-    from scheduler.api.core import Node, Pod
 
 NODES: Final = ("node-0", "node-1", "node-2", "node-3")
 _NAMESPACES: Final = ("default", "default", "other")

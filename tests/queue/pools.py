@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scheduler.api.core import Pod
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+from scheduler.api.core import Pod
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 def pods_of(pool: Iterable[QueuedPodInfo]) -> list[Pod]:

@@ -10,27 +10,23 @@ import json
 import logging
 import random
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from scheduler.api.core import Pod
 from scheduler.framework.events import (
     EVENT_UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULABLE_TIMEOUT,
     ActionType,
     ClusterEvent,
     QueueingHint,
+    QueueingHintFn,
 )
 from scheduler.framework.types import NominatingInfo, NominatingMode
-from scheduler.queue import PodAlreadyQueuedError
+from scheduler.queue import PodAlreadyQueuedError, QueuedPodInfo
 from scheduler.queue.active_queue import InFlightEvent
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
-from tests.queue.world import START, LabelGate, World
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
-    from scheduler.framework.events import QueueingHintFn
-    from scheduler.queue import QueuedPodInfo
-    from tests.queue.world import Hints
+from tests.queue.world import START, Hints, LabelGate, World
 
 Json = dict[str, object]
 

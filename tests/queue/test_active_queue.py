@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from scheduler.framework.events import EVENT_ASSIGNED_POD_ADD, EVENT_UNSCHEDULABLE_TIMEOUT
+from scheduler.queue import QueuedPodInfo
 from scheduler.queue.active_queue import ActiveQueue, InFlight, InFlightEvent, sort_key_from_less
 from scheduler.testing import make_pod
 from tests.queue.world import (
@@ -24,9 +23,6 @@ from tests.queue.world import (
     skip,
     waiting,
 )
-
-if TYPE_CHECKING:
-    from scheduler.queue import QueuedPodInfo
 
 P1, P2, P3 = (make_pod(name) for name in ("p1", "p2", "p3"))
 

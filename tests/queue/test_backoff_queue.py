@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import PodSchedulingGroup
+from scheduler.queue import QueuedPodInfo
 from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import START, sort_key, waiting
-
-if TYPE_CHECKING:
-    from scheduler.queue import QueuedPodInfo
 
 
 def backoff_queue(initial: float = 1.0, max_seconds: float = 10.0) -> BackoffQueue:

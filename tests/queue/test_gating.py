@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from scheduler.framework import status as statuses
@@ -16,7 +14,9 @@ from scheduler.framework.events import (
     ClusterEvent,
     EventResource,
 )
+from scheduler.framework.status import Status
 from scheduler.queue import Place
+from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import (
     NODE_ADD,
@@ -28,10 +28,6 @@ from tests.queue.world import (
     queue,
     waiting,
 )
-
-if TYPE_CHECKING:
-    from scheduler.framework.status import Status
-    from scheduler.snapshot.pod_info import PodInfo
 
 ADDED = EVENT_UNSCHEDULED_POD_ADD.label
 GATES_ELIMINATED = ClusterEvent(

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from scheduler.api.core import Pod
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.status import unschedulable
+from scheduler.framework.status import Status, unschedulable
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import HintAnswer, Nominator, Place, PriorityQueue
+from scheduler.queue import HintAnswer, Move, Moves, Nominator, Place, PriorityQueue
 from scheduler.queue.hints import QueueingHintFunction
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.pools import pods_of
 from tests.queue.world import NODE_ADD, NODE_LABEL, PROFILE, START, less, sort_key, waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.api.core import Pod
-    from scheduler.framework.status import Status
-    from scheduler.queue import Move, Moves
 
 POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)

@@ -3,7 +3,7 @@ from `Test_buildQueueingHintMap` of `scheduler_test.go`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
@@ -39,9 +39,6 @@ from tests.queue.world import (
     skip,
     waiting,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SKIP, AFTER_BACKOFF, IMMEDIATELY = QueueingStrategy
 

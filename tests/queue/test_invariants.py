@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -10,9 +10,6 @@ from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import NODE_ADD, START, World, queue, waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def peopled() -> World:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +11,9 @@ from scheduler.framework.events import (
     EVENT_UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
     QueueingHint,
+    QueueingHintFn,
 )
+from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import (
     HIGH,
@@ -27,12 +29,6 @@ from tests.queue.world import (
     queue,
     skip,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.framework.events import QueueingHintFn
-    from scheduler.snapshot.pod_info import PodInfo
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.queue import Nominator
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 CLEAR = NominatingInfo("", NominatingMode.OVERRIDE)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -14,9 +14,6 @@ from scheduler.queue.property_changes import (
     pod_scheduling_properties_change,
 )
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 A = ActionType
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.framework.events import (
     EVENT_FORCE_ACTIVATE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
@@ -34,9 +33,6 @@ from tests.queue.world import (
     skip,
     waiting,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 HIGH_POD = make_pod("hpp", namespace="ns1", priority=HIGH)
 HIGH_NOMINATED = make_pod("hpp", namespace="ns1", priority=HIGH, nominated_node_name="node1")

@@ -7,7 +7,6 @@ Two things are compared with a slow and obvious version of themselves: which pod
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -20,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from scheduler.api.core import Pod
 from scheduler.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
@@ -30,6 +30,7 @@ from scheduler.framework.events import (
     match_cluster_events,
 )
 from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.queue import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import (
@@ -44,10 +45,6 @@ from tests.queue.world import (
     queue,
     skip,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
-    from scheduler.queue import QueuedPodInfo
 
 POD_ALL = ClusterEvent(EventResource.POD, ActionType.ALL)
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from scheduler.queue import QueuedPodInfo
 from scheduler.queue.hints import QueueingHintFunction, RegisteredHints
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.testing import make_pod
 from tests.queue.world import NODE_ADD, PROFILE, START, queue, waiting
-
-if TYPE_CHECKING:
-    from scheduler.queue import QueuedPodInfo
 
 
 def pod(number: int, *, gated: bool = False) -> QueuedPodInfo:

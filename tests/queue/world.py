@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from scheduler.api.core import Pod
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from scheduler.framework.status import unresolvable
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    QueueingHint,
+    QueueingHintFn,
+)
+from scheduler.framework.status import Status, unresolvable
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import (
+    Move,
     Moves,
     Nominator,
     Place,
@@ -18,13 +26,6 @@ from scheduler.queue import (
 )
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.pools import pods_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from scheduler.framework.events import QueueingHintFn
-    from scheduler.framework.status import Status
-    from scheduler.queue import Move
 
 PROFILE: Final = "default-scheduler"
 START: Final = 1_767_225_600.0

@@ -23,8 +23,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
@@ -38,9 +39,6 @@ from tests.realcluster.binaries import (
     KUBECTL,
 )
 from tests.realcluster.process import Process
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 Json = dict[str, Any]
 

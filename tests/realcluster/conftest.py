@@ -6,21 +6,18 @@ The folder is not among those that pytest collects by itself (`norecursedirs` in
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import aiohttp
 import pytest
+from _pytest.terminal import TerminalReporter
 
 from tests.fakeapi.api_client import ApiClient
 from tests.realcluster.binaries import NoBinary
 from tests.realcluster.cluster import RealCluster
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+Note = Callable[..., None]
 
-    from _pytest.terminal import TerminalReporter
-
-    Note = Callable[..., None]
 
 _CLOSING_SECONDS = 0.2
 _FIGURES = pytest.StashKey[dict[str, dict[str, dict[str, object]]]]()

@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Final
 
 #: Runs a command that the kernel kills when the thread that started it ends (PR_SET_PDEATHSIG).
 _BOUND_TO_PARENT: Final = (

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from click.testing import CliRunner
 
 from conformance.capture.cli import capture
+from tests.fakeapi.api_client import Json
+from tests.realcluster.cluster import RealCluster
 from tests.realcluster.workload import pod
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.fakeapi.api_client import Json
-    from tests.realcluster.cluster import RealCluster
 
 _PATIENCE_SECONDS = 60.0
 

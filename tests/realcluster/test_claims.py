@@ -6,7 +6,6 @@ The API server compares claims by their bytes, and so refuses every patch of it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,11 +14,9 @@ from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.client import RestClient, connect
 from scheduler.clock import SystemClock
+from tests.fakeapi.api_client import ApiClient, Json
+from tests.realcluster.cluster import RealCluster
 from tests.realcluster.workload import Workload, node_of
-
-if TYPE_CHECKING:
-    from tests.fakeapi.api_client import ApiClient, Json
-    from tests.realcluster.cluster import RealCluster
 
 GROUP = "/apis/resource.k8s.io/v1"
 DRIVER = "gpu.example.com"

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import collections
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from conformance.differential.comparison import Verdict as Difference
-from conformance.differential.run import compare_all
+from conformance.differential.run import Compared, compare_all
 from conformance.differential.sides import side_of
-from conformance.format.case import BUILT_IN, load_cases
+from conformance.format.case import BUILT_IN, Case, load_cases
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
 from conformance.targets.target import TargetOptions
 from tests.realcluster.binaries import NoBinary
 from tests.realcluster.cluster import RealCluster, free_ports
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from conformance.differential.run import Compared
-    from conformance.format.case import Case
-    from tests.realcluster.conftest import Note
+from tests.realcluster.conftest import Note
 
 #: All would take a quarter of an hour for each scheduler.
 AREAS_WITH_CONTROLLERS = ("devices", "filter", "preemption", "requeue")

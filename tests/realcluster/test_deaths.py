@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import collections
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.fakeapi.api_client import ApiClient
+from tests.realcluster.cluster import RealCluster
+from tests.realcluster.conftest import Note
 from tests.realcluster.workload import Workload, names_bound_twice
-
-if TYPE_CHECKING:
-    from tests.fakeapi.api_client import ApiClient
-    from tests.realcluster.cluster import RealCluster
-    from tests.realcluster.conftest import Note
 
 Json = dict[str, Any]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.fakeapi import exchange, record_exchanges
 from tests.realcluster.binaries import NoBinary
 from tests.realcluster.cluster import WITHOUT_CONTROLLER, RealCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Files with requests that no controller answers here are left out.
 NAMES = sorted(path.stem for path in exchange.DIRECTORY.glob("*.yaml") if path.stem != "scale")

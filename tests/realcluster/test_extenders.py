@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import yaml
 
+from conformance.api import ApiClient as ConformanceClient
+from conformance.api import Ref
 from conformance.clock import RealClock
 from conformance.extender import Extender, RunningExtender
-from tests.realcluster.cluster import SCHEDULER_USER
+from tests.fakeapi.api_client import ApiClient
+from tests.realcluster.cluster import SCHEDULER_USER, RealCluster
+from tests.realcluster.conftest import Note
 from tests.realcluster.workload import Workload, message_of, names_bound_twice, node_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.api import ApiClient as ConformanceClient
-    from conformance.api import Ref
-    from tests.fakeapi.api_client import ApiClient
-    from tests.realcluster.cluster import RealCluster
-    from tests.realcluster.conftest import Note
 
 Json = dict[str, Any]
 

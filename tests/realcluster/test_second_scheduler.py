@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import aiohttp
 import yaml
 
+from tests.fakeapi.api_client import ApiClient
 from tests.integration import test_deploy as deploy
 from tests.integration.test_fakeapi_security import free_port
 from tests.integration.test_volume_binding import Storage
+from tests.realcluster.cluster import RealCluster
+from tests.realcluster.conftest import Note
 from tests.realcluster.workload import Workload, names_bound_twice
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import aiohttp
-
-    from tests.fakeapi.api_client import ApiClient
-    from tests.realcluster.cluster import RealCluster
-    from tests.realcluster.conftest import Note
 
 API_SERVER_FLAGS = (
     "--runtime-config=scheduling.k8s.io/v1alpha2=true",

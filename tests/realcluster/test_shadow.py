@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.fakeapi.api_client import ApiClient
 from tests.integration.shadow_process import AGREED, PODS, judge_500_mixed_pods, shadow_of
+from tests.realcluster.cluster import RealCluster
+from tests.realcluster.conftest import Note
 from tests.realcluster.workload import node_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.fakeapi.api_client import ApiClient
-    from tests.realcluster.cluster import RealCluster
-    from tests.realcluster.conftest import Note
-
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 READS = {"get", "list", "watch"}

@@ -6,16 +6,13 @@ import collections
 import contextlib
 import itertools
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.fakeapi.api_client import ApiClient
+from tests.realcluster.cluster import RealCluster
+from tests.realcluster.conftest import Note
 from tests.realcluster.workload import LEASE, Workload, leader, names_bound_twice
-
-if TYPE_CHECKING:
-    from tests.fakeapi.api_client import ApiClient
-    from tests.realcluster.cluster import RealCluster
-    from tests.realcluster.conftest import Note
 
 #: Two fifths of the default times.
 TIMES = (

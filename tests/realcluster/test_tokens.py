@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.fakeapi.api_client import ApiClient
+from tests.realcluster.cluster import AuditEvent, RealCluster
+from tests.realcluster.conftest import Note
 from tests.realcluster.workload import Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.fakeapi.api_client import ApiClient
-    from tests.realcluster.cluster import AuditEvent, RealCluster
-    from tests.realcluster.conftest import Note
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SYSTEM = "/api/v1/namespaces/kube-system"

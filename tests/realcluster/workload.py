@@ -6,15 +6,13 @@ import asyncio
 import collections
 import contextlib
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import aiohttp
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from tests.fakeapi.api_client import ApiClient
-    from tests.realcluster.cluster import AuditEvent, RealCluster
+from tests.fakeapi.api_client import ApiClient
+from tests.realcluster.cluster import AuditEvent, RealCluster
 
 Json = dict[str, Any]
 

@@ -6,19 +6,15 @@ Dry runs make clusters of their own; nothing is kept between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from scheduler.api.core import Node, Pod
+from scheduler.api.workloads import PodDisruptionBudget
 from tests.reference.cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Verdict
 from tests.reference.inter_pod_affinity import is_empty, selects
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.api.workloads import PodDisruptionBudget
 
 Fits = Callable[["Pod", "Node", Cluster], Verdict | None]
 

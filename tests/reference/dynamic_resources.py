@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from scheduler.api.core import Node, Pod
+from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim
 from tests.reference.cluster import UNRESOLVABLE, Verdict
 from tests.reference.pod_requests import is_extended, offered, wanted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim
 
 PREFIX = "deviceclass.resource.kubernetes.io/"
 

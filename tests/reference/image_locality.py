@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.api.core import Node, Pod
+from tests.reference.cluster import Cluster
 from tests.reference.go_integers import divide
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
-    from tests.reference.cluster import Cluster
 
 MIB = 1024 * 1024
 

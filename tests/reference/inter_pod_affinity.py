@@ -6,14 +6,11 @@ Counts pods by topology key and value, anew for every node asked about. Selector
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
+from scheduler.api.core import LabelSelector, Node, Pod, PodAffinityTerm
 from tests.reference.cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scheduler.api.core import LabelSelector, Node, Pod, PodAffinityTerm
 
 Labels = dict[str, str]
 #: Labels of the namespaces there are.

@@ -6,20 +6,17 @@ Knows malformed terms only by their operator or number of values, which is what 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from scheduler.api.core import (
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+)
 from tests.reference.cluster import UNRESOLVABLE, Cluster, Verdict
 from tests.reference.go_integers import default_normalize
-
-if TYPE_CHECKING:
-    from scheduler.api.core import (
-        Node,
-        NodeAffinity,
-        NodeSelector,
-        NodeSelectorRequirement,
-        NodeSelectorTerm,
-        Pod,
-    )
 
 
 def required_of(affinity: NodeAffinity | None) -> NodeSelector | None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.api.core import Node, Pod
 from tests.reference.cluster import UNRESOLVABLE, Cluster, Verdict
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 #: In the order of their names, as upstream's registry keeps them.
 KNOWN = [

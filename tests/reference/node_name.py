@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.api.core import Node, Pod
 from tests.reference.cluster import UNRESOLVABLE, Cluster, Verdict
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 
 def filter_node(pod: Pod, node: Node, cluster: Cluster) -> Verdict | None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.api.core import Node, Pod
 from tests.reference.cluster import UNSCHEDULABLE, Cluster, Verdict
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 
 def ports_of(pod: Pod) -> list[tuple[str, str, int]]:

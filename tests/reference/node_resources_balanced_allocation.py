@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from scheduler.api.core import Node, Pod
+from tests.reference.cluster import Cluster
 from tests.reference.go_integers import divide
 from tests.reference.pod_requests import (
     counted,
@@ -15,12 +17,6 @@ from tests.reference.pod_requests import (
     pod_requests,
     taken,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.api.core import Node, Pod
-    from tests.reference.cluster import Cluster
 
 
 def requests_of(pod: Pod, names: Sequence[str]) -> dict[str, int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from scheduler.api.core import Node, Pod
 from tests.reference.cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Verdict
 from tests.reference.go_integers import divide, int64
 from tests.reference.pod_requests import (
@@ -21,9 +22,6 @@ from tests.reference.pod_requests import (
     taken_non_zero,
     wanted,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 
 class Strategy(NamedTuple):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scheduler.api.core import Taint
+from scheduler.api.core import Node, Pod, Taint
 from tests.reference.cluster import UNRESOLVABLE, Cluster, Verdict
 from tests.reference.taint_toleration import tolerated
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
 
 
 def filter_node(pod: Pod, node: Node, cluster: Cluster) -> Verdict | None:

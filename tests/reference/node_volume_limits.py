@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from scheduler.api.core import Node, Pod, Volume
+from scheduler.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from tests.reference.cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Verdict
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod, Volume
-    from scheduler.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
-    from tests.reference.volume_objects import VolumeObjects
+from tests.reference.volume_objects import VolumeObjects
 
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 GA_ZONE = "topology.kubernetes.io/zone"

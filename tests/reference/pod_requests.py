@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from scheduler.api.core import Container, Node, Pod, Quantities
 
-    from scheduler.api.core import Container, Node, Pod, Quantities
+Amounts = dict[str, Fraction]
 
-    Amounts = dict[str, Fraction]
 
 #: Two-letter suffixes first: `Mi` does not end in `M`, but who reads this should not have to check.
 SCALES = {

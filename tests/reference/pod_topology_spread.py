@@ -6,19 +6,16 @@ Each call reads every pod of every node.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from scheduler.api.core import LabelSelector, Node, Pod, TopologySpreadConstraint
+from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from tests.reference.cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Verdict
 from tests.reference.go_integers import divide
 from tests.reference.node_affinity import affinity_of, required_of, selects
 from tests.reference.taint_toleration import tolerated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scheduler.api.core import LabelSelector, Node, Pod, TopologySpreadConstraint
-    from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 MAX_INT32 = 2**31 - 1
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
 def less(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:

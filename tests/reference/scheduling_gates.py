@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.api.core import Pod
 from tests.reference.cluster import UNRESOLVABLE, Verdict
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 
 def pre_enqueue(pod: Pod) -> Verdict | None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from scheduler.api.core import Node, Pod, Taint, Toleration
 from tests.reference.cluster import UNRESOLVABLE, Cluster, Verdict
 from tests.reference.go_integers import default_normalize
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scheduler.api.core import Node, Pod, Taint, Toleration
 
 
 def covers(toleration: Toleration, taint: Taint) -> bool:

@@ -6,26 +6,30 @@ size, which Go takes in the order of a map, the first by name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple, Protocol, TypeVar
 
-from scheduler.api.core import Node, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from scheduler.api.core import (
+    LabelSelector,
+    Node,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Pod,
+    Quantities,
+)
+from scheduler.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from tests.reference.cluster import UNRESOLVABLE, Verdict
 from tests.reference.node_affinity import term_holds
 from tests.reference.pod_requests import amount
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from fractions import Fraction
-
-    from scheduler.api.core import LabelSelector, Pod, Quantities
-    from scheduler.api.storage import (
-        CSIDriver,
-        CSINode,
-        CSIStorageCapacity,
-        PersistentVolume,
-        PersistentVolumeClaim,
-        StorageClass,
-    )
 
 T = TypeVar("T", bound="Named")
 SortedOut = dict[str, list["PersistentVolumeClaim"]]

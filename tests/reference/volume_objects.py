@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from scheduler.api.storage import (
-        CSINode,
-        PersistentVolume,
-        PersistentVolumeClaim,
-        StorageClass,
-        VolumeAttachment,
-    )
+from scheduler.api.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
 
 class VolumeObjects(NamedTuple):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scheduler.api.core import Node, Pod, Volume
 from tests.reference.cluster import UNRESOLVABLE, UNSCHEDULABLE, Cluster, Verdict
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod, Volume
-    from tests.reference.volume_objects import VolumeObjects
+from tests.reference.volume_objects import VolumeObjects
 
 DISK_CONFLICT = "node(s) had no available disk"
 RWOP_CONFLICT = (

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from scheduler.api.core import Node, Pod
 from tests.reference.cluster import UNRESOLVABLE, Verdict
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
-    from tests.reference.volume_objects import VolumeObjects
+from tests.reference.volume_objects import VolumeObjects
 
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from scheduler.config import types as config
 from scheduler.framework import Plugin
 from scheduler.runtime import Framework, Registry
 from scheduler.runtime.extension_points import ASYNC_METHODS
 from scheduler.testing import FakeHandle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def plugin(name: str, **methods: Callable[..., object]) -> type[Plugin]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -22,13 +22,9 @@ from scheduler.framework import (
     wait,
 )
 from scheduler.framework.status import Code
+from scheduler.runtime import BindingPlugins
 from scheduler.testing import make_pod
 from tests.runtime.profiles import SORT, answering, framework_of, plugin, plugin_set
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from scheduler.runtime import BindingPlugins
 
 POD = PodInfo(make_pod())
 SUCCESS = Status(Code.SUCCESS)

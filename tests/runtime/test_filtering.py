@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -27,14 +27,10 @@ from scheduler.framework import (
 )
 from scheduler.framework.status import Code, Rejections
 from scheduler.runtime import Framework, PluginFailedError
+from scheduler.runtime.filtering import PreFilterOutcome
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.runtime.profiles import answering, framework_of, plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scheduler.runtime.filtering import PreFilterOutcome
 
 POD = PodInfo(make_pod(priority=5))
 

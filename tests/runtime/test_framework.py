@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
@@ -28,9 +28,6 @@ from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from tests.runtime.profiles import BINDER, SORT, answering, framework_of, plugin, plugin_set
 from tests.upstream.extenders import FakeExtender
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 SCORE = answering("Score", score=0)
 HUGE = 2**31 - 1

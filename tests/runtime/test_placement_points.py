@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.framework import Plugin
+from scheduler.framework.cycle_state import CycleState
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import Framework, PluginSetupError, Registry
 from scheduler.testing import FakeHandle
-
-if TYPE_CHECKING:
-    from scheduler.framework.cycle_state import CycleState
 
 
 class Halves(Plugin):

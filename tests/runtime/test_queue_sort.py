@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scheduler.config import Plugins
+from scheduler.framework import Plugin
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.queue.queued_pod_info import QueuedPodInfo
+from scheduler.runtime import Framework
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.runtime.profiles import BINDER, SORT, framework_of, plugin_set
-
-if TYPE_CHECKING:
-    from scheduler.framework import Plugin
-    from scheduler.runtime import Framework
 
 
 class Reversed(PrioritySort):

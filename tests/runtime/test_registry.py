@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates
 from scheduler.framework import Plugin
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.runtime import PluginSetupError, Registry, load_plugin_class, registry_of
 from scheduler.testing import FakeHandle
 from tests.runtime.profiles import BINDER, SORT, answering, plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-    from pathlib import Path
-
-    from scheduler.config import FeatureGates
 
 HERE = "tests.runtime.test_registry"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,9 +14,6 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime import WaitingPods
 from scheduler.snapshot import PodInfo
 from scheduler.testing import VirtualClock, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 POD = PodInfo(make_pod(node_name="n"))
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from scheduler.framework import (
     CycleState,
+    NodeInfo,
+    Nodes,
     NominatingInfo,
     NominatingMode,
     Plugin,
+    Rejections,
     StateKey,
+    Status,
     unschedulable,
 )
 from scheduler.framework.status import Code
+from scheduler.runtime.worlds import Worlds
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.runtime.profiles import answering, framework_of, plugin
-
-if TYPE_CHECKING:
-    from scheduler.framework import NodeInfo, Nodes, Rejections, Status
-    from scheduler.runtime.worlds import Worlds
 
 POD = PodInfo(make_pod("pod", priority=5))
 SNAPSHOT = snapshot_of(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,9 +19,6 @@ from scheduler.serving.authentication import ClientTrust
 from scheduler.serving.endpoints import Endpoints
 from scheduler.serving.options import RequestHeaderOptions
 from scheduler.testing import VirtualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
 
 #: No authority of client certificates.
 NO_TRUST = ClientTrust(RequestHeaderOptions())

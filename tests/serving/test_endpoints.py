@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 
 from scheduler.serving.http_server import SchedulerServer, create_listener
 from tests.serving.served import GROUP_STORY, METRICS, RESOURCES, STORY, UI_POD, UI_STATE, Served
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class Client:

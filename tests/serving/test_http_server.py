@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,9 +21,6 @@ from scheduler.serving.reviews import ReviewClient
 from scheduler.testing import VirtualClock
 from tests.serving import served
 from tests.serving.review_server import Failure, ReviewServer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 METRICS = served.METRICS.decode()
 UNAUTHORIZED = (

@@ -9,7 +9,9 @@ import json
 import logging
 import ssl
 import stat
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -21,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES, default_config
 from scheduler.plugins import SCHEME
-from scheduler.serving.http_server import create_listener
+from scheduler.serving.http_server import SchedulerServer, create_listener
 from scheduler.serving.options import (
     AuthenticationOptions,
     AuthorizationOptions,
@@ -36,12 +38,6 @@ from scheduler.testing import VirtualClock
 from tests.client import tls_directory
 from tests.serving.review_server import Failure, ReviewServer
 from tests.serving.served import Served
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from scheduler.serving.http_server import SchedulerServer
 
 TLS = tls_directory()
 LOOPBACK = {"bind_address": "127.0.0.1", "secure_port": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
 import pytest
@@ -14,9 +14,6 @@ import yaml
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.serving.http_server import SchedulerServer, create_listener
 from tests.serving.served import Served
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 STRUCTURED = "application/json;v=v1beta1;g=config.k8s.io;as="
 WARNING = (

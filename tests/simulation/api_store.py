@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -33,11 +34,7 @@ from scheduler.client.errors import (
 )
 from scheduler.client.kinds import ListOptions, object_key
 from scheduler.client.objects import ListMeta
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
-
-    from scheduler.testing import VirtualClock
+from scheduler.testing import VirtualClock
 
 T = TypeVar("T", Pod, Node, PodGroup, ResourceClaim, ResourceSlice, DeviceClass)
 

@@ -6,18 +6,14 @@ are possible over HTTP with any scheduler: no watches, faults, restarts and sing
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import yaml
 
-from .simulation import simulate
+from .simulation import History, simulate
 from .traits import APP, DEDICATED, TOLERATIONS, ZONE, affinity_of, spread_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from .simulation import History
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ Source: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation`, v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -17,8 +17,7 @@ from scheduler.api.core import Pod, PodExtendedResourceClaimStatus
 from scheduler.api.dynamic_resources import FINALIZER, ResourceClaim
 from scheduler.client.errors import Conflict, Invalid, NotFound
 
-if TYPE_CHECKING:
-    from .api_store import ApiStore
+from .api_store import ApiStore
 
 #: The most users of a claim.
 RESERVED_FOR_MAX = 256

@@ -9,26 +9,27 @@ whose pod is gone is the garbage collector's.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from scheduler.api.core import ObjectMeta, OwnerReference, PodResourceClaimStatus
+from scheduler.api.core import (
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+)
 from scheduler.api.dynamic_resources import (
     FINALIZER,
     AllocatedDeviceStatus,
     DeviceCondition,
     ResourceClaim,
 )
+from scheduler.testing import VirtualClock
 
+from .api_store import ApiStore
 from .claim_store import RESERVED_FOR_MAX, ClaimStore
 from .device_traits import READY
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod, PodResourceClaim
-    from scheduler.testing import VirtualClock
-
-    from .api_store import ApiStore
 
 
 class DeviceActors:

@@ -7,20 +7,22 @@ a pod that is gone; the scheduler's devices are those of the API server.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from scheduler.api.dynamic_resources import EXTENDED_RESOURCE_CLAIM, FINALIZER
+from scheduler.api.dynamic_resources import (
+    EXTENDED_RESOURCE_CLAIM,
+    FINALIZER,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
 from scheduler.devices.allocated import Devices
 
+from .api_store import ApiStore
 from .device_actors import claim_names, owner_of
 from .device_traits import UNITS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from scheduler.api.dynamic_resources import DeviceRequestAllocationResult, ResourceClaim
-
-    from .api_store import ApiStore
+if TYPE_CHECKING:  # the simulation imports this module
     from .simulation import Simulation
 
 

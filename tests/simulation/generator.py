@@ -7,16 +7,13 @@ that most pods can go somewhere.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from hypothesis import strategies as st
 
+from .simulation import History, Step
 from .writes import FAULTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from .simulation import History, Step
 
 PODS = tuple(f"p{number}" for number in range(14))
 NODES = ("a", "b", "c", "d")

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from scheduler.api.pod_groups import POD_GROUP_SCHEDULED
+from scheduler.api.core import Node, Pod
+from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.cache import compare
 from scheduler.config import GANG_SCHEDULING, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
 
+from .api_store import ApiStore
 from .device_traits import EXTENDED
 from .line import overload
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.api.pod_groups import PodGroup
-
-    from .api_store import ApiStore
+if TYPE_CHECKING:  # the simulation imports this module
     from .simulation import Simulation
 
 OURS = "default-scheduler"

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Coroutine
+from typing import Any, ClassVar, cast
 
-from scheduler.api.dynamic_resources import EXTENDED_RESOURCE_CLAIM
+from scheduler.api.core import Node, Pod
+from scheduler.api.dynamic_resources import EXTENDED_RESOURCE_CLAIM, ResourceClaim
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
 from scheduler.assembly.profiles import build_profiles
@@ -18,7 +21,7 @@ from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.client import Informer, RestClient
 from scheduler.client.kinds import KINDS, kind_key
-from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD, default_config
+from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates, default_config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import (
     FirstInOrder,
@@ -37,27 +40,16 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import PluginHandle, PodsInPreBind, WaitingPods
-from scheduler.runtime.handle import run_in_parallel
+from scheduler.runtime.handle import DryRun, run_in_parallel
 from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import PodStories
+from scheduler.testing import VirtualClock
 from scheduler.testing.doubles import FakeLister
 from tests.cycle.running import schedule_pod
 
-from .api_store import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.api.dynamic_resources import ResourceClaim
-    from scheduler.api.pod_groups import PodGroup
-    from scheduler.config import FeatureGates
-    from scheduler.runtime.handle import DryRun
-    from scheduler.testing import VirtualClock
-
-    from .api_store import ApiStore
-    from .writes import Writes
+from .api_store import ApiStore, Source
+from .writes import Writes
 
 _INFORMER_LOG = logging.getLogger("scheduler.client.informer")
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextvars import Context
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextvars import Context
-
-    from scheduler.testing import VirtualClock
+from scheduler.testing import VirtualClock
 
 #: Far more turns than anything sound takes between two moments of virtual time.
 TURNS_MAX = 50_000

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .simulation import History
+from .simulation import History
 
 
 def shortest(history: History, fails: Callable[[History], bool]) -> History:

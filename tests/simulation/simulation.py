@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from scheduler.api.core import ObjectMeta, Pod, Toleration
 from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.client.errors import ApiError
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates
 from scheduler.framework.handle import WriteConflictError
 from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBindingError
@@ -52,11 +53,6 @@ from .invariants import (
 from .line import Doorkeeper, Line
 from .traits import APP, DEDICATED, node_traits, pod_group_of, pod_of, with_cpu
 from .writes import Writes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
-
-    from scheduler.config import FeatureGates
 
 Step = dict[str, Any]
 History = list[Step]

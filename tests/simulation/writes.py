@@ -6,10 +6,13 @@ It stands where the REST client stands, and keeps account of what the scheduler 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import msgspec
 
+from scheduler.api.core import Pod
+from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.client import STRATEGIC_MERGE_PATCH
 from scheduler.client.errors import (
     ClientError,
@@ -19,17 +22,10 @@ from scheduler.client.errors import (
     ServerError,
 )
 from scheduler.client.kinds import KINDS, POD_GROUPS
+from scheduler.testing import VirtualClock
 
+from .api_store import ApiStore
 from .claim_store import ClaimStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.api.core import Pod
-    from scheduler.api.dynamic_resources import ResourceClaim
-    from scheduler.testing import VirtualClock
-
-    from .api_store import ApiStore
 
 R = TypeVar("R")
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 import pytest
 
+from scheduler.api.core import Node
 from scheduler.api.host_ports import HostPort
 from scheduler.snapshot import node_table
-from scheduler.snapshot.columns import Row
+from scheduler.snapshot.columns import IntArray, Row
 from scheduler.snapshot.node_table import DERIVED_COLUMNS_MAX, NodeTable
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.api.core import Node
-    from scheduler.snapshot.columns import IntArray
 
 GPU = "example.com/gpu"
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from scheduler.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
+from scheduler.api.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
 from scheduler.api.host_ports import HostPort
 from scheduler.api.node_selectors import RequiredNodeAffinity, parse_node_selector
 from scheduler.api.selectors import Requirement
+from scheduler.snapshot import Nodes
 from scheduler.testing import make_node, make_pod, snapshot_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.api.core import Node
-    from scheduler.snapshot import Nodes
 
 TAINT = Taint("dedicated", "db", "NoSchedule")
 TIMES = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")

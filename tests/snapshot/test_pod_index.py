@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,15 +14,9 @@ from scheduler.api.selectors import EVERYTHING, NOTHING, Requirement, Selector
 from scheduler.snapshot import PodInfo, pod_index
 from scheduler.snapshot.columns import Slot
 from scheduler.snapshot.pod_index import LABEL_KEYS_MAX, AffinityTermIndex, PodIndex
+from scheduler.snapshot.pod_kind import PodKind
 from scheduler.testing import make_pod, snapshot_of
 from scheduler.testing.builders import make_node
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
-
-    from scheduler.snapshot.pod_kind import PodKind
 
 
 class Labelled(NamedTuple):

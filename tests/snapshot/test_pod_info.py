@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -11,9 +11,6 @@ from scheduler.api.core import ContainerStatus, Pod, PodStatus, ResourceRequirem
 from scheduler.api.host_ports import HostPort
 from scheduler.snapshot.pod_info import PodInfo, priority_of
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 * 1024**2

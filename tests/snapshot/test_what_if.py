@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
+from scheduler.api.core import Node
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.node_table import NO_PRIORITY
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import make_node, make_pod, snapshot_of
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node
 
 SNAPSHOT = snapshot_of(
     [make_node("a", zone="z"), make_node("b"), make_node("c", zone="y")],

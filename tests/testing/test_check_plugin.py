@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, cast
 
 import msgspec
 import numpy as np
@@ -36,13 +37,9 @@ from scheduler.framework import (
 from scheduler.framework.status import Code
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
+from scheduler.snapshot import IntArray
 from scheduler.testing import NotJudgedWarning, check_plugin, make_pod
 from tests.runtime.profiles import answering
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from scheduler.snapshot import IntArray
 
 RESERVED = unschedulable("node(s) were reserved for GPU pods")
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from scheduler import Plugin, Unstructured, unschedulable
+from scheduler import CycleState, NodeInfo, Plugin, PodInfo, Status, Unstructured, unschedulable
 from scheduler.runtime import PluginSetupError
 from scheduler.testing import decide, make_node, make_pod
-
-if TYPE_CHECKING:
-    from scheduler import CycleState, NodeInfo, PodInfo, Status
 
 
 class Prefix(Plugin):

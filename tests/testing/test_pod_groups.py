@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from fakeapi import FakeApiServer, ServerOptions
-from scheduler.api.core import PodResourceClaim, PodSchedulingGroup
+from scheduler.api.core import Pod, PodResourceClaim, PodSchedulingGroup
 from scheduler.client.kinds import POD_GROUPS
 from scheduler.testing import Simulation, VirtualClock, make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scheduler.api.core import Pod
 
 pytestmark = pytest.mark.slow
 

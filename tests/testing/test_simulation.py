@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 from msgspec.structs import replace
 
 from fakeapi import FakeApiServer, ManualClock
-from scheduler import Plugin, Unstructured, wait
+from scheduler import CycleState, Plugin, PodInfo, Status, Unstructured, wait
 from scheduler.client.errors import KindNotFound, NotFound
 from scheduler.testing import Simulation, VirtualClock, make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scheduler import CycleState, PodInfo, Status
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -19,9 +19,6 @@ from scheduler import (
     unschedulable,
 )
 from scheduler.testing import Simulation, VirtualClock, make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.slow
 

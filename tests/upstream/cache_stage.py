@@ -46,23 +46,18 @@ here: such an order is checked as a set.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 import pytest
 
+from scheduler.api.core import Node, Pod
 from scheduler.cache import Cache, CacheError
-from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.snapshot import NodeInfo, PodInfo, Snapshot
+from scheduler.snapshot.pod_kind import PodKind
 from scheduler.testing import snapshot_of
-from tests.upstream.loading import node, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.snapshot import NodeInfo
-    from scheduler.snapshot.pod_kind import PodKind
-    from tests.upstream.loading import Case
+from tests.upstream.loading import Case, node, pod
 
 
 class _HasTerms:

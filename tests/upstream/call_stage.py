@@ -15,15 +15,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from scheduler.api_calls import CallOverwritten, CallQueue, CallSkipped, QueuedCall
+from scheduler.api.core import Pod
+from scheduler.api_calls import (
+    ApiCall,
+    CallNotMade,
+    CallOverwritten,
+    CallQueue,
+    CallSkipped,
+    QueuedCall,
+)
 from scheduler.testing import make_pod
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
-    from scheduler.api_calls import ApiCall, CallNotMade
-    from tests.upstream.loading import Case
+from tests.upstream.loading import Case
 
 _RELEVANCES = {"low": 1, "high": 2}
 _OUTCOMES = {"overwritten": CallOverwritten, "skipped": CallSkipped}

@@ -9,8 +9,9 @@ a step, and whenever the plugin sleeps.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,22 +22,15 @@ from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.config.duration import Duration
 from scheduler.devices.manager import DraManager
 from scheduler.explain.claims_in_memory import ClaimsInMemory
-from scheduler.framework import Code, CycleState, NodeToStatus
+from scheduler.framework import Code, CycleState, NodeToStatus, Status
 from scheduler.framework.status import error
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import Nodes, PodInfo
 from scheduler.testing import FakeHandle, VirtualClock
 from tests.plugins.running import verdict_of
-from tests.upstream.loading import api_object, pod, snapshot, verdict, verdicts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from scheduler.framework import Status
-    from scheduler.snapshot import Nodes
-    from tests.upstream.loading import Case, Fields
+from tests.upstream.loading import Case, Fields, api_object, pod, snapshot, verdict, verdicts
 
 #: Upstream compares only if there is a time of allocation.
 _ALLOCATED: Final = datetime(2026, 1, 1, tzinfo=UTC)

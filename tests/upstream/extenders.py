@@ -8,17 +8,14 @@ Source: `pkg/scheduler/testing/framework/fake_extender.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from scheduler.framework import Nodes, PodInfo, Snapshot
 from scheduler.framework.extender import ExtenderError, ExtenderFilterResult
 from scheduler.framework.handle import Victims
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scheduler.framework import Nodes, PodInfo, Snapshot
 
 
 class FakeExtender:

@@ -7,24 +7,26 @@ queue and the API server is real, and the client only takes notes.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from scheduler.api.core import PodCondition
+from scheduler.api.core import Node, Pod, PodCondition
 from scheduler.api.pod_groups import PodGroup, PodGroupStatus
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache
 from scheduler.client import ConnectionFailed
 from scheduler.client.kinds import POD_GROUPS
-from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
+from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD, FeatureGates
 from scheduler.config import types as config
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
-from scheduler.framework import Code, Status
+from scheduler.framework import Code, Plugin, Status
+from scheduler.framework.extender import Extender
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -33,15 +35,7 @@ from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_node
 from scheduler.testing.doubles import FakeLister
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.config import FeatureGates
-    from scheduler.framework import Plugin
-    from scheduler.framework.extender import Extender
-    from tests.upstream.loading import Fields
+from tests.upstream.loading import Fields
 
 
 def profile_of(

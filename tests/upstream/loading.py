@@ -5,18 +5,16 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 import yaml
 
 from scheduler.api.core import Node, Pod, Struct
+from scheduler.snapshot import Snapshot
 from scheduler.testing import snapshot_of
-
-if TYPE_CHECKING:
-    from scheduler.snapshot import Snapshot
-    from tests.plugins.running import Verdict
+from tests.plugins.running import Verdict
 
 DATA = Path(__file__).parent / "data"
 

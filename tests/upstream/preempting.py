@@ -7,12 +7,20 @@ nobody, fails, ignorable, unsupported, uninterested}`; all but names may be left
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
-from scheduler.api.core import LabelSelector, ObjectMeta, PodCondition, PodSchedulingGroup
+from scheduler.api.core import (
+    LabelSelector,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodCondition,
+    PodSchedulingGroup,
+)
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.workloads import (
     PodDisruptionBudget,
@@ -20,26 +28,19 @@ from scheduler.api.workloads import (
     PodDisruptionBudgetStatus,
 )
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.framework import CycleState, NodeToStatus, Plugin, Status, unschedulable
+from scheduler.framework import CycleState, NodeInfo, NodeToStatus, Plugin, Status, unschedulable
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
 from scheduler.runtime.registry import Registry
+from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of
 from tests.upstream.extenders import FakeExtender
-from tests.upstream.loading import api_object
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.api.core import Node, Pod
-    from scheduler.framework import NodeInfo
-    from scheduler.snapshot import PodInfo
-    from tests.upstream.loading import Case
+from tests.upstream.loading import Case, api_object
 
 SIZES = {
     "small": {"cpu": "100m", "memory": "100"},

@@ -46,10 +46,12 @@ import asyncio
 import contextlib
 import math
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
+from scheduler.api.core import Pod
 from scheduler.api.selectors import parse_label_selector
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.events import (
@@ -60,8 +62,9 @@ from scheduler.framework.events import (
     ClusterEvent,
     EventResource,
     QueueingHint,
+    QueueingHintFn,
 )
-from scheduler.framework.status import unresolvable
+from scheduler.framework.status import Status, unresolvable
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Moves, Nominator, Place, PriorityQueue, QueueingHintFunction
@@ -71,15 +74,7 @@ from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock
 from tests.queue.world import less, sort_key
-from tests.upstream.loading import pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from scheduler.api.core import Pod
-    from scheduler.framework.events import QueueingHintFn
-    from scheduler.framework.status import Status
-    from tests.upstream.loading import Case
+from tests.upstream.loading import Case, pod
 
 START: Final = 1_767_225_600.0
 PROFILE: Final = "default-scheduler"

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from scheduler.client.kinds import KINDS, kind_of_event
-from scheduler.framework import CycleState, EventResource, PreFilterResult, Status
+from scheduler.framework import CycleState, EventResource, Plugin, PreFilterResult, Status
+from scheduler.framework.events import QueueingHintFn
+from scheduler.framework.interface import (
+    EnqueueExtensions,
+    FilterNodesPlugin,
+    PreFilterPlugin,
+    ScoreNodesPlugin,
+)
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
-from tests.plugins.running import verdict_of
+from tests.plugins.running import Verdict, verdict_of
 from tests.upstream.loading import Case, api_object, node, pod, snapshot
-
-if TYPE_CHECKING:
-    from scheduler.framework import Plugin
-    from scheduler.framework.events import QueueingHintFn
-    from scheduler.framework.interface import (
-        EnqueueExtensions,
-        FilterNodesPlugin,
-        PreFilterPlugin,
-        ScoreNodesPlugin,
-    )
-    from tests.plugins.running import Verdict
 
 P = TypeVar("P", bound="Plugin")
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import conformance
 from tests.upstream.loading import load_all, read_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 TOTALS = Path(__file__).parent / "totals.yaml"
 

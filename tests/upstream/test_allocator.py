@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -43,17 +43,13 @@ from scheduler.devices.manager import DraManager
 from scheduler.devices.pools import PoolDevice
 from scheduler.devices.results import allocation_result
 from scheduler.devices.selectors import SelectorError, SelectorVerdicts
+from scheduler.framework import Status
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
 from scheduler.plugins.dynamic_resources.state import StateData
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import lister
 from tests.plugins.running import UNRESOLVABLE, verdict_of
 from tests.upstream.loading import Case, api_object, cases, snapshot, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scheduler.framework import Status
 
 TOPICS = (
     "admin_access",

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.core import Pod
 from scheduler.api_calls import RELEVANCES, CallQueue, PodStatusPatchCall, QueuedCall
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.testing import VirtualClock
 from tests.upstream.call_stage import CallStage
 from tests.upstream.loading import Case, Fields, cases, pod
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 STATUS_PATCHES = cases("api_dispatcher", "pod_status_patch")
 

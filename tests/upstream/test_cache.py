@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from scheduler.api.core import Node, Pod
 from scheduler.cache import Cache, compare
 from scheduler.cache.node_tree import NodeTree
 from scheduler.snapshot import PodInfo
@@ -13,11 +12,7 @@ from scheduler.snapshot.nodes import zone_key
 from scheduler.snapshot.pod_group_state import PodGroupState
 from scheduler.testing import make_node, make_pod
 from tests.upstream.cache_stage import CacheStage
-from tests.upstream.loading import cases, node
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod
-    from tests.upstream.loading import Case
+from tests.upstream.loading import Case, cases, node
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.framework import NodeInfo, PostFilterResult
 from scheduler.framework.status import Code, Status, unschedulable
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.preemption import VictimRules
+from scheduler.preemption import Candidate, VictimRules
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.dry_run import DryRun, dry_run_preemption
 from scheduler.preemption.executor import ASYNC_PREEMPTION
@@ -20,13 +23,6 @@ from scheduler.testing import FakeHandle
 from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, cases, verdict
 from tests.upstream.preempting import Preempting, budget_of, pod_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scheduler.api.core import Pod
-    from scheduler.framework import NodeInfo, PostFilterResult
-    from scheduler.preemption import Candidate
 
 
 def _found(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim
+from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.snapshot import PodInfo
 from tests.plugins.devices import dynamic_resources
 from tests.upstream.claim_stage import ClaimStage
 from tests.upstream.loading import Case, api_object, cases, pod
-
-if TYPE_CHECKING:
-    from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 
 
 def plugin_of(case: Case, *more: ResourceClaim) -> DynamicResources:

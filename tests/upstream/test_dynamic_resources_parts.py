@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -33,9 +33,6 @@ from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import ALLOCATION, dynamic_resources, lister, make_claim
 from tests.upstream.loading import Case, api_object, cases, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "extended_resources"))

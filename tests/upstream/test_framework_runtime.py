@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scheduler.framework import (
     NodeToStatus,
     NominatingInfo,
     NominatingMode,
+    Plugin,
     PreFilterResult,
     Status,
 )
@@ -23,18 +25,12 @@ from scheduler.framework.types import (
     PodGroupInfo,
     PreBindPreFlightResult,
 )
-from scheduler.runtime import PluginFailedError
+from scheduler.runtime import Framework, PluginFailedError
+from scheduler.runtime.worlds import Worlds
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.runtime.profiles import BINDER, SORT, answering, framework_of, plugin
 from tests.upstream.loading import Case, Fields, cases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.framework import Plugin
-    from scheduler.runtime import Framework
-    from scheduler.runtime.worlds import Worlds
 
 SNAPSHOT = snapshot_of([make_node("testNode")])
 TOPIC = "framework_runtime"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,17 +11,13 @@ import yaml
 
 from scheduler.config import types as config
 from scheduler.framework import CycleState, Plugin
-from scheduler.runtime import PluginFailedError, PluginSetupError, Registry
+from scheduler.runtime import Framework, PluginFailedError, PluginSetupError, Registry
 from scheduler.runtime.extension_points import EXTENSION_POINTS
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import NodeInfo, Nodes, PodInfo
+from scheduler.snapshot.columns import IntArray
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.runtime.profiles import framework_of, plugin
 from tests.upstream.loading import Case, Fields, cases
-
-if TYPE_CHECKING:
-    from scheduler.runtime import Framework
-    from scheduler.snapshot import NodeInfo, Nodes
-    from scheduler.snapshot.columns import IntArray
 
 TOPIC = "framework_runtime"
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import pytest
 
 from scheduler.api.core import Namespace
 from scheduler.framework import CycleState, EventResource
-from scheduler.plugins.inter_pod_affinity.filtering import FILTER_STATE
+from scheduler.plugins.inter_pod_affinity.filtering import FILTER_STATE, Domains
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import IntArray, PodInfo
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
 from tests.upstream.loading import (
@@ -26,12 +27,6 @@ from tests.upstream.loading import (
     verdicts,
 )
 from tests.upstream.running import filter_statuses, hint, incoming, pre_filter, pre_score, scores
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scheduler.plugins.inter_pod_affinity.filtering import Domains
-    from scheduler.snapshot import IntArray
 
 Counts = dict[str, dict[str, int]]
 

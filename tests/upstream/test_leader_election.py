@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import aiohttp
 import msgspec
@@ -14,7 +14,7 @@ import pytest
 from fakeapi import FakeApiServer
 from scheduler.client import ClientError, ConnectionFailed, LeaseSpec, NotFound, RestClient
 from scheduler.client.connection import connection_to
-from scheduler.clock import SystemClock
+from scheduler.clock import Clock, SystemClock
 from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
 from scheduler.config.duration import SECOND
 from scheduler.leader_election.candidate import Candidate
@@ -24,9 +24,6 @@ from scheduler.metrics import SchedulerMetrics
 from scheduler.testing import VirtualClock
 from tests.fakeapi.api_client import ApiClient
 from tests.upstream.loading import Case, cases
-
-if TYPE_CHECKING:
-    from scheduler.clock import Clock
 
 TOPIC = "leader_election"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/test-name"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from scheduler.framework import CycleState
+from scheduler.framework import CycleState, Plugin
 from scheduler.plugins.legacy import scores as by_node
 from scheduler.plugins.legacy import services as by_service
 from scheduler.plugins.legacy.scores import UtilizationShapePoint, broken_linear
 from tests.upstream.loading import Case, cases, snapshot
 from tests.upstream.running import filter_statuses, incoming, plugin_of, pre_filter, scores
-
-if TYPE_CHECKING:
-    from scheduler.framework import Plugin
 
 PRIORITIES: dict[str, type[Plugin]] = {
     "balanced_resource_allocation": by_node.BalancedResourceAllocation,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
+from scheduler.api.core import PodSpec
 from scheduler.framework import CycleState
-from scheduler.plugins.node_declared_features import Feature, FeatureRegistry, NodeDeclaredFeatures
+from scheduler.plugins.node_declared_features import (
+    Feature,
+    FeatureRegistry,
+    NodeDeclaredFeatures,
+    Version,
+)
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod, snapshot_of
@@ -21,10 +27,6 @@ from tests.upstream.loading import (
     verdict,
     verdicts,
 )
-
-if TYPE_CHECKING:
-    from scheduler.api.core import PodSpec
-    from scheduler.plugins.node_declared_features import Version
 
 VERSION = (1, 35, 0)
 FILTER_FEATURES = ("FeatureA", "FeatureB", "FeatureC")

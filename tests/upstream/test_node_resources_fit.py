@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from scheduler.plugins.node_resources.args import ResourceSpec
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.plugins.node_resources.resource_allocation import Amounts, score
 from scheduler.snapshot import PodInfo
+from scheduler.snapshot.columns import IntArray
 from tests.upstream.loading import Case, cases, pod, snapshot, verdicts
 from tests.upstream.running import (
     filter_statuses,
@@ -27,9 +27,6 @@ from tests.upstream.running import (
     pre_score,
     scores,
 )
-
-if TYPE_CHECKING:
-    from scheduler.snapshot.columns import IntArray
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "filter"))

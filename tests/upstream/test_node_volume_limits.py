@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,9 +23,6 @@ from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeErr
 from tests.plugins.volumes import ClusterObjects, handle_with, plugin_with
 from tests.upstream.loading import Case, cases, snapshot, verdict, verdicts
 from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NODE, CLASS = "node-0", "csi-sc"
 GATE = "VolumeLimitScaling"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.workloads import PodDisruptionBudget
 from scheduler.cache import Cache
@@ -26,9 +27,6 @@ from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, api_object, cases, node, pod, verdict
 from tests.upstream.running import hint, plugin_of
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
 
 GROUPS = {
     "pg1": {"gang": {"minCount": 3}},

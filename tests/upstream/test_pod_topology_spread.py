@@ -8,7 +8,6 @@ Beside the fields of all data: `gates_off` are feature gates; `objects` as `plug
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,22 +15,19 @@ import pytest
 from scheduler.client.kinds import KINDS
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState, EventResource
+from scheduler.plugins.pod_topology_spread.filtering import PreFilterState
 from scheduler.plugins.pod_topology_spread.plugin import (
     PRE_FILTER_STATE,
     PRE_SCORE_STATE,
     PodTopologySpread,
 )
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
+from scheduler.snapshot import Nodes, PodInfo
 from scheduler.testing import FakeHandle
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, api_object, cases, pod, snapshot, verdicts
 from tests.upstream.running import filter_statuses, hint, incoming, pre_filter
-
-if TYPE_CHECKING:
-    from scheduler.plugins.pod_topology_spread.filtering import PreFilterState
-    from scheduler.snapshot import Nodes
 
 LIST = {"defaultingType": "List"}
 SYSTEM = {"defaultingType": "System"}

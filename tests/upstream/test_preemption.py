@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.core import ObjectMeta, PodCondition
+from scheduler.api.core import ObjectMeta, Pod, PodCondition
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api_calls import PodStatusPatchCall
 from scheduler.config import DEFAULT_FEATURE_GATES
@@ -25,11 +26,6 @@ from scheduler.testing import FakeHandle, make_pod
 from scheduler.testing.doubles import FakeApi, FakeLister
 from tests.upstream.loading import Case, cases
 from tests.upstream.preempting import Preempting, budget_of, pod_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scheduler.api.core import Pod
 
 PREEMPTOR = PodInfo(make_pod("preemptor", priority=1000))
 TOLD = PodCondition(

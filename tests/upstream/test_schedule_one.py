@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from scheduler.api.core import ObjectMeta, PodSchedulingGroup
+from scheduler.api.core import ObjectMeta, Pod, PodSchedulingGroup
 from scheduler.api.pod_groups import PodGroup
 from scheduler.client import ServerError
 from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD
 from scheduler.cycle.failure_handler import fail
-from scheduler.framework import NominatingInfo, NominatingMode, Status, unschedulable
+from scheduler.framework import (
+    NominatingInfo,
+    NominatingMode,
+    Plugin,
+    Status,
+    WaitingPod,
+    unschedulable,
+)
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
@@ -22,12 +30,6 @@ from tests.runtime.profiles import plugin
 from tests.upstream.extenders import FakeExtender
 from tests.upstream.line import Line, profile_of, status_of
 from tests.upstream.loading import Case, Fields, cases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.api.core import Pod
-    from scheduler.framework import Plugin, WaitingPod
 
 TOPIC = "schedule_one"
 

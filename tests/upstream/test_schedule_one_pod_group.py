@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
+from scheduler.api.core import Pod
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
@@ -21,7 +23,16 @@ from scheduler.cycle.schedule_pod_group import (
     schedule_one_pod_group,
     update_pod_group_condition,
 )
-from scheduler.framework import Code, NominatingInfo, NominatingMode, Plugin, PostFilterResult
+from scheduler.framework import (
+    Code,
+    CycleState,
+    NodeInfo,
+    NominatingInfo,
+    NominatingMode,
+    Plugin,
+    PostFilterResult,
+    Status,
+)
 from scheduler.framework.types import Condition, Placement, PodGroupAssignments, PodGroupInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node
@@ -29,12 +40,6 @@ from tests.plugins.running import verdict_of
 from tests.runtime.profiles import plugin
 from tests.upstream.line import Line, profile_of, status_of
 from tests.upstream.loading import Case, Fields, api_object, cases, pod, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from scheduler.api.core import Pod
-    from scheduler.framework import CycleState, NodeInfo, Status
 
 TOPIC = "schedule_one_pod_group"
 GATES = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD}

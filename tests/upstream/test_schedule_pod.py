@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,9 +21,13 @@ from scheduler.cycle.schedule_pod import (
 from scheduler.framework import (
     Code,
     CycleState,
+    NodeInfo,
+    Nodes,
     NominatingInfo,
     NominatingMode,
+    Plugin,
     PreFilterResult,
+    Snapshot,
     Status,
     unschedulable,
 )
@@ -34,16 +38,13 @@ from scheduler.plugins import IN_TREE
 from scheduler.runtime import Framework, PluginFailedError, Registry
 from scheduler.runtime.scoring import NodeScores
 from scheduler.snapshot import PodInfo
+from scheduler.snapshot.columns import IntArray
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.cycle.running import result_of, schedule_pod
 from tests.runtime.profiles import BINDER, SORT, plugin
 from tests.upstream.extenders import FakeExtender
 from tests.upstream.loading import Case, Fields, api_object, cases, pod, snapshot
-
-if TYPE_CHECKING:
-    from scheduler.framework import NodeInfo, Nodes, Plugin, Snapshot
-    from scheduler.snapshot.columns import IntArray
 
 TOPIC = "schedule_one"
 FAKE = unschedulable("Nodes failed the fake plugin")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from scheduler.assembly.profiles import build_profiles
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     Extender,
+    FeatureGates,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     default_config,
@@ -21,21 +23,21 @@ from scheduler.config import (
     validate_config,
 )
 from scheduler.extenders import HTTPExtenders
-from scheduler.framework import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from scheduler.framework import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    Plugin,
+    PodInfo,
+    QueueingHint,
+)
 from scheduler.plugins import SCHEME
 from scheduler.queue import build_queueing_hint_map
-from scheduler.runtime import PluginSetupError
+from scheduler.runtime import Framework, PluginSetupError
 from scheduler.testing import FakeHandle, VirtualClock
 from scheduler.testing.doubles import FakeLister
 from tests.runtime.profiles import framework_of, plugin
 from tests.upstream.loading import Case, Fields, cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from scheduler.config import FeatureGates
-    from scheduler.framework import Plugin, PodInfo
-    from scheduler.runtime import Framework
 
 TOPIC = "scheduler_setup"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,8 @@ from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.world import sort_key
-from tests.upstream.loading import cases, pod
+from tests.upstream.loading import Case, cases, pod
 from tests.upstream.queue_stage import PROFILE, START, QueueStage, event_of, hint_map
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.upstream.loading import Case
 
 TOPICS = ("in_flight", "moves", "updates", "over_time", "metrics", "active_queue")
 

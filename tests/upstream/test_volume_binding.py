@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from scheduler.api.volumes import ANN_BIND_COMPLETED
 from scheduler.client.kinds import KINDS_BY_NAME
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState
+from scheduler.framework.events import EventResource
 from scheduler.plugins._shape_score import UtilizationShapePoint
 from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from scheduler.plugins.volume_binding.binder import VolumeBinder
@@ -50,11 +52,6 @@ from tests.plugins.volumes import (
 )
 from tests.upstream.loading import Case, api_object, cases, pod, verdict, verdicts
 from tests.upstream.running import registered_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scheduler.framework.events import EventResource
 
 PROVISIONER = "test.example.com"
 NODE = make_node("node1", labels={"nodeKey": "node1"})

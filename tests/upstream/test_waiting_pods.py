@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.framework import Status
 from scheduler.metrics import SchedulerMetrics
 from scheduler.runtime import PodsInPreBind, WaitingPods
 from scheduler.snapshot import PodInfo
 from scheduler.testing import VirtualClock, make_pod
 from tests.upstream.loading import Case, cases
-
-if TYPE_CHECKING:
-    from scheduler.framework import Status
 
 TOPIC = "framework_runtime"
 POD = PodInfo(make_pod())

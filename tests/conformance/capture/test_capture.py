@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from conformance.api import ApiClient
+from conformance.api import ApiClient, Json
 from conformance.capture.build import captured, document_of
 from conformance.capture.cluster import read_objects
 from conformance.connection import Connection
@@ -22,11 +22,6 @@ from conformance.targets.target import TargetOptions
 from fakeapi import FakeApiServer
 
 from ..cases import run_one, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.api import Json
 
 #: An incident: a secret of each kind, and pods that find a node or none.
 INCIDENT = """

@@ -5,24 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from conformance.api import Json
 from conformance.capture.cli import capture, shrink
 from conformance.format.case import load_cases
 from conformance.outcome import Verdict
 from conformance.targets.target import TargetOptions
 
 from ..cases import run_one
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from conformance.api import Json
 
 START_SECONDS = 60.0
 NODES = 60

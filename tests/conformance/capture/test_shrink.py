@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from conformance.api import Json
 from conformance.capture.cli import shrink
 from conformance.capture.shrink import Limits, Shrunk, interest_in, shrunk
 from conformance.errors import InputError
@@ -19,11 +20,6 @@ from conformance.targets.target import TargetOptions
 
 from .. import schedulers
 from ..cases import in_process, run_one, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.api import Json
 
 LIMITS = Limits(attempts_max=400, seconds_max=120.0)
 #: A failure: the wrong scheduler puts `web` on a node that is full.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from conformance.clock import Clock
 from conformance.differential.cli import diff
 from conformance.differential.comparison import Verdict, compare, judge, questions_of
 from conformance.differential.run import Compared, compare_all
@@ -24,12 +26,6 @@ from scheduler.testing import RunningScheduler, run_in_process
 
 from .. import schedulers
 from ..cases import write_cases
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from conformance.clock import Clock
 
 MOST_ALLOCATED = """
 apiVersion: kubescheduler.config.k8s.io/v1

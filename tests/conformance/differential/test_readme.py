@@ -7,15 +7,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import conformance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 README = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
 SCRIPTS = Path(sys.executable).parent

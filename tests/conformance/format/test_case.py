@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
 import msgspec
@@ -13,15 +12,12 @@ import yaml
 
 from conformance.errors import InputError
 from conformance.format import expectation, steps
-from conformance.format.case import BUILT_IN, load_cases
+from conformance.format.case import BUILT_IN, Case, load_cases
 from conformance.format.expectation import pod_ref
 from conformance.format.objects import NodeShorthand, PodShorthand
 from conformance.format.validation import problem_in, schema
 
 from ..cases import BOUND, write_cases
-
-if TYPE_CHECKING:
-    from conformance.format.case import Case
 
 
 def _file(**case: object) -> str:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from conformance.errors import InputError
 from conformance.format.faults import aimed
-from conformance.outcome import Verdict
+from conformance.outcome import Outcome, Verdict
 
 from .. import schedulers
 from ..cases import in_process, run_one, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.outcome import Outcome
 
 BINDINGS = "{verb: create, resource: pods/binding}"
 

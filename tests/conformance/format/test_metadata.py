@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from conformance.format.version import Version
 from conformance.outcome import Level
 
 from ..cases import write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = """\
 area: tiny

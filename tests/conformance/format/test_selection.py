@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from conformance.errors import InputError
+from conformance.format.case import Case
 from conformance.format.selection import (
     Requirements,
     Selection,
@@ -18,11 +19,6 @@ from conformance.format.selection import (
 from conformance.format.version import Version
 
 from ..cases import write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.format.case import Case
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from conformance import strategies
 from conformance.format.objects import Item, objects_of
 from conformance.format.short_forms import entries_of, entry_of
-
-if TYPE_CHECKING:
-    from conformance.strategies import Cluster
+from conformance.strategies import Cluster
 
 
 def _expand(*entries: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import Executor
 
 from distributed import Client, LocalCluster
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 
 def executor() -> Executor:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 
 def threads() -> Executor:

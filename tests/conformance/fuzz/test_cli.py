@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from conformance.format.case import load_cases
 from conformance.fuzz.cli import fuzz
@@ -13,12 +14,6 @@ from conformance.invariants import INVARIANTS
 from conformance.lint.checks import findings_in_cases
 from tests.conformance import schedulers, wrong_schedulers
 from tests.conformance.cases import in_process, run_one
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from click.testing import Result
 
 
 def _fuzz(directory: Path, *arguments: str) -> Result:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
 from conformance.errors import InputError
-from conformance.fuzz.campaign import executor_of, search, tasks_of
+from conformance.fuzz.campaign import Result, executor_of, search, tasks_of
 from conformance.fuzz.search import Exploration, Found, Task, explore, invariant_names, shrink
 from conformance.targets.target import TargetOptions
 from tests.conformance import schedulers
 from tests.conformance.cases import in_process
-
-if TYPE_CHECKING:
-    from conformance.fuzz.campaign import Result
 
 _EXECUTORS = "tests.conformance.fuzz.executors"
 _BINDS_ALL = Task(

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 import yaml
 
-from conformance.format.case import case_of
-from conformance.invariants import INVARIANTS, violations
+from conformance.format.case import Case, case_of
+from conformance.invariants import INVARIANTS, Violation, violations
 from conformance.invariants.judge import NotObserved
 from conformance.run.observation import observe
 from conformance.targets import target_kind
 from conformance.targets.target import TargetOptions
 from tests.conformance import schedulers, wrong_schedulers
 from tests.conformance.cases import in_process
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from conformance.format.case import Case
-    from conformance.invariants import Violation
 
 _BOUND_LABELS = "labels: {app: web}"
 _ANTI_AFFINITY = """affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
+from conformance.api import Json
 from conformance.format.objects import Item, objects_of
 from conformance.judge.capacity import overcommitments
-
-if TYPE_CHECKING:
-    from conformance.api import Json
 
 
 def _objects(*items: dict[str, object]) -> list[Json]:

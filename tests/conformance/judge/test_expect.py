@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
@@ -15,9 +15,6 @@ from conformance.format.objects import Item, objects_of
 from conformance.judge.expect import is_about_rest, unmet
 from conformance.outcome import Aspect
 from fakeapi import FakeApiServer, ServerOptions
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 MESSAGE = "0/1 nodes are available: 1 Insufficient cpu. preemption: none."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from conformance.outcome import Verdict
 
 from .. import schedulers
 from ..cases import in_process, run_one, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: A pod waits; labels of nodes bring it back if they are called `helps`.
 WAITING = """

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from conformance.format.case import Case
 from conformance.format.expectation import Expectation
 from conformance.judge.expect import _FIELDS, Unmet, aspects_of
 from conformance.judge.tally import Tally
 from conformance.outcome import ALL_ASPECTS, Aspect, Verdict
 
 from ..cases import write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.format.case import Case
 
 SUBJECTS = {"pod", "pods", "pod_group", "node", "fault", "extender", "object", "metric", "labels"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,9 +14,6 @@ from conformance.lint.checks import findings_in_cases, unused_anchors
 from conformance.lint.cli import lint
 
 from ..cases import write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLUSTER = "cluster: [{node: {name: a}}, {pod: {name: p}}]"
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from conformance.cli import main
 from conformance.replay.cli import replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn,1,1,0,\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\np,1,1,0,0,,LS\n"

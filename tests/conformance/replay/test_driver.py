@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +10,9 @@ from conformance.clock import VirtualClock
 from conformance.errors import InputError
 from conformance.replay import driver
 from conformance.replay.driver import KUBESCHED, Settings, scheduler_config
+from conformance.replay.objects import Json
 from conformance.replay.recording import Recorder
 from tests.conformance.replay.evidence import held_pod, task
-
-if TYPE_CHECKING:
-    from conformance.replay.objects import Json
 
 
 def test_the_scheduler_is_not_held_back_and_otherwise_left_as_it_is() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -12,9 +12,6 @@ from conformance.errors import RequestFailed
 from conformance.replay.held import HeldPod
 from conformance.replay.recording import Placement, Recorder
 from tests.conformance.replay.evidence import held_pod, task
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 A, B = task("a"), task("b")
 

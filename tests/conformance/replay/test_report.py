@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,9 +20,6 @@ from conformance.replay.report import Report, reasons_of, render, summarise, to_
 from conformance.replay.trace import Trace
 from conformance.replay.verify import verify
 from tests.conformance.replay.evidence import CPU_ONLY, T4, World, task
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRACE = Trace(
     (CPU_ONLY, T4),

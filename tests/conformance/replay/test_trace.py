@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from conformance.replay.trace import TraceError, TraceNode, TracePod, read_nodes, read_pods
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POD_HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase\n"
 NODE_HEADER = "sn,cpu_milli,memory_mib,gpu,model\n"

@@ -7,19 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from conformance.cli import main
 
 from .. import schedulers
 from ..cases import BOUND
-
-if TYPE_CHECKING:
-    from click.testing import Result
 
 ACTION = Path(__file__).parents[3] / "docs" / "conformance-action.yml"
 GOOD = f"{schedulers.__name__}:binds_all_to_a"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,9 +14,6 @@ from conformance.reports.html import report_in_html
 from conformance.reports.markdown import comparison_in_markdown, report_in_markdown
 from conformance.reports.report import Implementation, Report, compare, merged
 from conformance.reports.results import Results
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def outcome(name: str, verdict: Verdict = Verdict.PASSED, **fields: object) -> Outcome:

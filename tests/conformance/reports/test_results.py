@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,9 +11,6 @@ from conformance.errors import InputError
 from conformance.outcome import Outcome, Verdict
 from conformance.reports.cli import matrix
 from conformance.reports.results import Results, matrix_of, results_at, skips_of, write_results
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def outcome(case_id: str, verdict: Verdict, reason: str = "") -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
@@ -12,9 +12,6 @@ from rich.console import Console
 from conformance.outcome import Aspect, Level, Outcome, Verdict
 from conformance.reports.junit import write_junit
 from conformance.reports.terminal import print_report, progress
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _outcome(area: str, name: str, verdict: Verdict, **more: object) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from conformance.outcome import Outcome, Verdict
 from conformance.run.earlier import KnownFailures, LastFailed
 
 from ..cases import BOUND, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _outcome(name: str, verdict: Verdict) -> Outcome:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from conformance.clock import RealClock
 from conformance.errors import InputError
+from conformance.format.case import Case
 from conformance.run.event_log import event_log
 from conformance.run.runner import Settings, run_cases
 from fakeapi import FakeApiServer
 
 from .. import schedulers
 from ..cases import in_process, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.format.case import Case
 
 TWO = """
 area: tiny

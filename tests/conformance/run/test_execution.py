@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,6 @@ from conformance.targets.target import TargetOptions
 
 from .. import schedulers
 from ..cases import BOUND, in_process, run_one, write_cases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def _steps(steps: str) -> str:

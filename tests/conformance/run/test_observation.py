@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from conformance.targets.target import TargetOptions
 
 from .. import schedulers
 from ..cases import in_process, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASE = """
 area: tiny

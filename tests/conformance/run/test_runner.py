@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from conformance.errors import InputError
+from conformance.format.case import Case
 from conformance.outcome import Outcome, Verdict, all_passed
 from conformance.run.runner import Settings, default_workers, run_cases
 from conformance.targets.target import TargetOptions
 
 from .. import schedulers
 from ..cases import in_process, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conformance.format.case import Case
 
 THREE = """
 area: tiny

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 
 from conformance import strategies
-from conformance.api import ApiClient
+from conformance.api import ApiClient, Json
 from conformance.connection import Connection
+from conformance.format.case import Case
 from conformance.run.execution import run_case
+from conformance.strategies import Cluster
 from conformance.targets import target_kind
 from conformance.targets.quiet import QuietLoop
 from fakeapi import FakeApiServer
 from tests.conformance import schedulers
 from tests.conformance.cases import in_process
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hypothesis.strategies import DrawFn
-
-    from conformance.api import Json
-    from conformance.format.case import Case
-    from conformance.strategies import Cluster
 
 
 def _settings(examples: int) -> settings:

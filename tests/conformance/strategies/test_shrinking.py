@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, find, settings
+from hypothesis.strategies import SearchStrategy
 
 from conformance import strategies
 from conformance.format.short_forms import entries_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hypothesis.strategies import SearchStrategy
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,9 @@ import contextlib
 import json
 import re
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +20,7 @@ from conformance.api import ApiClient, Json, Ref
 from conformance.connection import Connection
 from conformance.differential.cli import diff
 from conformance.errors import InputError, RequestFailed
-from conformance.format.case import case_of
+from conformance.format.case import Case, case_of
 from conformance.format.resources import part
 from conformance.fuzz.cli import fuzz
 from conformance.invariants import INVARIANTS, History, violations
@@ -32,11 +33,6 @@ from conformance.targets.cluster import ClusterKind, clean_cluster
 from conformance.targets.cluster_api import ClusterApi
 from conformance.targets.target import TargetOptions
 from fakeapi import FakeApiServer, Security, User
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from conformance.format.case import Case
 
 NODE = {"node": {"name": "a", "cpu": 1}}
 #: Names of namespaces in every place where a case can have one.

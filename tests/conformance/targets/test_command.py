@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,9 +18,6 @@ from conformance.targets.target import TargetOptions, configuration
 from tests.realcluster.cluster import free_ports
 
 from ..cases import BOUND, run_one, write_cases
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Opens a watch, as any scheduler does, and then runs the last lines.
 WATCHES = """

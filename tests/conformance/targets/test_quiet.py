@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Coroutine
+from typing import TypeVar
 
 from conformance.targets.quiet import QuietLoop
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 T = TypeVar("T")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from fakeapi import KubeletOptions
@@ -12,11 +10,9 @@ from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.resources import PODS as POD_RESOURCE
 
 from ..actor_cluster import NODES, PODS, Cluster, cluster, conditions, pod
+from ..api_client import Json
 from .test_owners import APPS, QUICK, owner
 from .test_volumes import CLAIMS, CLASSES, MAKER, claim, storage_class
-
-if TYPE_CHECKING:
-    from ..api_client import Json
 
 EVENTS = "/api/v1/namespaces/default/events"
 REGISTERED = "Normal RegisteredNode: Node n1 event: Registered Node n1 in Controller"

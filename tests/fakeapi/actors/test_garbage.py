@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fakeapi import KubeletOptions
 
 from ..actor_cluster import PODS, Cluster, cluster, pod
+from ..api_client import Json
 from ..custom_resources import DEFINITIONS, WIDGETS, definition
 from ..objects import CONFIG_MAPS, NAMESPACES, config_map
-
-if TYPE_CHECKING:
-    from ..api_client import Json
 
 
 def owned_by(*owners: Json, blocks: bool = False) -> list[Json]:

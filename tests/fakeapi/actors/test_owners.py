@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fakeapi import KubeletOptions
 
 from ..actor_cluster import PODS, Cluster, cluster, conditions, pod
-
-if TYPE_CHECKING:
-    from ..api_client import Json
+from ..api_client import Json
 
 APPS = "/apis/apps/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 
 from fakeapi.actors.owners.pod_groups_of_jobs import pod_group_name, workload_name
 
 from ..actor_cluster import PODS, Cluster, cluster
+from ..api_client import Json
 from .test_jobs import JOBS, end, indexed, job, live
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from ..api_client import Json
 
 WORKLOADS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/workloads"
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"

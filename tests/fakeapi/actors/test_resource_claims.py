@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..actor_cluster import PODS, Cluster, cluster, pod
-
-if TYPE_CHECKING:
-    from ..api_client import Json
+from ..api_client import Json
 
 DRA = "/apis/resource.k8s.io/v1/namespaces/default"
 CLAIMS, TEMPLATES = f"{DRA}/resourceclaims", f"{DRA}/resourceclaimtemplates"

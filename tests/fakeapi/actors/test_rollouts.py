@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..actor_cluster import PODS, Cluster, cluster, conditions, node
+from ..api_client import Json
 from .test_owners import APPS, QUICK, owner
 from .test_sets import bind_all, images, names
-
-if TYPE_CHECKING:
-    from ..api_client import Json
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 SETS = f"{APPS}/statefulsets"

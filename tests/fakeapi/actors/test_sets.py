@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi import KubeletOptions
 
 from ..actor_cluster import NODES, PODS, Cluster, cluster, node
+from ..api_client import Json
 from .test_owners import APPS, JOBS, QUICK, owner
-
-if TYPE_CHECKING:
-    from ..api_client import Json
 
 
 async def names(c: Cluster) -> list[str]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import logging
 import textwrap
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fakeapi.actors.stages import StageError, read_stages
 
 from ..actor_cluster import NODES, PODS, cluster, conditions, node, pod
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..api_client import Json
+from ..api_client import Json
 
 EVENTS = "/api/v1/namespaces/default/events"
 READY = """

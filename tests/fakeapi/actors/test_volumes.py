@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fakeapi import VolumeOptions
 
 from ..actor_cluster import PODS, cluster, node, pod
-
-if TYPE_CHECKING:
-    from ..api_client import Json
+from ..api_client import Json
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import FakeApiServer, ManualClock, ServerOptions
 
 from ..api_client import ApiClient
 from ..objects import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod, with_resources
-
-if TYPE_CHECKING:
-    import aiohttp
-
-    from fakeapi import ManualClock
 
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 LIMIT_RANGES = "/api/v1/namespaces/default/limitranges"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import aiohttp
 import pytest
 from click.testing import CliRunner
 
@@ -14,9 +15,6 @@ from fakeapi.cli.command import command
 
 from ..api_client import ApiClient
 from ..objects import NODES, PODS, PRIORITY_CLASSES, binding, config_map, pod, with_resources
-
-if TYPE_CHECKING:
-    import aiohttp
 
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakeapi.apply import paths, sets
+from fakeapi.apply.sets import FieldSet
 from fakeapi.apply.types import ATOMIC, UNTYPED, built_in, structural
-
-if TYPE_CHECKING:
-    from fakeapi.apply.sets import FieldSet
 
 _ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"s"', "v:1"])
 _PATHS = st.lists(st.lists(_ELEMENTS, min_size=1, max_size=3).map(tuple), max_size=6)

@@ -7,17 +7,15 @@ merge) with a fixture that records, after each operation, the live object and it
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi.apply import paths, sets
 from fakeapi.apply.types import ListType, MapType, Type
 from fakeapi.apply.updater import Conflicts, Manager, Owned, Updater
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FILE = json.loads(Path(__file__).with_name("apply_histories.json").read_text(encoding="utf-8"))
 HISTORIES = _FILE["histories"]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock, ServerOptions
 from fakeapi.apply import manager_of
 
-from ..api_client import ApiClient
+from ..api_client import ApiClient, Reply
 from ..objects import CONFIG_MAPS, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    import aiohttp
-
-    from ..api_client import Reply
 
 APPLY = "application/apply-patch+yaml"
 

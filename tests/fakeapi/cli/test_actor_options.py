@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -14,9 +14,6 @@ from fakeapi.cli.command import command, run
 
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, config_map
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

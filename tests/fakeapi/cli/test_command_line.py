@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,9 +12,6 @@ from fakeapi.cli.command import command
 from fakeapi.faults import FaultError, FaultOptions
 from fakeapi.loading.manifests import LoadError
 from fakeapi.state import StateError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WRITTEN = ("--snapshot", "--data", "--record", "--fault-log", "--kubeconfig-out")
 READ = (

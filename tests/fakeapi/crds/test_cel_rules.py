@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi.crds import cel_rules
 from fakeapi.crds.schema_validation import Correlated
 
+from ..api_client import ApiClient, Reply
 from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient, Reply
 
 Json = dict[str, Any]
 needs_interpreter = pytest.mark.skipif(not cel_rules.is_available(), reason="needs the extra cel")

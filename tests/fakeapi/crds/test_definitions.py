@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi import FakeApiServer
 from fakeapi.crds import patterns
 
+from ..api_client import ApiClient
 from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 NAME = "widgets.example.com"
 ROOT = "spec.validation.openAPIV3Schema"

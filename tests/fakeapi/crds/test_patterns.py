@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from fakeapi.crds import patterns
 from fakeapi.crds.patterns import compiled, problem
 
+from ..api_client import ApiClient, Json
 from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient, Json
 
 needs_re2 = pytest.mark.skipif(not patterns.is_available(), reason="needs the extra cel")
 

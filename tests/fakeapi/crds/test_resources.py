@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from ..api_client import JSON_PATCH, MERGE, STRATEGIC
+from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient
 from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 
 @pytest.fixture

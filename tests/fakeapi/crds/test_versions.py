@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
+from ..api_client import ApiClient
 from ..custom_resources import DEFINITIONS
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 NEW: Final = "/apis/example.com/v2/namespaces/default/gears"
 STORED: Final = "/apis/example.com/v1/namespaces/default/gears"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -10,10 +10,8 @@ import yaml
 from fakeapi.decoding.bodies import BODY_BYTES_MAX
 from fakeapi.decoding.parsing import load_yaml
 
+from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NODES, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 SERVED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +16,8 @@ from fakeapi.decoding.selectors import (
 )
 from fakeapi.kinds.built_in import BUILT_IN
 
+from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 LABELS = {
     "plain": {},

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from fakeapi import Kind
+from fakeapi import FakeApiServer, Kind
 from fakeapi.decoding.options import Query
 from fakeapi.discovery.aggregated import preferred_version, version_rank
 from fakeapi.discovery.documents import DocumentRequest
 
+from ..api_client import ApiClient, Reply
 from ..custom_resources import DEFINITIONS, SCALE, definition
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer
-
-    from ..api_client import ApiClient, Reply
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2_BETA = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"

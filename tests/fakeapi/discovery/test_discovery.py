@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer, Generation, Kind, ServerOptions
 
 from ..api_client import ApiClient
-
-if TYPE_CHECKING:
-    import aiohttp
 
 GROUPS = {
     "apiextensions.k8s.io",

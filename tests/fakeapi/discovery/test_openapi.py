@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import urllib.parse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from fakeapi import Kind
+from fakeapi import FakeApiServer, Kind
 from fakeapi.discovery.openapi import definitions, document_v2, documents_v3, gnostic
 from fakeapi.kinds.built_in import BUILT_IN
 from fakeapi.types.kind import KindTable
 
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer
-
-    from ..api_client import ApiClient
+from ..api_client import ApiClient
 
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -14,9 +15,6 @@ import yaml
 from fakeapi.faults import FaultError, faults_of, read_faults, schema
 from fakeapi.faults.files import to_builtins
 from fakeapi.faults.model import REQUEST_EFFECTS, SERVER_EFFECTS, WATCH_EFFECTS, Fault
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVERY_EFFECT: dict[str, Any] = {
     "delay": {"seconds": [0.5, 2]},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock
@@ -24,11 +25,6 @@ from fakeapi.faults import (
 
 from ..api_client import ApiClient, eventually
 from ..objects import CONFIG_MAPS, PODS, config_map
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import aiohttp
 
 SOMETIMES = When(probability=0.5)
 LISTS = Match(verb="list")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
 
+from fakeapi import FakeApiServer, ManualClock
 from fakeapi.faults import (
     AnswerWith,
     Delay,
@@ -25,9 +26,6 @@ from fakeapi.faults import (
 
 from ..api_client import ApiClient, eventually
 from ..objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer, ManualClock
 
 BINDINGS = Match(verb="create", resource="pods/binding")
 WATCH_LIST = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
 import yaml
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ManualClock
 from fakeapi.faults import (
     AnswerWith,
     Compact,
@@ -23,12 +24,6 @@ from fakeapi.faults import (
 
 from ..api_client import ApiClient, eventually
 from ..objects import CONFIG_MAPS, PODS, config_map
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from fakeapi import ManualClock
 
 FAULTS = "/_fakeapi/faults"
 NO_BINDING = {

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ManualClock
 
 from ..api_client import ApiClient, brief, eventually
 from ..objects import BUDGETS, CONFIG_MAPS, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from fakeapi import ManualClock
 
 
 async def test_row_45_all_watchers_see_one_order(server: FakeApiServer, api: ApiClient) -> None:

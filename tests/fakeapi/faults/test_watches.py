@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import pytest
 
+from fakeapi import FakeApiServer, ManualClock
 from fakeapi.faults import (
     Cut,
     DropWatches,
@@ -25,9 +26,6 @@ from fakeapi.faults import (
 from ..api_client import ApiClient, brief, eventually
 from ..objects import CONFIG_MAPS, PODS, config_map, pod
 from .test_requests import WATCH_LIST
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer, ManualClock
 
 ADDED = Match(event="ADDED")
 

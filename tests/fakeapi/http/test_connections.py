@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import FakeApiServer, ManualClock, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 
 from ..api_client import eventually
 from ..objects import CONFIG_MAPS, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from fakeapi import ManualClock
 
 
 class Client:

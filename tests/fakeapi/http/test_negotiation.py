@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import pytest
 import yaml
 
+from fakeapi import FakeApiServer
 from fakeapi.http.negotiation import Accepted, negotiate, streamable
 from fakeapi.types.errors import NotAcceptable
 
+from ..api_client import ApiClient, Reply
 from ..objects import ALL_PODS, CONFIG_MAPS, EVENTS, LEASES, PODS, binding, config_map, pod
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer
-
-    from ..api_client import ApiClient, Reply
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

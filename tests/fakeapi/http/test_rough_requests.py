@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ManualClock
 from fakeapi.decoding.parsing import DEPTH_MAX
 
-from ..api_client import JSON_PATCH, MERGE, STRATEGIC, eventually
+from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient, eventually
 from ..objects import CONFIG_MAPS, PODS, config_map, pod, with_resources
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from fakeapi import ManualClock
-
-    from ..api_client import ApiClient
 
 YAML = "application/yaml"
 APPLY = "application/apply-patch+yaml"

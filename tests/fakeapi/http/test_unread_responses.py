@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -14,9 +14,6 @@ from fakeapi import FakeApiServer, ManualClock, ServerOptions
 
 from ..api_client import ApiClient, eventually
 from ..objects import CONFIG_MAPS, config_map
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 #: More than the kernel buffers for a client that does not read.
 LIST_BYTES = 8_000_000

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi.kinds.built_in import BUILT_IN
 from fakeapi.types.kind import KindTable
 
+from ..api_client import ApiClient
 from ..objects import NODES, PODS, pod, with_resources
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 CORE = "/api/v1/namespaces/default"
 NOT_READY, UNREACHABLE = (

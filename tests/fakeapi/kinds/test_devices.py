@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer, ServerOptions
-from fakeapi.types.objects import mapping, mappings
+from fakeapi.types.objects import Json, mapping, mappings
 
 from ..api_client import ApiClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import aiohttp
-
-    from fakeapi.types.objects import Json
 
 GROUP = "/apis/resource.k8s.io"
 CLAIMS = "namespaces/default/resourceclaims"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from ..api_client import STRATEGIC
+from ..api_client import STRATEGIC, ApiClient
 from ..objects import CORE_EVENTS, EVENTS
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 NEW: dict[str, Any] = {
     "metadata": {"name": "p.1"},

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..actors.test_jobs import JOBS, job
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
+from ..api_client import ApiClient
 
 NAME, UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
 

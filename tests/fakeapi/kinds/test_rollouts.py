@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from ..api_client import MERGE
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
+from ..api_client import MERGE, ApiClient
 
 APPS = "/apis/apps/v1/namespaces/default"
 BATCH = "/apis/batch/v1/namespaces/default"

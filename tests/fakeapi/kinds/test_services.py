@@ -6,20 +6,16 @@ Answers recorded from upstream are in exchanges/services.yaml.
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fakeapi import FakeApiServer
 from fakeapi.faults import Fault, Restart
 
+from ..api_client import ApiClient
 from ..state_files import serving
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fakeapi import FakeApiServer
-
-    from ..api_client import ApiClient
 
 SERVICES = "/api/v1/namespaces/default/services"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
+from ..api_client import ApiClient
 
 DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import aiohttp
 import yaml
 
 from fakeapi import FakeApiServer, ManualClock, ServerOptions
 
 from ..api_client import ApiClient
-
-if TYPE_CHECKING:
-    import aiohttp
 
 DUMP = Path(__file__).with_name("dumps") / "devices.yaml"
 PUBLISHED = DUMP.with_name("published_slices.yaml")

@@ -6,21 +6,18 @@ import io
 import itertools
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from fakeapi import FakeApiServer, LoadError, ManualClock, ServerOptions
 
+from ..api_client import ApiClient
 from ..custom_resources import DEFINITIONS, WIDGETS, definition
 from ..objects import CONFIG_MAPS, NODES, PODS, PRIORITY_CLASSES, config_map, pod
 from ..state_files import everything, serving
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..api_client import ApiClient
 
 Json = dict[str, Any]
 

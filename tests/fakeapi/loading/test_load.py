@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from fakeapi import FakeApiServer, LoadError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POD = """
 apiVersion: v1

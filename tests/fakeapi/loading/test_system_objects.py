@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from fakeapi import FakeApiServer
+
+from ..api_client import ApiClient
 from ..state_files import serving
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fakeapi import FakeApiServer
-
-    from ..api_client import ApiClient
 
 SERVICE = "/api/v1/namespaces/default/services/kubernetes"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import aiohttp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi import FakeApiServer, LoadError, ServerOptions
+from fakeapi import FakeApiServer, LoadError, ManualClock, ServerOptions
 from fakeapi.decoding.options import WriteOptions
 from fakeapi.quota.controller import QuotaController
 from fakeapi.store.registry import Target
 from fakeapi.writes import pipeline
 from fakeapi.writes.completion import complete
 
-from ..api_client import STRATEGIC, ApiClient
+from ..api_client import STRATEGIC, ApiClient, Reply
 from ..objects import PODS, binding, config_map, pod, with_resources
-
-if TYPE_CHECKING:
-    import aiohttp
-
-    from fakeapi import ManualClock
-
-    from ..api_client import Reply
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from fakeapi import ManualClock
+
+from ..api_client import ApiClient
 from ..objects import BUDGETS, PODS, pod
-
-if TYPE_CHECKING:
-    from fakeapi import ManualClock
-
-    from ..api_client import ApiClient
 
 READY = [{"type": "Ready", "status": "True"}]
 

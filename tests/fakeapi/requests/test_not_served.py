@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
+from ..api_client import ApiClient
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from fakeapi.types.errors import BadRequest, Unprocessable
 from fakeapi.writes.patching import OPERATIONS_MAX, json_patch, merge_patch
 
-from ..api_client import JSON_PATCH, MERGE, STRATEGIC
+from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient
 from ..objects import CONFIG_MAPS, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,10 @@ The errors before upstream calls the kubelet are in exchanges/debug.yaml.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from ..api_client import ApiClient
 from ..objects import PODS
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from fakeapi.types.durations import parse_duration
 
+from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 
 @pytest.mark.parametrize("timeout", ["", "0", "5s", "1h15m30.918s"])

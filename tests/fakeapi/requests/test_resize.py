@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from ..api_client import ApiClient
 from ..objects import PODS
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 RESIZE = f"{PODS}/p/resize"
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
+from ..api_client import ApiClient
 
 Json = dict[str, Any]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi.requests.scale import selector_text
 
-from ..api_client import MERGE, STRATEGIC
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
+from ..api_client import MERGE, STRATEGIC, ApiClient
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
+import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, Security, User
+from fakeapi import FakeApiServer, ManualClock, Security, User
 
-from ..api_client import ApiClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import aiohttp
-
-    from fakeapi import ManualClock
-
-    from ..api_client import Reply
+from ..api_client import ApiClient, Reply
 
 Json = dict[str, Any]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from fakeapi import ManualClock
+
+from ..api_client import ApiClient
 from ..objects import NODES, PODS, pod
-
-if TYPE_CHECKING:
-    from fakeapi import ManualClock
-
-    from ..api_client import ApiClient
 
 VOLUMES = "/api/v1/persistentvolumes"
 RESOURCE_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"

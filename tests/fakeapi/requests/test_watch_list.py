@@ -6,16 +6,13 @@ The table of combinations is RunWatchSemantics in apiserver pkg/storage/testing/
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
+from fakeapi import FakeApiServer, ManualClock
+
+from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, config_map
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer, ManualClock
-
-    from ..api_client import ApiClient
 
 STATE = ["a", "b", "c"]
 OLD, NOW = "old", "now"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -18,9 +19,6 @@ from fakeapi.cli.command import command
 from fakeapi.security.options import is_loopback
 
 from ..api_client import ApiClient, Reply, eventually
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Json = dict[str, Any]
 

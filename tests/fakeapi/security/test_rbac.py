@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
+import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock, Security, User
 
 from ..api_client import MERGE, ApiClient, Reply
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import aiohttp
 
 Json = dict[str, Any]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -16,10 +18,6 @@ from fakeapi.state.database import Database
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod
 from ..state_files import PORTS, content_of, cut, everything, serving
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
 LISTS = (PODS, NODES, NAMESPACES, PRIORITY_CLASSES, CONFIG_MAPS)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,9 +16,6 @@ from fakeapi.state import database
 from fakeapi.state.contents import Contents, contents_of, put_into
 from fakeapi.state.database import Database
 from fakeapi.store.store import Compacted, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RESOURCES = (("", "pods"), ("apps", "deployments"))
 

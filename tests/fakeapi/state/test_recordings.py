@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,6 @@ from ..api_client import eventually
 from ..custom_resources import DEFINITIONS, WIDGETS, definition
 from ..objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, config_map, pod
 from ..state_files import content_of, cut, everything, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture

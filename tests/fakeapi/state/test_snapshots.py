@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,6 @@ from fakeapi.background import BackgroundServer
 from ..custom_resources import DEFINITIONS, WIDGETS, definition
 from ..objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod
 from ..state_files import FIRST_VERSION, content_of, cut, everything, names_beside, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LISTS = (PODS, NODES, NAMESPACES, PRIORITY_CLASSES, CONFIG_MAPS)
 

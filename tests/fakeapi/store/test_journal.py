@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer, HandledRequest, ManualClock, ObjectChange, ServerOptions
@@ -12,9 +12,6 @@ from fakeapi.faults import Fault, Observe
 
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, PODS, config_map
-
-if TYPE_CHECKING:
-    import aiohttp
 
 
 def _brief(changes: list[ObjectChange]) -> list[tuple[str, str, str, str]]:

@@ -13,20 +13,15 @@ import asyncio
 import base64
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
+import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import FakeApiServer, ManualClock, ServerOptions
 from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import NAMESPACES, config_map
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import aiohttp
-
-    from fakeapi import ManualClock
 
 ALL = "/api/v1/configmaps"
 BAR1, BAR2, FOO2, BAZ2, BARFOO3, FOO3 = (

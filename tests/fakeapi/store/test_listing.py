@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from ..api_client import eventually
+from fakeapi import FakeApiServer, ManualClock
+
+from ..api_client import ApiClient, eventually
 from ..objects import CONFIG_MAPS, NODES, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer, ManualClock
-
-    from ..api_client import ApiClient
 
 ALL = ["c1", "c2", "c3", "c4", "c5"]
 

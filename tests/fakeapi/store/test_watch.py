@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer, ServerOptions
+from fakeapi import FakeApiServer, ManualClock, ServerOptions
 
 from ..api_client import ApiClient, brief, eventually
 from ..objects import ALL_PODS, CONFIG_MAPS, NAMESPACES, PODS, binding, config_map, pod
-
-if TYPE_CHECKING:
-    import aiohttp
-
-    from fakeapi import ManualClock
 
 
 async def settle() -> None:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from fakeapi import FakeApiServer, ManualClock
+from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, binding, config_map, pod
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer, ManualClock
-    from tests.fakeapi.api_client import ApiClient
 
 Json = dict[str, Any]
 

@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi.types import protobuf, schema
 
+from ..api_client import ApiClient, Reply
 from ..objects import (
     BUDGETS,
     CONFIG_MAPS,
@@ -24,9 +25,6 @@ from ..objects import (
     pod,
 )
 from ..protobuf_writer import MEDIA_TYPE, enveloped, message, metadata, quantity_entry
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient, Reply
 
 #: One file per kind with every field set, as JSON and as protobuf; there where Go modules are.
 UPSTREAM = Path.home() / "go/pkg/mod/k8s.io/api@v0.36.3/testdata/HEAD"

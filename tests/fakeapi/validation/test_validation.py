@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from ..api_client import ApiClient
 from ..objects import BUDGETS, CONFIG_MAPS, NODES, PODS, config_map, pod, with_resources
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 REQUIRED, INVALID = "FieldValueRequired", "FieldValueInvalid"
 DUPLICATE, UNSUPPORTED = "FieldValueDuplicate", "FieldValueNotSupported"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from fakeapi import ManualClock
 from fakeapi.types.times import epoch_seconds
 
+from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from fakeapi import ManualClock
-
-    from ..api_client import ApiClient
 
 HOLD = "example.com/hold"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

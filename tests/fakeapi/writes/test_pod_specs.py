@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from ..api_client import STRATEGIC
+from fakeapi import FakeApiServer
+
+from ..api_client import STRATEGIC, ApiClient
 from ..objects import PODS, PRIORITY_CLASSES, pod, with_resources
-
-if TYPE_CHECKING:
-    from fakeapi import FakeApiServer
-
-    from ..api_client import ApiClient
 
 SPEC: Final = '{"containers": [{"name": "c", "image": "x", "command": ["\\u0022"]}]}'
 #: A second key whose quotes are made up for by two that are written as escapes.

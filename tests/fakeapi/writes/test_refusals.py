@@ -5,12 +5,8 @@ What could be recorded is in exchanges/refusals.yaml and exchanges/failures.yaml
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NAMESPACES, config_map
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 SERVICES = "/api/v1/namespaces/default/services"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -6,18 +6,15 @@ kube-scheduler was seen to send.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fakeapi.types.errors import ApiError
 from fakeapi.writes.strategic import strategic_merge
 
-from ..api_client import STRATEGIC
+from ..api_client import STRATEGIC, ApiClient
 from ..objects import BUDGETS, NODES, PODS, pod
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 POD = "core/v1.Pod"
 

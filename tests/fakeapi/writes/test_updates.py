@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from ..api_client import STRATEGIC
+from ..api_client import STRATEGIC, ApiClient
 from ..objects import CONFIG_MAPS, NODES, PODS, config_map, pod
-
-if TYPE_CHECKING:
-    from ..api_client import ApiClient
 
 GATED = {"schedulingGates": [{"name": "example.com/wait"}]}
 IN_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

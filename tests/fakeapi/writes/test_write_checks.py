@@ -6,14 +6,12 @@ pkg/registry/generic/registry/store.go (Delete) and pkg/registry/core/pod/strate
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
-
-if TYPE_CHECKING:
-    from tests.fakeapi.api_client import ApiClient
 
 Json = dict[str, Any]
 OTHER_UID = "00000000-0000-0000-0000-000000000000"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, ManualClock
 from fakeapi.types.identity import IdSource
 
 from ..api_client import ApiClient
@@ -22,11 +23,6 @@ from ..objects import (
     pod,
     with_resources,
 )
-
-if TYPE_CHECKING:
-    import aiohttp
-
-    from fakeapi import ManualClock
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -17,17 +17,13 @@ What can be seen: a call that is refused prints why; after each call the invaria
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
+from scheduler.api.core import Node
 from scheduler.cache import Cache, CacheCorruptedError, CacheError
-from scheduler.snapshot import PodInfo, Snapshot
+from scheduler.snapshot import NodeInfo, PodInfo, Snapshot
 from scheduler.testing import make_node, make_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scheduler.api.core import Node
-    from scheduler.snapshot import NodeInfo
 
 
 class Stage:

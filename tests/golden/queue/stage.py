@@ -3,7 +3,7 @@
 Setting the stage, before anything else:
 
     plugin Fit NodeAdd=Queue NodeUpdateNodeLabel=QueueSkip   hints by event; also Error, or nothing
-    gate Quota closed PersistentVolumeAdd=Queue              the same, and it takes part in PreEnqueue
+    gate Quota closed PersistentVolumeAdd=Queue              the same, and it is a PreEnqueue plugin
     config initial_backoff=1 max_backoff=10 max_in_unschedulable=300
 
 What happens, at a time that only `wait` moves on:
@@ -22,30 +22,23 @@ What can be seen: every move of a pod is printed as it happens, `ready` when a p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scheduler.queue import Nominator
+from scheduler.api.core import Pod
 from scheduler.framework.events import (
     EVENT_UNSCHEDULABLE_TIMEOUT,
     ActionType,
     ClusterEvent,
     EventResource,
     QueueingHint,
+    QueueingHintFn,
 )
-from scheduler.framework.status import unresolvable
+from scheduler.framework.status import Status, unresolvable
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import Place, PriorityQueue, QueueingHintFunction
+from scheduler.queue import Move, Moves, Nominator, Place, PriorityQueue, QueueingHintFunction
 from scheduler.queue.active_queue import InFlightEvent
+from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
-
-if TYPE_CHECKING:
-    from scheduler.api.core import Pod
-    from scheduler.framework.events import QueueingHintFn
-    from scheduler.framework.status import Status
-    from scheduler.queue import Move, Moves
-    from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 START = 1_767_225_600.0
 PROFILE = "default-scheduler"
