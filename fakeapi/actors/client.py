@@ -16,7 +16,7 @@ from fakeapi.types.media_types import JSON
 from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
 
     from fakeapi.actors.resources import Resource
     from fakeapi.security.guard import Loopback
@@ -59,23 +59,16 @@ class Client:
         *,
         content_type: str = JSON,
         accept: str = JSON,
-        query: Mapping[str, str] | None = None,
-        user: str = "",
     ) -> Json:
-        """The answer to one request, made in the name of `user` if there is one.
-
-        Raises ActorApiError.
-        """
+        """Send one request; return its answer. Raises ActorApiError."""
         headers = {**self._headers, "Accept": accept}
-        if user:
-            headers["Impersonate-User"] = user
         data = None
         if body is not None:
             data = msgspec.json.encode(body)
             headers["Content-Type"] = content_type
         try:
             async with self._session.request(
-                method, self._url + path, data=data, headers=headers, params=query
+                method, self._url + path, data=data, headers=headers
             ) as response:
                 raw = await response.read()
                 answer = _decoded(raw)

@@ -17,7 +17,6 @@ from fakeapi.actors.budgets import DisruptionBudgets
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.endpoints import EndpointsController
 from fakeapi.actors.garbage import GarbageCollector
-from fakeapi.actors.heartbeats import NodeLeases
 from fakeapi.actors.kubelet import Kubelet, KubeletOptions
 from fakeapi.actors.namespaces import DefaultServiceAccounts, NamespaceCollector
 from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
@@ -30,25 +29,13 @@ from fakeapi.actors.volumes import VolumeOptions, Volumes
 from fakeapi.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from fakeapi.actors.stages.reading import Stage
     from fakeapi.clock import Clock
     from fakeapi.server import FakeApiServer
     from fakeapi.store.journal import ObjectChange
 
 _Options = TypeVar("_Options")
-
-
-def _stages_of(paths: Iterable[Path]) -> list[Stage]:
-    """Read KWOK Stages, whose package is imported only then. Raises StageError."""
-    paths = list(paths)
-    if not paths:
-        return []
-    from fakeapi.actors.stages import read_stages
-
-    return [stage for path in paths for stage in read_stages(path)]
 
 
 def _options(default: Callable[[], _Options], *, chosen: bool | _Options) -> _Options | None:
@@ -80,7 +67,6 @@ class Actors:
         disruption_budgets: bool = False,
         volumes: bool | VolumeOptions = False,
         devices: bool = False,
-        stages: Iterable[Path] = (),
         events: bool = True,
         pod_groups: bool | None = None,
     ) -> None:
@@ -88,12 +74,11 @@ class Actors:
 
         They connect to `url` (a proxy, another server), by default to the server itself, and use
         `clock`, by default the server's. Without a server `is_idle` misses changes that no watch
-        has delivered yet. `stages` are files or directories of KWOK Stages. `events` are those
-        that `kubectl describe` shows. With `pod_groups` (by default, if the server has
-        these kinds) Jobs that are gangs get a Workload and a PodGroup, and deleted PodGroups lose
-        their finalizer.
+        has delivered yet. `events` are those that `kubectl describe` shows. With `pod_groups` (by
+        default, if the server has these kinds) Jobs that are gangs get a Workload and a PodGroup,
+        and deleted PodGroups lose their finalizer.
 
-        Raises ValueError if there is neither server nor url, and StageError.
+        Raises ValueError if there is neither server nor url.
         """
         if server is None and not url:
             raise ValueError("actors need a server or a url")
@@ -108,7 +93,6 @@ class Actors:
         self._endpoints = endpoints
         self._disruption_budgets = disruption_budgets
         self._devices = devices
-        self._stages = _stages_of(stages)
         self._events = events
         self._pod_groups = _has_pod_groups(server) if pod_groups is None else pod_groups
         self._exits = contextlib.AsyncExitStack()
@@ -164,8 +148,6 @@ class Actors:
         if self._kubelet_options is not None:
             self.kubelet = Kubelet(context, self._kubelet_options)
             self._controllers += [self.kubelet, self.kubelet.heartbeats]
-        elif any(stage.kind == "Node" for stage in self._stages):
-            self._controllers.append(NodeLeases(context))
         if self._lifecycle_options is not None:
             nodes = NodeLifecycle(context, self._lifecycle_options)
             self._controllers += [nodes, nodes.eviction]
@@ -183,10 +165,6 @@ class Actors:
             self._controllers.append(DisruptionBudgets(context))
         if self._devices:
             self._controllers.append(ResourceClaims(context))
-        if self._stages:
-            from fakeapi.actors.stages import Stages
-
-            self._controllers.append(Stages(context, self._stages))
         if self._volume_options is not None:
             self._controllers.append(Volumes(context, self._volume_options))
         if self._garbage_collector or self._volume_options is not None:

@@ -42,32 +42,68 @@ _CONDITIONS: Final = (
 )
 
 
-class NodeLeases(Controller):
-    """Renews the lease of every node that is not stopped by its annotation."""
+class NodeHeartbeats(Controller):
+    """Renews leases and reports the status of nodes: conditions, addresses, allocatable.
+
+    A resource whose capacity alone was changed gets the same amount as allocatable.
+    """
 
     name = "kubelet"
 
-    def __init__(self, context: Context, renew_seconds: float = 10.0) -> None:
+    def __init__(self, context: Context, options: KubeletOptions) -> None:
         super().__init__(context)
-        self._renew_seconds = renew_seconds
+        self._renew_seconds = options.lease_renew_seconds
+        self._report_seconds = options.status_report_seconds
+        self._annotation_reports = AnnotationReports(context)
+        self._stopped: set[str] = set()
+        self._addresses: dict[str, str] = {}
+        self._uncopied: dict[str, set[str]] = {}  # resources with a new capacity, by node
         self.nodes: Final = self.follow(NODES)
         self._leases = self.informer(LEASES)
+        self.nodes.subscribe(self._node_changed)
+
+    def stop(self, node: str) -> None:
+        """Stop the node's kubelet."""
+        self._stopped.add(node)
+
+    def start_again(self, node: str) -> None:
+        """Start the node's kubelet again."""
+        self._stopped.discard(node)
+        self.queue.add(node)
 
     def is_stopped(self, node: Json) -> bool:
         """True if the node's kubelet does nothing."""
-        return annotation(node, _STOPPED) == "true"
+        return name_of(node) in self._stopped or annotation(node, _STOPPED) == "true"
+
+    def address_of(self, node: Json) -> str:
+        """Return the node's internal address, a generated one if it has none."""
+        for address in mappings(status_of(node).get("addresses")):
+            if address.get("type") == "InternalIP":
+                return text(address.get("address"))
+        number = len(self._addresses) + 1
+        made = f"172.{16 + number // 65536}.{number // 256 % 256}.{number % 256}"
+        return self._addresses.setdefault(name_of(node), made)
 
     async def sync(self, key: str) -> None:
-        """Renew one lease when it is time."""
+        """Renew the lease and report the status of one node, each when it is time."""
         node = self.nodes.get("", key)
-        if node is not None and not self.is_stopped(node):
-            self.plan(key, await self.renew(node))
-
-    def plan(self, key: str, due: float) -> None:
-        """Queue the node again at a time, in epoch seconds."""
+        if node is None:
+            return
+        annotations = KubeletAnnotations(node, ("stopped",))
+        annotations.flag("stopped")
+        await self._annotation_reports.report(NODES, node, annotations, key)
+        if self.is_stopped(node):
+            return
+        await self._copy_capacity(node)
+        renewal, now = await self._renew(node), self.clock.now()
+        reported = _reported(node, now)
+        if now - reported >= self._report_seconds:
+            await self._report(node, now)
+            reported = math.floor(now)
+        due = min(renewal, reported + self._report_seconds)
         self.queue.add_after(key, max(due - self.clock.now(), 0.001))
 
-    async def renew(self, node: Json) -> float:
+    async def _renew(self, node: Json) -> float:
         """Renew a node's lease if it is time; return the time of the next renewal."""
         now = self.clock.now()
         lease = self._leases.get(LEASE_NAMESPACE, name_of(node)) or await self._create(node, now)
@@ -93,61 +129,6 @@ class NodeLeases(Controller):
         }
         metadata: Json = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
         return await self.create(LEASES, {"metadata": metadata, "spec": spec})
-
-
-class NodeHeartbeats(NodeLeases):
-    """Renews leases and reports the status of nodes: conditions, addresses, allocatable.
-
-    A resource whose capacity alone was changed gets the same amount as allocatable.
-    """
-
-    def __init__(self, context: Context, options: KubeletOptions) -> None:
-        super().__init__(context, options.lease_renew_seconds)
-        self._report_seconds = options.status_report_seconds
-        self._annotation_reports = AnnotationReports(context)
-        self._stopped: set[str] = set()
-        self._addresses: dict[str, str] = {}
-        self._uncopied: dict[str, set[str]] = {}  # resources with a new capacity, by node
-        self.nodes.subscribe(self._node_changed)
-
-    def stop(self, node: str) -> None:
-        """Stop the node's kubelet."""
-        self._stopped.add(node)
-
-    def start_again(self, node: str) -> None:
-        """Start the node's kubelet again."""
-        self._stopped.discard(node)
-        self.queue.add(node)
-
-    def is_stopped(self, node: Json) -> bool:
-        return name_of(node) in self._stopped or super().is_stopped(node)
-
-    def address_of(self, node: Json) -> str:
-        """Return the node's internal address, a generated one if it has none."""
-        for address in mappings(status_of(node).get("addresses")):
-            if address.get("type") == "InternalIP":
-                return text(address.get("address"))
-        number = len(self._addresses) + 1
-        made = f"172.{16 + number // 65536}.{number // 256 % 256}.{number % 256}"
-        return self._addresses.setdefault(name_of(node), made)
-
-    async def sync(self, key: str) -> None:
-        """Renew the lease and report the status of one node, each when it is time."""
-        node = self.nodes.get("", key)
-        if node is None:
-            return
-        annotations = KubeletAnnotations(node, ("stopped",))
-        annotations.flag("stopped")
-        await self._annotation_reports.report(NODES, node, annotations, key)
-        if self.is_stopped(node):
-            return
-        await self._copy_capacity(node)
-        renewal, now = await self.renew(node), self.clock.now()
-        reported = _reported(node, now)
-        if now - reported >= self._report_seconds:
-            await self._report(node, now)
-            reported = math.floor(now)
-        self.plan(key, min(renewal, reported + self._report_seconds))
 
     async def _report(self, node: Json, now: float) -> None:
         stamp = times.timestamp(now)

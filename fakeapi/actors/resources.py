@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fakeapi.types.objects import Json, mapping, mappings, text, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,24 +72,6 @@ DEFINITIONS: Final = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
-
-
-def resource_of_kind(documents: Iterable[Json], api_version: str, kind: str) -> Resource | None:
-    """Return the resource of a kind from discovery documents, None if it is not served."""
-    group, _, version = api_version.rpartition("/")
-    for document in documents:
-        for served in mappings(document.get("items")):
-            if text(mapping(served.get("metadata")).get("name")) != group:
-                continue
-            for one in mappings(served.get("versions")):
-                if one.get("version") != version:
-                    continue
-                for resource in mappings(one.get("resources")):
-                    if mapping(resource.get("responseKind")).get("kind") == kind:
-                        plural, scope = text(resource.get("resource")), resource.get("scope")
-                        namespaced = scope == "Namespaced"
-                        return Resource(group, version, plural, kind, namespaced=namespaced)
-    return None
 
 
 def discovered(document: Json, *verbs: str) -> list[Resource]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -80,13 +79,6 @@ _OPTIONS: Final = (
         "the actor volumes.",
     ),
     click.option(
-        "--stages",
-        metavar="FILE",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="Play the KWOK Stages of this YAML file or directory. May be repeated.",
-    ),
-    click.option(
         "--actor-events/--no-actor-events",
         default=True,
         show_default=True,
@@ -102,7 +94,6 @@ class ActorOptions:
     names: tuple[str, ...] = ()
     pods_complete_after: float | None = None
     provisioners: tuple[str, ...] = ()
-    stages: tuple[Path, ...] = ()
     actor_events: bool = True
 
     def check(self) -> None:
@@ -113,8 +104,8 @@ class ActorOptions:
             raise click.UsageError("--provisioner is for --actors volumes")
 
     def actors(self, server: FakeApiServer) -> AbstractAsyncContextManager[object]:
-        """Return the actors for a server. Raises StageError."""
-        if not self.names and not self.stages:
+        """Return the actors for a server."""
+        if not self.names:
             return contextlib.nullcontext()
         from fakeapi.actors import Actors, KubeletOptions, VolumeOptions  # a tenth of the start
 
@@ -123,7 +114,7 @@ class ActorOptions:
             chosen["kubelet"] = KubeletOptions(pods_complete_after_seconds=self.pods_complete_after)
         if self.provisioners:
             chosen["volumes"] = VolumeOptions(provisioners=frozenset(self.provisioners))
-        return Actors(server, stages=self.stages, events=self.actor_events, **chosen)
+        return Actors(server, events=self.actor_events, **chosen)
 
 
 def actor_options(command: Callable[..., _R]) -> Callable[..., _R]:

@@ -33,7 +33,7 @@ from fakeapi.state import StateError
 from fakeapi.state.recording import check_recording
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
 #: The standard input, which is no file of that name.
@@ -90,7 +90,7 @@ def command(
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     if print_kubeconfig and kubeconfig_out is not None:
         raise click.UsageError("--print-kubeconfig and --kubeconfig-out exclude each other")
-    read = [("--load", load), ("--faults", values["faults"]), ("--stages", actors.stages)]
+    read = [("--load", load), ("--faults", values["faults"])]
     options, faults = server_options_of(values), fault_options_of(values)
     security, state = security_of(values), state_options_of(values, loads=bool(load))
     _refuse_overwriting(
@@ -115,8 +115,7 @@ def command(
         )
     except (AdmissionError, RuntimeConfigError) as error:
         raise click.UsageError(f"--{error}") from error
-    with _abandoned_on_failure(server):
-        running = actors.actors(server)
+    running = actors.actors(server)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         work = _run(server, running, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
         runner.run(work)
@@ -139,16 +138,6 @@ def _refuse_overwriting(
         other = names.setdefault(path.resolve(), flag)
         if other != flag:
             raise click.UsageError(f"{flag} would write over {path}, which is the file of {other}")
-
-
-@contextlib.contextmanager
-def _abandoned_on_failure(server: FakeApiServer) -> Iterator[None]:
-    """Leave the server's files as they are if the block fails: it will not be entered."""
-    try:
-        yield
-    except BaseException:
-        server.abandon()
-        raise
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

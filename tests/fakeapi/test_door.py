@@ -38,17 +38,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = fakeapi.Server
 
 
-def test_the_package_of_stages_is_imported_when_stages_are_loaded() -> None:
-    script = "import sys, fakeapi.cli.command; from fakeapi import Actors; print(*sys.modules)"
-    out = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, check=True, encoding="utf-8"
-    )
-    loaded = out.stdout.split()
-    assert "fakeapi.actors.cluster" in loaded
-    wing = ("fakeapi.actors.stages", "fakeapi.actors.templates", "jq")
-    assert [name for name in loaded if name.startswith(wing)] == []
-
-
 def test_a_server_imports_rarely_used_packages_on_their_first_request() -> None:
     script = """
 import asyncio, json, sys, urllib.request

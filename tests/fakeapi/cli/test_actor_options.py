@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import aiohttp
 import pytest
 from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, ManualClock
 from fakeapi.cli.actor_options import ActorOptions
-from fakeapi.cli.command import command, run
+from fakeapi.cli.command import command
 
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, config_map
@@ -36,19 +34,6 @@ def test_invalid_flags_are_refused(arguments: list[str], complaint: str) -> None
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code in (1, 2)
     assert complaint in result.output
-
-
-def test_missing_stages_are_one_line_of_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for path, words in [("/nowhere", "No such file or directory"), (tmp_path, "expected files")]:
-        monkeypatch.setattr("sys.argv", ["kubesched-fakeapi", "--stages", str(path)])
-        with pytest.raises(SystemExit) as ended:
-            run()
-        assert ended.value.code == 1
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith(f"kubesched-fakeapi: {path}: {words}")
 
 
 async def test_all_actors_together_become_idle() -> None:

@@ -15,7 +15,7 @@ from fakeapi.state import StateError
 
 WRITTEN = ("--snapshot", "--data", "--record", "--fault-log", "--kubeconfig-out")
 READ = (
-    "--load", "--restore", "--replay", "--faults", "--stages", "--tls-cert-file",
+    "--load", "--restore", "--replay", "--faults", "--tls-cert-file",
     "--tls-private-key-file", "--client-ca-file", "--token-auth-file",
 )  # fmt: skip
 
@@ -80,17 +80,6 @@ async def test_a_start_without_a_port_costs_no_file(tmp_path: Path) -> None:
     ):  # they are not locked
         assert record.read_text(encoding="utf-8").startswith('{"format"')
         assert log.read_text(encoding="utf-8").startswith('{"started_seconds"')
-
-
-async def test_stages_that_are_refused_cost_no_file(tmp_path: Path) -> None:
-    files = {flag: tmp_path / flag.strip("-") for flag in ("--record", "--fault-log")}
-    arguments = ["--stages", str(tmp_path / "none.yaml")]
-    for flag, file in files.items():
-        file.write_text("precious", encoding="utf-8")
-        arguments += [flag, str(file)]
-    assert isinstance(CliRunner().invoke(command, arguments).exception, LoadError)
-    for file in files.values():
-        assert file.read_text(encoding="utf-8") == "precious"
 
 
 async def test_two_servers_do_not_log_their_faults_to_one_file(tmp_path: Path) -> None:
