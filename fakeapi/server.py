@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.access.access import Access
-from fakeapi.admission.selection import admission_chain
+from fakeapi.admission.selection import KNOWN, OFF, admission_chain
 from fakeapi.clock import SystemClock
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
@@ -36,6 +36,7 @@ from fakeapi.store.registry import Registry
 from fakeapi.store.store import Store
 from fakeapi.types.identity import IdSource
 from fakeapi.types.kind import KindTable
+from fakeapi.types.option import option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -53,6 +54,10 @@ _SHUTDOWN_SECONDS: Final = 0.25
 #: Resource versions begin at the time in units of 10 microseconds. No write rate overtakes that, so
 #: a server that is started later never begins below the end of an earlier one.
 _VERSIONS_PER_SECOND: Final = 100_000
+#: Half of SQLite's largest integer: versions never outgrow it.
+_VERSION_MAX: Final = 2**62
+_KNOWN_PLUGINS: Final = ", ".join(plugin.name for plugin in KNOWN)
+_DEFAULT_PLUGINS: Final = ", ".join(plugin.name for plugin in KNOWN if plugin.name not in OFF)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +67,52 @@ class ServerOptions:
     A list of admission plugins is names, or texts with commas between names.
     """
 
-    #: Exactly these admission plugins run; None for the default ones.
-    admission_plugins: Iterable[str] | None = None
-    #: Admission plugins that run in addition to the default ones.
-    enable_admission_plugins: Iterable[str] = ()
-    #: Default admission plugins that do not run.
-    disable_admission_plugins: Iterable[str] = ()
-    #: API versions to turn on, as `api/alpha=true` or `scheduling.k8s.io/v1alpha2=true`; alpha
-    #: versions are off by default.
-    runtime_config: Iterable[str] = ()
-    #: False to keep no managedFields of an object before its first server-side apply.
-    managed_fields: bool = True
-    #: Changes kept of each resource; a watch that starts before them gets 410 Expired.
-    event_log_size: int = 10_000
+    enable_admission_plugins: Iterable[str] = option(
+        (),
+        "Plugins to run in addition to those that are on by default, with commas between them. "
+        f"Known are {_KNOWN_PLUGINS}; on by default are {_DEFAULT_PLUGINS}.",
+        metavar="NAMES",
+    )
+    disable_admission_plugins: Iterable[str] = option(
+        (),
+        "Plugins not to run although they are on by default; those of kube-apiserver that are not "
+        "part of this server may be named, too.",
+        metavar="NAMES",
+    )
+    admission_plugins: Iterable[str] | None = option(
+        None,
+        "Exactly the plugins to run; an empty text for none at all.",
+        metavar="NAMES",
+        repeated=True,
+    )
+    runtime_config: Iterable[str] = option(
+        (),
+        "API versions to turn on: api/alpha=true for all alpha versions, or one version, as "
+        "scheduling.k8s.io/v1alpha2=true; with commas between them.",
+        metavar="VERSION=true",
+    )
+    managed_fields: bool = option(
+        True, "Record who wrote which field; without, only of objects that are applied."
+    )
+    event_log_size: int = option(
+        10_000, "Changes of each resource that a watch may go back.", minimum=1
+    )
+    write_timeout_seconds: float = option(
+        60.0,
+        "Disconnect clients that do not read their response or watch for this long.",
+        flag="--write-timeout",
+        metavar="SECONDS",
+        above=0,
+    )
+    initial_resource_version: int | None = option(
+        None,
+        "First resource version; by default the time, so that versions grow over restarts.",
+        type=int,
+        minimum=1,
+        maximum=_VERSION_MAX,
+    )
     #: Number of requests that `FakeApiServer.requests` keeps.
     requests_kept: int = 0
-    #: Seconds after which a client that does not read its response or watch is disconnected.
-    write_timeout_seconds: float = 60.0
-    #: First resource version; None for one that grows from server to server with the clock.
-    initial_resource_version: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

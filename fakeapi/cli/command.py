@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import math
 import signal
 import sys
 from pathlib import Path
@@ -13,24 +15,17 @@ import click
 
 from fakeapi.access.users import SecurityError
 from fakeapi.admission.selection import AdmissionError
-from fakeapi.cli.actor_options import ActorOptions, actor_options
-from fakeapi.cli.options import (
-    FAULT_OPTIONS,
-    SECURITY_OPTIONS,
-    SERVER_OPTIONS,
-    STATE_OPTIONS,
-    StateOptions,
-    fault_options_of,
-    security_of,
-    server_options_of,
-    state_options_of,
-)
-from fakeapi.faults import FaultError
+from fakeapi.cli.actor_options import ActorOptions
+from fakeapi.cli.options import click_options, files_of, values_of
+from fakeapi.faults import FaultError, FaultOptions
 from fakeapi.kinds.built_in import RuntimeConfigError
 from fakeapi.loading.manifests import LoadError
-from fakeapi.server import FakeApiServer
+from fakeapi.security.options import Security
+from fakeapi.server import FakeApiServer, ServerOptions
 from fakeapi.state import StateError
+from fakeapi.state.keeper import StateFiles
 from fakeapi.state.recording import check_recording
+from fakeapi.types.option import file_option, option
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -40,100 +35,112 @@ if TYPE_CHECKING:
 _STANDARD_INPUT: Final = Path("-")
 
 
-_OPTIONS: Final = [
-    click.Option(
-        ["--port"],
-        default=0,
-        show_default=True,
-        type=click.IntRange(0, 65535),
-        help="Port to listen on; 0 picks a free one.",
-    ),
-    click.Option(["--print-kubeconfig"], is_flag=True, help="Write only a kubeconfig to stdout."),
-    click.Option(
-        ["--kubeconfig-out"],
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """Port, first objects and seed of a server, and the output of the command."""
+
+    port: int = option(0, "Port to listen on; 0 picks a free one.", minimum=0, maximum=65535)
+    print_kubeconfig: bool = option(False, "Write only a kubeconfig to stdout.")
+    kubeconfig_out: Path | None = file_option("Write a kubeconfig to this file.", written=True)
+    load: tuple[Path, ...] = option(
+        (),
+        "Manifests to start with: a YAML or JSON file, a directory, or - for the standard input; "
+        "what `kubectl get -o yaml` prints will do. May be repeated.",
+        type=Path,
         metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Write a kubeconfig to this file.",
-    ),
-    click.Option(
-        ["--load"],
-        metavar="FILE",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="Manifests to start with: a YAML or JSON file, a directory, or - for the standard "
-        "input; what `kubectl get -o yaml` prints will do. May be repeated.",
-    ),
-    click.Option(
-        ["--seed"],
+    )
+    seed: int | None = option(
+        None,
+        "Makes uids, generated names and random faults the same on every run.",
         type=int,
-        help="Makes uids, generated names and random faults the same on every run.",
-    ),
-]
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """A recording to replay once the server listens."""
+
+    replay: Path | None = file_option(
+        "Repeat the changes of a recording, once the server listens.", metavar="FILE.jsonl"
+    )
+    speed: float | None = option(
+        None,
+        "Divide the pauses of the recording by this number, by default 1; 0 leaves none.",
+        type=float,
+        minimum=0,
+    )
+
+    def check(self) -> None:
+        """Raise click.UsageError for a speed that cannot be."""
+        if self.speed is not None and self.replay is None:
+            raise click.UsageError("--speed is for --replay")
+        if self.speed is not None and not math.isfinite(self.speed):
+            raise click.UsageError("--speed: expected a finite number; 0 is all at once")
+
+
+_GROUPS: Final = {
+    "start": StartOptions,
+    "options": ServerOptions,
+    "faults": FaultOptions,
+    "state": StateFiles,
+    "replay": ReplayOptions,
+    "security": Security,
+    "actors": ActorOptions,
+}
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"]},
-    params=[*_OPTIONS, *SERVER_OPTIONS, *FAULT_OPTIONS, *STATE_OPTIONS, *SECURITY_OPTIONS],
+    context_settings={"help_option_names": ["-h", "--help"]}, params=click_options(_GROUPS)
 )
 @click.version_option(package_name="kubesched", message="kubesched-fakeapi %(version)s")
-@actor_options
-def command(
-    *,
-    port: int,
-    print_kubeconfig: bool,
-    kubeconfig_out: Path | None,
-    load: tuple[Path, ...],
-    seed: int | None,
-    actors: ActorOptions,
-    **values: Any,
-) -> None:
+def command(**given: object) -> None:
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
-    if print_kubeconfig and kubeconfig_out is not None:
+    values = values_of(_GROUPS, given)
+    _refuse_overwriting(files_of(values, written=True), files_of(values, written=False))
+    _serve(**values)
+
+
+def _serve(
+    *,
+    start: StartOptions,
+    replay: ReplayOptions,
+    state: StateFiles,
+    actors: ActorOptions,
+    **options: Any,
+) -> None:
+    """Run a server; the other options are its own."""
+    if start.print_kubeconfig and start.kubeconfig_out is not None:
         raise click.UsageError("--print-kubeconfig and --kubeconfig-out exclude each other")
-    read = [("--load", load), ("--faults", values["faults"])]
-    options, faults = server_options_of(values), fault_options_of(values)
-    security, state = security_of(values), state_options_of(values, loads=bool(load))
-    _refuse_overwriting(
-        [("--kubeconfig-out", kubeconfig_out), ("--fault-log", faults.log), *state.written],
-        [
-            *((flag, path) for flag, paths in read for path in paths),
-            *state.read,
-            *security.files,
-        ],
-    )
-    if state.replay is not None:
-        check_recording(state.replay)
+    if state.keep_uids and not start.load:
+        raise click.UsageError("--keep-uids is for --load")
+    replay.check()
+    actors.check()
+    if replay.replay is not None:
+        check_recording(replay.replay)
     try:
         server = FakeApiServer(
-            port=port,
-            load=load,
-            seed=seed,
-            faults=faults,
-            security=security,
-            state=state.files,
-            options=options,
+            port=start.port, load=start.load, seed=start.seed, state=state, **options
         )
     except (AdmissionError, RuntimeConfigError) as error:
         raise click.UsageError(f"--{error}") from error
     running = actors.actors(server)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        work = _run(server, running, state, to_stdout=print_kubeconfig, to_file=kubeconfig_out)
-        runner.run(work)
+        runner.run(_run(server, running, start, replay))
 
 
 def _refuse_overwriting(
-    written: Iterable[tuple[str, Path | None]], read: Iterable[tuple[str, Path | None]]
+    written: Iterable[tuple[str, Path]], read: Iterable[tuple[str, Path]]
 ) -> None:
     """Refuse to write a file that another flag names, before any file is opened.
 
-    Both are pairs of a flag and its file, None without one. Raises click.UsageError.
+    Both are pairs of a flag and its file. Raises click.UsageError.
     """
     names: dict[Path, str] = {}
     for flag, path in read:
-        if path is not None and path != _STANDARD_INPUT:
+        if path != _STANDARD_INPUT:
             names.setdefault(path.resolve(), flag)
     for flag, path in written:
-        if path is None or (path.exists() and not path.is_file()):
+        if path.exists() and not path.is_file():
             continue  # /dev/stderr and the like may be written to by several
         other = names.setdefault(path.resolve(), flag)
         if other != flag:
@@ -153,18 +160,16 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _run(
     server: FakeApiServer,
     actors: AbstractAsyncContextManager[object],
-    state: StateOptions,
-    *,
-    to_stdout: bool,
-    to_file: Path | None,
+    start: StartOptions,
+    replay: ReplayOptions,
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with server, actors, _keeping_state(server, state, stop):
-        if to_file is not None:
-            server.write_kubeconfig(to_file)
-        if to_stdout:
+    async with server, actors, _keeping_state(server, replay, stop):
+        if start.kubeconfig_out is not None:
+            server.write_kubeconfig(start.kubeconfig_out)
+        if start.print_kubeconfig:
             click.echo(server.kubeconfig, nl=False)
         else:
             click.echo(server.url)
@@ -174,7 +179,7 @@ async def _run(
 
 @contextlib.asynccontextmanager
 async def _keeping_state(
-    server: FakeApiServer, state: StateOptions, stop: asyncio.Event
+    server: FakeApiServer, replay: ReplayOptions, stop: asyncio.Event
 ) -> AsyncIterator[None]:
     """Save snapshots on SIGUSR1, replay a recording, and stop if the state cannot be kept.
 
@@ -188,14 +193,14 @@ async def _keeping_state(
 
     async def play(path: Path) -> None:
         try:
-            await server.replay(path, speed=state.speed)
+            await server.replay(path, speed=1.0 if replay.speed is None else replay.speed)
         except StateError as error:
             fail(error)
 
     server.state.on_failure = fail
-    if state.files.snapshot is not None:
+    if server.state.files.snapshot is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _save, server)
-    playing = asyncio.ensure_future(play(state.replay)) if state.replay is not None else None
+    playing = asyncio.ensure_future(play(replay.replay)) if replay.replay is not None else None
     try:
         yield
     finally:

@@ -18,6 +18,7 @@ from fakeapi.faults.log import script_from
 from fakeapi.faults.model import Fault
 from fakeapi.faults.requests import RequestFaults
 from fakeapi.faults.streams import Channel
+from fakeapi.types.option import file_option, option
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -40,12 +41,22 @@ _LOG_SUFFIX: Final = ".jsonl"
 class FaultOptions:
     """Options of fault injection."""
 
-    #: Faults to set: values, mappings, files of faults, logs of an earlier run.
-    faults: Iterable[Fault | Json | str | Path] = ()
-    #: File for the injected faults, as JSON lines; it is overwritten when the server starts.
-    log: Path | None = None
-    #: True to serve /_fakeapi/faults, where clients set and remove faults over HTTP.
-    admin_endpoint: bool = True
+    faults: Iterable[Fault | Json | str | Path] = option(
+        (),
+        "Faults to inject: YAML (fakeapi/faults/README.md), or a log of --fault-log whose faults "
+        "are injected again, at the same requests. May be repeated.",
+        type=Path,
+        metavar="FILE",
+    )
+    log: Path | None = file_option(
+        "Write each injected fault to this file, as JSON lines.",
+        flag="--fault-log",
+        metavar="FILE.jsonl",
+        written=True,
+    )
+    admin_endpoint: bool = option(
+        True, "Serve /_fakeapi/faults, where faults can be set and removed."
+    )
 
     @classmethod
     def from_value(cls, value: FaultOptions | Iterable[Fault | Json | str | Path]) -> FaultOptions:

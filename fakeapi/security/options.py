@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fakeapi.access.users import SecurityError
 from fakeapi.decoding.bodies import BODY_BYTES_MAX
+from fakeapi.types.option import file_option, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from fakeapi.access.users import User
 
@@ -27,48 +28,59 @@ class Security:
     As soon as clients can authenticate, they have to, unless `anonymous_auth` is set.
     """
 
-    #: Address to listen on; addresses other than loopback need authentication.
-    host: str = "127.0.0.1"
-    #: True to serve HTTPS with a new certificate authority, which also signs the kubeconfig's user.
-    tls: bool = False
-    #: Certificate to serve HTTPS with, in PEM, followed by those that signed it.
-    tls_cert_file: str | Path | None = None
-    #: Private key of `tls_cert_file`.
-    tls_private_key_file: str | Path | None = None
-    #: Authorities of client certificates: the common name is the user, organizations are groups.
-    client_ca_file: str | Path | None = None
-    #: Bearer token of an administrator; it is in the kubeconfig.
-    token: str = ""
+    host: str = option(
+        "127.0.0.1", "Address to listen on; addresses other than loopback need authentication."
+    )
+    tls: bool = option(
+        False,
+        "Serve HTTPS with a new certificate; its authority, and an administrator's certificate, "
+        "are in the kubeconfig.",
+    )
+    tls_cert_file: str | Path | None = file_option(
+        "Serve HTTPS with this certificate, in PEM, followed by those that signed it."
+    )
+    tls_private_key_file: str | Path | None = file_option("The key of --tls-cert-file.")
+    client_ca_file: str | Path | None = file_option(
+        "Accept client certificates of these authorities: the common name is the user, "
+        "organizations are the groups."
+    )
+    token_auth_file: str | Path | None = file_option(
+        'Users by their bearer tokens, as CSV: token,user,uid,"group1,group2".'
+    )
+    token: str = option(
+        "",
+        "A bearer token of an administrator, which is in the kubeconfig. Clients of client-go send "
+        "tokens over HTTPS only.",
+        metavar="TOKEN",
+    )
     #: Bearer tokens of users.
     tokens: Mapping[str, User] = dataclasses.field(default_factory=dict)
-    #: Bearer tokens of users in kube-apiserver's CSV format.
-    token_auth_file: str | Path | None = None
-    #: True to accept requests without credentials; None for True with RBAC only, as upstream.
-    anonymous_auth: bool | None = None
-    #: "AlwaysAllow", or "RBAC" for Roles and ClusterRoles.
-    authorization_mode: AuthorizationMode = "AlwaysAllow"
-    #: Limit of reading requests at the same time, without watches; 0 for no limit.
-    max_requests_inflight: int = 0
-    #: Limit of writing requests at the same time; 0 for no limit.
-    max_mutating_requests_inflight: int = 0
-    #: Limit of a request's body.
-    max_request_bytes: int = BODY_BYTES_MAX
-    #: True to allow any `host` without authentication.
-    insecure_bind_anywhere: bool = False
+    anonymous_auth: bool | None = option(
+        None,
+        "Accept requests without credentials as system:anonymous; by default with RBAC only.",
+        type=bool,
+    )
+    authorization_mode: AuthorizationMode = option(
+        "AlwaysAllow", "Allow every request, or those that roles allow.", choices=MODES
+    )
+    max_requests_inflight: int = option(
+        0,
+        "Answer 429 beyond this number of reading requests at once; 0 for no limit.",
+        minimum=0,
+    )
+    max_mutating_requests_inflight: int = option(
+        0,
+        "Answer 429 beyond this number of writing requests at once; 0 for no limit.",
+        minimum=0,
+    )
+    max_request_bytes: int = option(BODY_BYTES_MAX, "Limit of the body of a request.", minimum=1)
+    insecure_bind_anywhere: bool = option(
+        False, "Allow addresses other than loopback without authentication."
+    )
 
     @property
     def serves_tls(self) -> bool:
         return self.tls or self.tls_cert_file is not None
-
-    @property
-    def files(self) -> list[tuple[str, Path | None]]:
-        """The files that are read, with their flags."""
-        names = ("tls_cert_file", "tls_private_key_file", "client_ca_file", "token_auth_file")
-        given = ((name, getattr(self, name)) for name in names)
-        return [
-            (f"--{name.replace('_', '-')}", None if path is None else Path(path))
-            for name, path in given
-        ]
 
     @property
     def takes_certificates(self) -> bool:

@@ -20,6 +20,7 @@ from fakeapi.state.contents import Contents, StateError, contents_of, put_into
 from fakeapi.state.database import Database
 from fakeapi.state.recording import Recording
 from fakeapi.state.snapshots import read_snapshot, write_snapshot
+from fakeapi.types.option import file_option, option
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -38,16 +39,23 @@ _log = logging.getLogger("fakeapi")
 class StateFiles:
     """Files of a server's state; None for a file that is not used."""
 
-    #: SQLite file that holds every change before it is answered, and from which a server starts.
-    data: Path | None = None
-    #: Snapshot to start from if it exists; it is written when the server stops.
-    snapshot: Path | None = None
-    #: Snapshot to start from, which must exist; it is not written.
-    restore: Path | None = None
-    #: Recording of every change, overwritten when the server starts.
-    record: Path | None = None
-    #: True to leave loaded objects the uids they have, instead of new ones.
-    keep_uids: bool = False
+    snapshot: Path | None = file_option(
+        "Start from this snapshot if it exists; write it at the end and on SIGUSR1.", written=True
+    )
+    restore: Path | None = file_option(
+        "Start from this snapshot, which must exist and is not written."
+    )
+    data: Path | None = file_option(
+        "Keep the state in this SQLite file, each change before its response, and start from it. "
+        "A state in this file or in a snapshot replaces --load.",
+        written=True,
+    )
+    keep_uids: bool = option(False, "Leave the objects of --load their uids, instead of new ones.")
+    record: Path | None = file_option(
+        "Overwrite this file with every change and its time, as JSON lines.",
+        metavar="FILE.jsonl",
+        written=True,
+    )
 
 
 class Keeper:
