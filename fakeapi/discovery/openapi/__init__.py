@@ -14,7 +14,7 @@ import email.utils
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.discovery import documents
-from fakeapi.discovery.openapi import document_v2, documents_v3, gnostic
+from fakeapi.discovery.openapi import document_v2, documents_v3
 from fakeapi.http.answers import Answer
 from fakeapi.http.negotiation import clauses
 from fakeapi.types.errors import NotAcceptable
@@ -75,6 +75,8 @@ def _answer_v2(kinds: KindTable, request: DocumentRequest) -> Answer:
     if accepted in _AS_JSON:
         body = _cached(kinds, "OpenAPI v2 JSON", lambda: encode(document_v2.document(kinds)))
         return documents.document(body, JSON, tag, request)
+    from fakeapi.discovery.openapi import gnostic  # imports google.protobuf
+
     body = _cached(
         kinds, "OpenAPI v2 protobuf", lambda: gnostic.document(document_v2.document(kinds))
     )

@@ -2,183 +2,141 @@
 
     application/com.github.proto-openapi.spec.v2@v1.0+protobuf
 
-Field numbers are those of openapiv2/OpenAPIv2.proto of github.com/google/gnostic-models v0.7.0.
-Only the messages that the document uses are written.
+Numbers of fields are those of openapiv2/OpenAPIv2.proto of github.com/google/gnostic-models v0.7.0.
+Only the fields that the document uses are declared, under the names that they have in JSON.
 """
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Final
+import functools
+import re
+from typing import TYPE_CHECKING, Any, Final
 
-from fakeapi.types.objects import Json, encode, mapping, mappings, sequence, text, texts
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from fakeapi.types.objects import Json, encode, mapping, sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from google.protobuf.message import Message
 
-_VARINT: Final = 0
-_FIXED_64: Final = 1
-_BYTES: Final = 2
-_SCHEMA_TEXTS: Final = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
-_SCHEMA_NUMBERS: Final = {"multipleOf": 6, "maximum": 7, "minimum": 9}
-_SCHEMA_COUNTS: Final = {
-    "maxLength": 11, "minLength": 12, "maxItems": 14, "minItems": 15, "maxProperties": 17,
-    "minProperties": 18,
-}  # fmt: skip
-_SCHEMA_FLAGS: Final = {"exclusiveMaximum": 8, "exclusiveMinimum": 10, "uniqueItems": 16}
-_METHODS: Final = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
-_QUERY: Final = 3
-_PATH: Final = 4
+_Field: Final = descriptor_pb2.FieldDescriptorProto
+_SCALARS: Final = {
+    "string": _Field.TYPE_STRING,
+    "double": _Field.TYPE_DOUBLE,
+    "int": _Field.TYPE_INT64,
+    "bool": _Field.TYPE_BOOL,
+}
+#: Signs of types as parts of identifiers; `=` is for the pairs of a map.
+_SIGNS: Final = {"{": "map", "}": "of", "@": "one", "=": "pair"}
+#: The fields of each message as NAME:NUMBER:TYPE. A type T with a sign is
+#: T* a list, @T a message with a T as field 1, {N}T a map: pairs of a name and a T as field N.
+_MESSAGES: Final = {
+    "Document": "swagger:1:string info:2:Info paths:8:{2}Path definitions:9:{1}Schema",
+    "Info": "title:1:string version:2:string",
+    "Path": "get:2:Operation put:3:Operation post:4:Operation delete:5:Operation "
+    "patch:8:Operation parameters:9:@Parameter*",
+    "Operation": "tags:1:string* description:3:string operationId:5:string produces:6:string* "
+    "consumes:7:string* parameters:8:@Parameter* responses:9:{1}@Response extensions:13:Extension*",
+    "Response": "description:1:string schema:2:@Schema",
+    "Parameter": "body:1:Body other:2:Other",
+    "Body": "description:1:string name:2:string in:3:string required:4:bool schema:5:Schema",
+    "Other": "query:3:Query path:4:InPath",
+    "Query": "required:1:bool in:2:string description:3:string name:4:string type:6:string "
+    "uniqueItems:20:bool",
+    "InPath": "required:1:bool in:2:string description:3:string name:4:string type:5:string "
+    "uniqueItems:19:bool",
+    "Schema": "ref:1:string format:2:string title:3:string description:4:string "
+    "multipleOf:6:double maximum:7:double exclusiveMaximum:8:bool minimum:9:double "
+    "exclusiveMinimum:10:bool maxLength:11:int minLength:12:int pattern:13:string maxItems:14:int "
+    "minItems:15:int uniqueItems:16:bool maxProperties:17:int minProperties:18:int "
+    "required:19:string* enum:20:Any* additionalProperties:21:SchemaOrBool type:22:@string "
+    "items:23:@Schema allOf:24:Schema* properties:25:{1}Schema extensions:31:Extension*",
+    "SchemaOrBool": "schema:1:Schema allows:2:bool",
+    "Extension": "name:1:string value:2:Any",
+    "Any": "yaml:2:string",
+}
 
 
 def document(value: Json) -> bytes:
     """Encode the document."""
-    info = mapping(value["info"])
-    paths = _named(mapping(value["paths"]), 2, _path)
-    definitions = _named(mapping(value["definitions"]), 1, _schema)
-    return b"".join((
-        _text(1, value["swagger"]),
-        _message(2, _text(1, info["title"]) + _text(2, info["version"])),
-        _message(8, paths),
-        _message(9, definitions),
-    ))  # fmt: skip
+    made = _document_class()(**_message("Document", value))
+    return made.SerializeToString(deterministic=True)
 
 
-def _varint(number: int) -> bytes:
-    number &= (1 << 64) - 1
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+@functools.cache
+def _document_class() -> type[Message]:
+    file = descriptor_pb2.FileDescriptorProto(name="openapi.proto", package="openapi")
+    declared: set[str] = set()
+    wanted = ["Document"]
+    while wanted:
+        message_name = wanted.pop()
+        if message_name in declared:
+            continue
+        declared.add(message_name)
+        message = file.message_type.add(name=_identifier(message_name))
+        for name, (number, kind) in _fields(message_name).items():
+            label = _Field.LABEL_REPEATED if kind.endswith("*") else _Field.LABEL_OPTIONAL
+            field = message.field.add(name=name, number=number, label=label)
+            kind = kind.removesuffix("*")
+            if kind in _SCALARS:
+                field.type = _SCALARS[kind]
+            else:
+                field.type_name = f".openapi.{_identifier(kind)}"
+                wanted.append(kind)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("openapi.Document"))
 
 
-def _key(number: int, wire_type: int) -> bytes:
-    return _varint(number << 3 | wire_type)
+def _identifier(message_name: str) -> str:
+    return re.sub(r"\W", lambda sign: _SIGNS[sign[0]], message_name)
 
 
-def _message(number: int, content: bytes) -> bytes:
-    return _key(number, _BYTES) + _varint(len(content)) + content
+@functools.cache
+def _fields(message_name: str) -> dict[str, tuple[int, str]]:
+    """Return numbers and types by name."""
+    kind = message_name[1:]
+    if message_name.startswith("@"):
+        return {"item": (1, "string*" if kind == "string" else kind)}
+    if message_name.startswith("{"):
+        return {"items": (int(message_name[1]), f"={message_name[3:]}*")}
+    if message_name.startswith("="):
+        return {"name": (1, "string"), "value": (2, kind)}
+    fields = (field.split(":") for field in _MESSAGES[message_name].split())
+    return {name: (int(number), kind) for name, number, kind in fields}
 
 
-def _text(number: int, value: object) -> bytes:
-    """Encode a string field; an empty string is left out."""
-    return _message(number, text(value).encode()) if value else b""
+def _message(name: str, value: Json) -> Json:
+    """Return the fields of a message, with those of its parts."""
+    if name in ("Schema", "Operation"):
+        extensions = [
+            {"name": key, "value": item} for key, item in value.items() if key.startswith("x-")
+        ]
+        value = {**value, "ref": value.get("$ref"), "extensions": extensions}
+    return {
+        field: _value(kind, value[field])
+        for field, (_, kind) in _fields(name).items()
+        if value.get(field) is not None
+    }
 
 
-def _texts(number: int, values: object) -> bytes:
-    return b"".join(_message(number, item.encode()) for item in texts(values))
-
-
-def _flag(number: int, value: object) -> bytes:
-    return _key(number, _VARINT) + b"\x01" if value is True else b""
-
-
-def _named(entries: Json, number: int, write: Callable[[Json], bytes]) -> bytes:
-    """Encode an ordered map: repeated pairs of a name and a message."""
-    return b"".join(
-        _message(number, _text(1, name) + _message(2, write(mapping(item))))
-        for name, item in entries.items()
-    )
-
-
-def _any(value: object) -> bytes:
-    """Encode a value of any type as YAML, of which JSON is a part."""
-    return _message(2, encode(value))
-
-
-def _extensions(number: int, value: Json) -> bytes:
-    return b"".join(
-        _message(number, _text(1, name) + _message(2, _any(item)))
-        for name, item in value.items()
-        if name.startswith("x-")
-    )
-
-
-def _schema(value: Json) -> bytes:
-    parts: list[bytes] = [_text(number, value.get(name)) for name, number in _SCHEMA_TEXTS.items()]
-    for name, number in _SCHEMA_NUMBERS.items():
-        item = value.get(name)
-        if isinstance(item, int | float):
-            parts.append(_key(number, _FIXED_64) + struct.pack("<d", item))
-    for name, number in _SCHEMA_COUNTS.items():
-        item = value.get(name)
-        if isinstance(item, int):
-            parts.append(_key(number, _VARINT) + _varint(item))
-    parts += [_flag(number, value.get(name)) for name, number in _SCHEMA_FLAGS.items()]
-    parts.append(_texts(19, value.get("required")))
-    parts += [_message(20, _any(item)) for item in sequence(value.get("enum"))]
-    additional = value.get("additionalProperties")
-    if isinstance(additional, dict):
-        parts.append(_message(21, _message(1, _schema(additional))))
-    elif isinstance(additional, bool):
-        parts.append(_message(21, _key(2, _VARINT) + _varint(additional)))
-    if "type" in value:
-        parts.append(_message(22, _text(1, value["type"])))
-    if isinstance(value.get("items"), dict):
-        parts.append(_message(23, _message(1, _schema(mapping(value["items"])))))
-    parts += [_message(24, _schema(item)) for item in mappings(value.get("allOf"))]
-    if "properties" in value:
-        parts.append(_message(25, _named(mapping(value["properties"]), 1, _schema)))
-    parts.append(_extensions(31, value))
-    return b"".join(parts)
-
-
-def _path(value: Json) -> bytes:
-    operations = (
-        _message(number, _operation(mapping(value[method])))
-        for method, number in _METHODS.items()
-        if method in value
-    )
-    return b"".join(operations) + _parameters(9, mappings(value.get("parameters")))
-
-
-def _operation(value: Json) -> bytes:
-    responses = _named(mapping(value.get("responses")), 1, _response)
-    return b"".join((
-        _texts(1, value.get("tags")),
-        _text(3, value.get("description")),
-        _text(5, value.get("operationId")),
-        _texts(6, value.get("produces")),
-        _texts(7, value.get("consumes")),
-        _parameters(8, mappings(value.get("parameters"))),
-        _message(9, responses),
-        _extensions(13, value),
-    ))  # fmt: skip
-
-
-def _response(value: Json) -> bytes:
-    content = _text(1, value.get("description"))
-    if "schema" in value:
-        content += _message(2, _message(1, _schema(mapping(value["schema"]))))
-    return _message(1, content)
-
-
-def _parameters(number: int, values: Iterable[Json]) -> bytes:
-    return b"".join(_message(number, _message(1, _parameter(value))) for value in values)
-
-
-def _parameter(value: Json) -> bytes:
-    if value.get("in") == "body":
-        schema = _message(5, _schema(mapping(value.get("schema"))))
-        return _message(
-            1,
-            _text(1, value.get("description"))
-            + _text(2, value.get("name"))
-            + _text(3, "body")
-            + _flag(4, value.get("required"))
-            + schema,
-        )
-    is_path = value.get("in") == "path"
-    # The two messages differ by one field, allowEmptyValue, which shifts those after it.
-    numbers = (5, 19) if is_path else (6, 20)
-    content = b"".join((
-        _flag(1, value.get("required")),
-        _text(2, value.get("in")),
-        _text(3, value.get("description")),
-        _text(4, value.get("name")),
-        _text(numbers[0], value.get("type")),
-        _flag(numbers[1], value.get("uniqueItems")),
-    ))  # fmt: skip
-    return _message(2, _message(_PATH if is_path else _QUERY, content))
+def _value(kind: str, value: Any) -> object:
+    if kind.endswith("*"):
+        return [_value(kind[:-1], item) for item in sequence(value)]
+    if kind in _SCALARS:
+        return value
+    if kind.startswith("{"):
+        pairs = [{"name": name, "value": _value(kind[3:], item)} for name, item in value.items()]
+        return {"items": pairs}
+    if kind.startswith("@"):
+        return {"item": [value] if kind == "@string" else _value(kind[1:], value)}
+    if kind == "Any":
+        return {"yaml": encode(value).decode()}  # of YAML, JSON is a part
+    if kind == "SchemaOrBool" and isinstance(value, bool):
+        return {"allows": value}
+    if kind == "SchemaOrBool":
+        return {"schema": _message("Schema", value)}
+    if kind == "Parameter":
+        place = mapping(value)["in"]
+        value = {"body": value} if place == "body" else {"other": {place: value}}
+    return _message(kind, value)
