@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import (
-    controller_of,
-    has_ended,
-    is_ready,
-    key_of,
-    spec_of,
-    status_of,
-    uid_of,
-    with_condition,
-)
+from fakeapi.actors.objects import NOTHING, Object, with_condition
 from fakeapi.actors.owners.pods import scaled
 from fakeapi.actors.resources import (
     BUDGETS,
@@ -26,17 +17,7 @@ from fakeapi.actors.resources import (
 )
 from fakeapi.decoding.selectors import label_selector_of
 from fakeapi.types import times
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    is_deleting,
-    labels_of,
-    metadata_of,
-    name_of,
-    namespace_of,
-    string_map,
-    text,
-)
+from fakeapi.types.objects import Json, integer, string_map, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.informer import Informer
@@ -70,21 +51,21 @@ class DisruptionBudgets(Controller):
         budget = self._budgets.objects.get(key)
         if budget is None:
             return
-        selector = label_selector_of(spec_of(budget).get("selector"))
+        selector = label_selector_of(budget.spec.get("selector"))
         pods = [
             pod
-            for pod in self._pods.of_namespace(namespace_of(budget))
-            if selector.matches(labels_of(pod)) and not has_ended(pod)
+            for pod in self._pods.of_namespace(budget.namespace)
+            if selector.matches(pod.labels) and not pod.has_ended
         ]
         now = self.clock.now()
         disrupted = self._disrupted(key, budget, pods, now)
         expected, desired = self._expectation(budget, pods)
         healthy = sum(
-            is_ready(pod) and not is_deleting(pod) and name_of(pod) not in disrupted for pod in pods
+            pod.is_ready and not pod.is_deleting and pod.name not in disrupted for pod in pods
         )
         allowed = max(healthy - desired, 0) if expected > 0 else 0
-        generation = metadata_of(budget).get("generation")
-        old = status_of(budget)
+        generation = budget.generation
+        old = budget.status
         condition: Json = {
             "type": "DisruptionAllowed",
             "status": "True" if allowed else "False",
@@ -104,23 +85,25 @@ class DisruptionBudgets(Controller):
             status["disruptedPods"] = disrupted
         await self.update_status(BUDGETS, budget, status)
 
-    def _disrupted(self, key: str, budget: Json, pods: list[Json], now: float) -> dict[str, str]:
+    def _disrupted(
+        self, key: str, budget: Object, pods: list[Object], now: float
+    ) -> dict[str, str]:
         """Return evicted pods that are not being deleted yet, for at most two minutes."""
-        evicted = string_map(status_of(budget).get("disruptedPods"))
+        evicted = string_map(budget.status.get("disruptedPods"))
         left = {}
         for pod in pods:
-            stamp = evicted.get(name_of(pod))
-            if stamp is None or is_deleting(pod):
+            stamp = evicted.get(pod.name)
+            if stamp is None or pod.is_deleting:
                 continue
             remaining = times.epoch_seconds(stamp) + _DELETION_TIMEOUT_SECONDS - now
             if remaining > 0:
-                left[name_of(pod)] = stamp
+                left[pod.name] = stamp
                 self.queue.add_after(key, remaining)
         return left
 
-    def _expectation(self, budget: Json, pods: list[Json]) -> tuple[int, int]:
+    def _expectation(self, budget: Object, pods: list[Object]) -> tuple[int, int]:
         """Return the expected number of pods, and the number that must be healthy."""
-        spec = spec_of(budget)
+        spec = budget.spec
         if spec.get("maxUnavailable") is not None:
             expected = self._scale(pods)
             return expected, max(expected - scaled(spec["maxUnavailable"], expected, up=True), 0)
@@ -130,35 +113,35 @@ class DisruptionBudgets(Controller):
             return expected, scaled(minimum, expected, up=True)
         return len(pods), integer(minimum)
 
-    def _scale(self, pods: list[Json]) -> int:
+    def _scale(self, pods: list[Object]) -> int:
         """Return the sum of the replicas of the pods' controllers."""
         scales: dict[str, int] = {}
         for pod in pods:
-            reference, namespace = controller_of(pod), namespace_of(pod)
+            reference, namespace = pod.owner, pod.namespace
             owner = self._owner(reference, namespace)
             if owner is not None and reference.get("kind") == "ReplicaSet":
-                owner = self._owner(controller_of(owner), namespace) or owner
+                owner = self._owner(owner.owner, namespace) or owner
             if owner is not None:
-                wanted = integer(spec_of(owner).get("replicas"))
-                scales[uid_of(owner)] = wanted
+                wanted = owner.replicas
+                scales[owner.uid] = wanted
         return sum(scales.values())
 
-    def _owner(self, reference: Json, namespace: str) -> Json | None:
+    def _owner(self, reference: Json, namespace: str) -> Object | None:
         informer = self._scales.get(text(reference.get("kind")))
         found = informer.get(namespace, text(reference.get("name"))) if informer else None
-        same = found is not None and uid_of(found) == reference.get("uid")
+        same = found is not None and found.uid == reference.get("uid")
         return found if same else None
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pods = [pod for pod in (old, new) if pod is not None]
-        for budget in self._budgets.of_namespace(namespace_of(pods[0])):
-            selector = label_selector_of(spec_of(budget).get("selector"))
-            if any(selector.matches(labels_of(pod)) for pod in pods):
-                self.queue.add(key_of(budget))
+        for budget in self._budgets.of_namespace(pods[0].namespace):
+            selector = label_selector_of(budget.spec.get("selector"))
+            if any(selector.matches(pod.labels) for pod in pods):
+                self.queue.add(budget.key)
 
-    def _owner_changed(self, old: Json | None, new: Json | None) -> None:
-        before, after = spec_of(old or {}), spec_of(new or {})
+    def _owner_changed(self, old: Object | None, new: Object | None) -> None:
+        before, after = (old or NOTHING).spec, (new or NOTHING).spec
         if before.get("replicas") == after.get("replicas"):
             return
-        for budget in self._budgets.of_namespace(namespace_of(new or old or {})):
-            self.queue.add(key_of(budget))
+        for budget in self._budgets.of_namespace((new or old or NOTHING).namespace):
+            self.queue.add(budget.key)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 import msgspec
 
+from fakeapi.actors.objects import Object
 from fakeapi.types.media_types import JSON
-from fakeapi.types.objects import Json, mapping, metadata_of, name_of, namespace_of, text
+from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,7 +60,7 @@ class Client:
         *,
         content_type: str = JSON,
         accept: str = JSON,
-    ) -> Json:
+    ) -> Object:
         """Send one request; return its answer. Raises ActorApiError."""
         headers = {**self._headers, "Accept": accept}
         data = None
@@ -78,60 +79,59 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             raise ActorApiError(0, "Unreachable", f"{method} {path}: {error!r}") from error
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Json:
+    async def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """Return one object."""
         return await self.request("GET", resource.path(namespace, name))
 
-    async def list_all(self, resource: Resource, namespace: str = "") -> Json:
+    async def list_all(self, resource: Resource, namespace: str = "") -> Object:
         """Return the list of a resource."""
         return await self.request("GET", resource.path(namespace))
 
-    async def create(self, resource: Resource, obj: Json) -> Json:
+    async def create(self, resource: Resource, obj: Json) -> Object:
         """Create an object in its namespace."""
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
-        return await self.request("POST", resource.path(namespace_of(obj)), body)
+        return await self.request("POST", resource.path(Object(obj).namespace), body)
 
-    async def update(self, resource: Resource, obj: Json, *, subresource: str = "") -> Json:
+    async def update(self, resource: Resource, obj: Json, *, subresource: str = "") -> Object:
         """Replace an object, or a subresource of it."""
-        path = resource.path(namespace_of(obj), name_of(obj), subresource)
+        path = resource.path(Object(obj).namespace, Object(obj).name, subresource)
         return await self.request("PUT", path, obj)
 
     async def patch(
         self,
         resource: Resource,
-        obj: Json,
+        obj: Object,
         patch: Json,
         *,
         subresource: str = "",
         content_type: str = MERGE,
         if_unchanged: bool = False,
-    ) -> Json:
+    ) -> Object:
         """Patch the object if it still has this uid, and this version on request."""
-        path = resource.path(namespace_of(obj), name_of(obj), subresource)
-        uid = metadata_of(obj).get("uid")
-        metadata = {**({"uid": uid} if uid else {}), **mapping(patch.get("metadata"))}
+        path = resource.path(obj.namespace, obj.name, subresource)
+        metadata = {**({"uid": obj.uid} if obj.uid else {}), **mapping(patch.get("metadata"))}
         if if_unchanged:
-            metadata["resourceVersion"] = metadata_of(obj).get("resourceVersion")
+            metadata["resourceVersion"] = obj.metadata.get("resourceVersion")
         body: Json = {**patch, "metadata": metadata} if metadata else patch
         return await self.request("PATCH", path, body, content_type=content_type)
 
-    async def delete(self, resource: Resource, obj: Json, **options: object) -> Json:
+    async def delete(self, resource: Resource, obj: Object, **options: object) -> Object:
         """Delete the object if it still has this uid; `options` are fields of DeleteOptions."""
-        preconditions = {"uid": metadata_of(obj).get("uid"), **mapping(options.pop("pre", None))}
+        preconditions = {"uid": obj.uid, **mapping(options.pop("pre", None))}
         body: Json = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": preconditions,
             **options,
         }
-        return await self.request("DELETE", resource.path(namespace_of(obj), name_of(obj)), body)
+        return await self.request("DELETE", resource.path(obj.namespace, obj.name), body)
 
-    async def discover(self) -> list[Json]:
+    async def discover(self) -> list[Object]:
         """Return both documents of aggregated discovery."""
         return [await self.request("GET", path, accept=_DISCOVERY) for path in ("/api", "/apis")]
 
     @contextlib.asynccontextmanager
-    async def watch(self, resource: Resource, version: str) -> AsyncIterator[AsyncIterator[Json]]:
+    async def watch(self, resource: Resource, version: str) -> AsyncIterator[AsyncIterator[Object]]:
         """Watch a resource from a version on."""
         path = resource.path()
         query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
@@ -157,22 +157,22 @@ def new_session(loopback: Loopback | None = None) -> aiohttp.ClientSession:
     )
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[Json]:
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[Object]:
     """Decode the lines of a stream as JSON."""
     rest = b""
     async for chunk in response.content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
             if line:
-                yield msgspec.json.decode(line)
+                yield Object(msgspec.json.decode(line))
 
 
-def _decoded(raw: bytes) -> Json:
+def _decoded(raw: bytes) -> Object:
     try:
         value: Any = msgspec.json.decode(raw) if raw else {}
     except msgspec.DecodeError:
         value = {"message": raw.decode(errors="replace")}
-    return value if isinstance(value, dict) else {}
+    return Object(value if isinstance(value, dict) else {})
 
 
 def _failure(code: int, status: Json) -> ActorApiError:

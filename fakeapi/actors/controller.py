@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import MERGE, STRATEGIC, ActorApiError, Client
 from fakeapi.actors.informer import Informer
-from fakeapi.actors.objects import key_of, status_of
+from fakeapi.actors.objects import NOTHING, Object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -219,7 +219,7 @@ class Controller:
     def follow(self, resource: Resource) -> Informer:
         """Return an informer, and queue the key of each object that changes."""
         informer = self.informer(resource)
-        informer.subscribe(lambda old, new: self.queue.add(key_of(new or old or {})))
+        informer.subscribe(lambda old, new: self.queue.add((new or old or NOTHING).key))
         return informer
 
     def start(self) -> None:
@@ -231,31 +231,31 @@ class Controller:
         """Cancel the timers of the queue."""
         self.queue.close()
 
-    async def create(self, resource: Resource, obj: Json) -> Json:
+    async def create(self, resource: Resource, obj: Json) -> Object:
         """Create an object."""
         return self._noted(resource, await self.client.create(resource, obj))
 
-    async def update(self, resource: Resource, obj: Json, *, subresource: str = "") -> Json:
+    async def update(self, resource: Resource, obj: Json, *, subresource: str = "") -> Object:
         """Update an object or a subresource of it."""
         answer = await self.client.update(resource, obj, subresource=subresource)
         return self._noted(resource, answer)
 
-    async def update_status(self, resource: Resource, obj: Json, status: Json) -> Json:
+    async def update_status(self, resource: Resource, obj: Object, status: Json) -> Object:
         """Update the status if it differs."""
-        if status_of(obj) == status:
+        if obj.status == status:
             return obj
         return await self.update(resource, {**obj, "status": status}, subresource="status")
 
     async def patch(
         self,
         resource: Resource,
-        obj: Json,
+        obj: Object,
         patch: Json,
         *,
         subresource: str = "",
         content_type: str = MERGE,
         if_unchanged: bool = False,
-    ) -> Json:
+    ) -> Object:
         """Patch an object or a subresource of it; a conflict if it has changed, on request."""
         answer = await self.client.patch(
             resource,
@@ -268,8 +268,8 @@ class Controller:
         return self._noted(resource, answer)
 
     async def patch_status(
-        self, resource: Resource, obj: Json, status: Json, *, if_unchanged: bool = False
-    ) -> Json:
+        self, resource: Resource, obj: Object, status: Json, *, if_unchanged: bool = False
+    ) -> Object:
         """Patch the status strategically: conditions of other types stay."""
         return await self.patch(
             resource,
@@ -280,7 +280,7 @@ class Controller:
             if_unchanged=if_unchanged,
         )
 
-    async def delete(self, resource: Resource, obj: Json, **options: object) -> None:
+    async def delete(self, resource: Resource, obj: Object, **options: object) -> None:
         """Delete an object; no-op if it is gone or replaced by another."""
         try:
             await self.client.delete(resource, obj, **options)
@@ -292,7 +292,7 @@ class Controller:
             if notes is not None and informer is not None:
                 notes.append((informer, informer.note_delete(obj)))
 
-    def _noted(self, resource: Resource, answer: Json) -> Json:
+    def _noted(self, resource: Resource, answer: Object) -> Object:
         notes, informer = _notes.get(), self.context.informers.get(resource)
         if notes is not None and informer is not None:
             notes.append((informer, informer.note_write(answer)))

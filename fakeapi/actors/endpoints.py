@@ -9,30 +9,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import (
-    has_ended,
-    is_ready,
-    key_of,
-    node_of,
-    owner_reference,
-    spec_of,
-    status_of,
-    uid_of,
-)
+from fakeapi.actors.objects import Object, owner_reference
 from fakeapi.actors.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    is_deleting,
-    labels_of,
-    mapping,
-    mappings,
-    metadata_of,
-    name_of,
-    namespace_of,
-    string_map,
-    text,
-)
+from fakeapi.types.objects import Json, integer, mapping, mappings, string_map, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +25,7 @@ _HEADLESS: Final = {"service.kubernetes.io/headless": ""}
 _ENDPOINTS_PER_SLICE: Final = 100
 
 #: The pods of a Service by the ports they have: a named target port may differ between pods.
-_Groups = list[tuple[list[Json], list[Json]]]
+_Groups = list[tuple[list[Json], list[Object]]]
 
 
 class EndpointsController(Controller):
@@ -70,41 +49,41 @@ class EndpointsController(Controller):
             return
         pods = [
             pod
-            for pod in self._pods.of_namespace(namespace_of(service))
-            if _matches(service, pod) and status_of(pod).get("podIP") and not has_ended(pod)
+            for pod in self._pods.of_namespace(service.namespace)
+            if _matches(service, pod) and pod.status.get("podIP") and not pod.has_ended
         ]
-        pods.sort(key=name_of)
+        pods.sort(key=lambda pod: pod.name)
         await self._write_endpoints(service, pods)
         await self._write_slices(service, pods)
 
-    async def _write_endpoints(self, service: Json, pods: list[Json]) -> None:
+    async def _write_endpoints(self, service: Object, pods: list[Object]) -> None:
         publishes = _publishes_not_ready(service)
-        pods = [pod for pod in pods if publishes or not is_deleting(pod)]
+        pods = [pod for pod in pods if publishes or not pod.is_deleting]
         subsets: list[Json] = []
         for ports, members in _by_ports(service, pods):
             addresses = {
-                "addresses": [_address(pod) for pod in members if publishes or is_ready(pod)],
+                "addresses": [_address(pod) for pod in members if publishes or pod.is_ready],
                 "notReadyAddresses": [
-                    _address(pod) for pod in members if not (publishes or is_ready(pod))
+                    _address(pod) for pod in members if not (publishes or pod.is_ready)
                 ],
             }
             subset: Json = {name: value for name, value in addresses.items() if value}
             subsets.append({**subset, "ports": ports} if ports else subset)
         labels = _labels(service, _ENDPOINTS_MANAGER)
-        old = self._endpoints.objects.get(key_of(service))
+        old = self._endpoints.objects.get(service.key)
         content: Json = {"subsets": subsets} if subsets else {}
         if old is None:
             metadata: Json = {
-                "name": name_of(service),
-                "namespace": namespace_of(service),
+                "name": service.name,
+                "namespace": service.namespace,
                 "labels": labels,
             }
             await self.create(ENDPOINTS, {"metadata": metadata, **content})
-        elif mappings(old.get("subsets")) != subsets or labels_of(old) != labels:
-            metadata = {**metadata_of(old), "labels": labels}
+        elif mappings(old.get("subsets")) != subsets or old.labels != labels:
+            metadata = {**old.metadata, "labels": labels}
             await self.update(ENDPOINTS, {"metadata": metadata, **content})
 
-    async def _write_slices(self, service: Json, pods: list[Json]) -> None:
+    async def _write_slices(self, service: Object, pods: list[Object]) -> None:
         """Write the slices, at most 100 endpoints each; an empty one if there is no pod."""
         wanted: list[Json] = []
         for ports, members in _by_ports(service, pods) or [([], [])]:
@@ -113,23 +92,23 @@ class EndpointsController(Controller):
                 endpoints = [_endpoint(service, pod) for pod in part]
                 slice_ports = [{"name": "", **port} for port in ports]
                 wanted.append({"endpoints": endpoints, "ports": slice_ports})
-        labels = _labels(service, {_SERVICE_NAME: name_of(service), **_SLICE_MANAGER})
+        labels = _labels(service, {_SERVICE_NAME: service.name, **_SLICE_MANAGER})
         present = [
             slice_
-            for slice_ in self._slices.of_namespace(namespace_of(service))
-            if _SLICE_MANAGER.items() <= labels_of(slice_).items()
-            and labels_of(slice_).get(_SERVICE_NAME) == name_of(service)
+            for slice_ in self._slices.of_namespace(service.namespace)
+            if _SLICE_MANAGER.items() <= slice_.labels.items()
+            and slice_.labels.get(_SERVICE_NAME) == service.name
         ]
-        present.sort(key=name_of)
+        present.sort(key=lambda pod: pod.name)
         for content, old in zip(wanted, present, strict=False):
             same = all(mappings(old.get(field)) == content[field] for field in content)
-            if not same or labels_of(old) != labels:
-                metadata = {**metadata_of(old), "labels": labels}
+            if not same or old.labels != labels:
+                metadata = {**old.metadata, "labels": labels}
                 await self.update(ENDPOINT_SLICES, {**old, **content, "metadata": metadata})
         for content in wanted[len(present) :]:
             metadata = {
-                "generateName": f"{name_of(service)}-",
-                "namespace": namespace_of(service),
+                "generateName": f"{service.name}-",
+                "namespace": service.namespace,
                 "labels": labels,
                 "ownerReferences": [owner_reference(SERVICES, service)],
             }
@@ -138,39 +117,39 @@ class EndpointsController(Controller):
         for old in present[len(wanted) :]:
             await self.delete(ENDPOINT_SLICES, old)
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pods = [pod for pod in (old, new) if pod is not None]
-        for service in self._services.of_namespace(namespace_of(pods[0])):
+        for service in self._services.of_namespace(pods[0].namespace):
             if _selects(service) and any(_matches(service, pod) for pod in pods):
-                self.queue.add(key_of(service))
+                self.queue.add(service.key)
 
 
-def _selects(service: Json) -> bool:
+def _selects(service: Object) -> bool:
     """True if this controller writes the endpoints, not the author of the Service."""
-    spec = spec_of(service)
+    spec = service.spec
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
 
 
-def _matches(service: Json, pod: Json) -> bool:
-    return mapping(spec_of(service).get("selector")).items() <= labels_of(pod).items()
+def _matches(service: Object, pod: Object) -> bool:
+    return mapping(service.spec.get("selector")).items() <= pod.labels.items()
 
 
-def _publishes_not_ready(service: Json) -> bool:
-    return spec_of(service).get("publishNotReadyAddresses") is True
+def _publishes_not_ready(service: Object) -> bool:
+    return service.spec.get("publishNotReadyAddresses") is True
 
 
-def _labels(service: Json, manager: dict[str, str]) -> dict[str, str]:
-    headless = _HEADLESS if spec_of(service).get("clusterIP") == "None" else {}
-    return {**string_map(labels_of(service)), **headless, **manager}
+def _labels(service: Object, manager: dict[str, str]) -> dict[str, str]:
+    headless = _HEADLESS if service.spec.get("clusterIP") == "None" else {}
+    return {**string_map(service.labels), **headless, **manager}
 
 
-def _by_ports(service: Json, pods: Iterable[Json]) -> _Groups:
+def _by_ports(service: Object, pods: Iterable[Object]) -> _Groups:
     """Group the pods by the numbers of their ports; pods without any of the ports are left out."""
-    ports = mappings(spec_of(service).get("ports"))
-    groups: dict[tuple[int, ...], list[Json]] = defaultdict(list)
+    ports = mappings(service.spec.get("ports"))
+    groups: dict[tuple[int, ...], list[Object]] = defaultdict(list)
     for pod in pods:
         numbers = tuple(_port_of(pod, port) for port in ports)
-        if any(numbers) or (not ports and spec_of(service).get("clusterIP") == "None"):
+        if any(numbers) or (not ports and service.spec.get("clusterIP") == "None"):
             groups[numbers].append(pod)
     return [
         (
@@ -181,12 +160,12 @@ def _by_ports(service: Json, pods: Iterable[Json]) -> _Groups:
     ]
 
 
-def _port_of(pod: Json, port: Json) -> int:
+def _port_of(pod: Object, port: Json) -> int:
     """Return the target port in a pod, 0 if no container has a port of that name."""
     target = port.get("targetPort")
     if not isinstance(target, str):
         return integer(target)
-    for container in mappings(spec_of(pod).get("containers")):
+    for container in mappings(pod.spec.get("containers")):
         for offered in mappings(container.get("ports")):
             if (offered.get("name"), offered.get("protocol")) == (target, port.get("protocol")):
                 return integer(offered.get("containerPort"))
@@ -198,17 +177,17 @@ def _endpoint_port(port: Json, number: int) -> Json:
     return {**kept, "port": number}
 
 
-def _address(pod: Json) -> Json:
+def _address(pod: Object) -> Json:
     """Return the pod as an address of Endpoints."""
-    address: Json = {"ip": status_of(pod)["podIP"], "targetRef": _reference(pod)}
-    return {**address, "nodeName": node_of(pod)} if node_of(pod) else address
+    address: Json = {"ip": pod.status["podIP"], "targetRef": _reference(pod)}
+    return {**address, "nodeName": pod.node} if pod.node else address
 
 
-def _endpoint(service: Json, pod: Json) -> Json:
+def _endpoint(service: Object, pod: Object) -> Json:
     """Return the pod as an endpoint of an EndpointSlice."""
-    serving, terminating = is_ready(pod), is_deleting(pod)
+    serving, terminating = pod.is_ready, pod.is_deleting
     endpoint: Json = {
-        "addresses": [text(status_of(pod).get("podIP"))],
+        "addresses": [text(pod.status.get("podIP"))],
         "conditions": {
             "ready": _publishes_not_ready(service) or (serving and not terminating),
             "serving": serving,
@@ -216,13 +195,13 @@ def _endpoint(service: Json, pod: Json) -> Json:
         },
         "targetRef": _reference(pod),
     }
-    return {**endpoint, "nodeName": node_of(pod)} if node_of(pod) else endpoint
+    return {**endpoint, "nodeName": pod.node} if pod.node else endpoint
 
 
-def _reference(pod: Json) -> Json:
+def _reference(pod: Object) -> Json:
     return {
         "kind": "Pod",
-        "namespace": namespace_of(pod),
-        "name": name_of(pod),
-        "uid": uid_of(pod),
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
     }

@@ -13,10 +13,10 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import uid_of
+from fakeapi.actors.objects import Object
 from fakeapi.actors.resources import EVENTS
 from fakeapi.types import times
-from fakeapi.types.objects import Json, metadata_of, name_of, namespace_of, text
+from fakeapi.types.objects import Json, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
@@ -73,7 +73,7 @@ class EventRecorder:
     async def record(
         self,
         resource: Resource,
-        obj: Json,
+        obj: Object,
         reason: str,
         message: str,
         *,
@@ -84,7 +84,7 @@ class EventRecorder:
         """Write an event about an object, unless the rate is too high or events are off."""
         if not self._is_on:
             return
-        now, uid = self._clock.now(), uid_of(obj)
+        now, uid = self._clock.now(), obj.uid
         event: Json = {"reason": reason, "message": message, "type": kind}
         key: tuple[str, ...] = (uid, kind, reason, host, field_path, message)
         if self._is_aggregated((uid, kind, reason, host), message, now):
@@ -95,10 +95,10 @@ class EventRecorder:
         involved: Json = {
             "kind": resource.kind,
             "apiVersion": resource.api_version,
-            "namespace": namespace_of(obj),
-            "name": name_of(obj),
+            "namespace": obj.namespace,
+            "name": obj.name,
             "uid": uid,
-            "resourceVersion": metadata_of(obj).get("resourceVersion"),
+            "resourceVersion": obj.metadata.get("resourceVersion"),
             "fieldPath": field_path,
         }
         known = self._written.get(key)
@@ -107,7 +107,7 @@ class EventRecorder:
                 known = await self._create(involved, event, host, now)
             self._written[key] = known
         except ActorApiError as error:
-            _log.debug("event %s of %s is dropped: %s", reason, name_of(obj), error)
+            _log.debug("event %s of %s is dropped: %s", reason, obj.name, error)
 
     def _is_aggregated(self, group: tuple[str, ...], message: str, now: float) -> bool:
         """True if the group had ten different messages."""
@@ -128,15 +128,15 @@ class EventRecorder:
         self._tokens[group] = (tokens - 1 if allowed else tokens, now)
         return allowed
 
-    async def _increment(self, known: _Written, obj: Json, event: Json, now: float) -> bool:
+    async def _increment(self, known: _Written, obj: Object, event: Json, now: float) -> bool:
         """Increment the event's count; return False if it is gone from the server."""
         patch = {
             "count": known.count + 1,
             "message": event["message"],
             "lastTimestamp": times.timestamp(now),
         }
-        namespace = namespace_of(obj) or "default"
-        written: Json = {"metadata": {"name": known.name, "namespace": namespace}}
+        namespace = obj.namespace or "default"
+        written = Object(metadata={"name": known.name, "namespace": namespace})
         try:
             await self._client.patch(EVENTS, written, patch)
         except ActorApiError as error:

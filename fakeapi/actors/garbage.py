@@ -16,17 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import key_of, owners_of, spec_of, uid_of
+from fakeapi.actors.objects import NOTHING, Object
 from fakeapi.actors.resources import DEFINITIONS, Resource, discovered
-from fakeapi.types.objects import (
-    Json,
-    finalizers_of,
-    is_deleting,
-    mapping,
-    metadata_of,
-    namespace_of,
-    text,
-)
+from fakeapi.types.objects import Json, mapping, text
 from fakeapi.writes.deletion import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
@@ -61,18 +53,18 @@ class GarbageCollector(Controller):
         resource, obj = self._item(key)
         if resource is None or obj is None:
             return
-        if is_deleting(obj):
-            finalizers = finalizers_of(obj)
+        if obj.is_deleting:
+            finalizers = obj.finalizers
             if FOREGROUND in finalizers:
                 await self._delete_dependents_first(resource, obj)
             elif ORPHAN in finalizers:
                 await self._orphan_dependents(resource, obj)
             if FOREGROUND not in finalizers:
                 return
-        if owners_of(obj):
+        if obj.owners:
             await self._check_owners(resource, obj)
 
-    def _item(self, key: str) -> tuple[Resource | None, Json | None]:
+    def _item(self, key: str) -> tuple[Resource | None, Object | None]:
         which, _, name = key.partition(" ")
         group, _, plural = which.rpartition("/")
         resource = self._resources.get((group, plural))
@@ -100,12 +92,12 @@ class GarbageCollector(Controller):
         self._needed.append(informer)
         informer.subscribe(lambda old, new: self._changed(resource, old, new))
 
-    def _changed(self, resource: Resource, old: Json | None, new: Json | None) -> None:
-        obj = new or old or {}
-        uid, key = uid_of(obj), _key(resource, obj)
-        for owner in owners_of(old or {}):
+    def _changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        obj = new or old or NOTHING
+        uid, key = obj.uid, _key(resource, obj)
+        for owner in (old or NOTHING).owners:
             self._disown(text(owner.get("uid")), key)
-        for owner in owners_of(new or {}):
+        for owner in (new or NOTHING).owners:
             self._dependents[text(owner.get("uid"))].add(key)
         if new is None:
             self._by_uid.pop(uid, None)
@@ -113,14 +105,14 @@ class GarbageCollector(Controller):
                 self.queue.add(dependent)
             self._wake_owners(obj)
             return
-        self._by_uid[uid] = (resource, key_of(new))
-        waits = is_deleting(new) and {FOREGROUND, ORPHAN} & set(finalizers_of(new))
-        if waits or (old is not None and owners_of(old) != owners_of(new)):
+        self._by_uid[uid] = (resource, new.key)
+        waits = new.is_deleting and {FOREGROUND, ORPHAN} & set(new.finalizers)
+        if waits or (old is not None and old.owners != new.owners):
             self.queue.add(key)
-            self._wake_owners(old or {})
-        elif any(not self._stays(one, new) for one in owners_of(new)):
+            self._wake_owners(old or NOTHING)
+        elif any(not self._stays(one, new) for one in new.owners):
             self.queue.add(key)
-        if is_deleting(new):
+        if new.is_deleting:
             self._wake_owners(new)
 
     def _disown(self, uid: str, key: str) -> None:
@@ -128,72 +120,72 @@ class GarbageCollector(Controller):
         if not self._dependents[uid]:
             del self._dependents[uid]
 
-    def _stays(self, owner: Json, dependent: Json) -> bool:
+    def _stays(self, owner: Json, dependent: Object) -> bool:
         """True if the owner exists and is not being deleted."""
         found = self._owner(owner, dependent)
-        return found is not None and not is_deleting(found)
+        return found is not None and not found.is_deleting
 
-    def _wake_owners(self, obj: Json) -> None:
-        for owner in owners_of(obj):
+    def _wake_owners(self, obj: Object) -> None:
+        for owner in obj.owners:
             known = self._by_uid.get(text(owner.get("uid")))
             if known is not None:
                 self.queue.add(f"{known[0].group}/{known[0].plural} {known[1]}")
 
-    def _owner(self, reference: Json, dependent: Json) -> Json | None:
+    def _owner(self, reference: Json, dependent: Object) -> Object | None:
         """Return the owner from the copies; None if it is in another namespace."""
         known = self._by_uid.get(text(reference.get("uid")))
         informer = self._informers.get(known[0]) if known else None
         found = informer.objects.get(known[1]) if informer and known else None
-        if found is None or namespace_of(found) not in ("", namespace_of(dependent)):
+        if found is None or found.namespace not in ("", dependent.namespace):
             return None
         return found
 
-    async def _delete_dependents_first(self, resource: Resource, owner: Json) -> None:
-        uid = uid_of(owner)
+    async def _delete_dependents_first(self, resource: Resource, owner: Object) -> None:
+        uid = owner.uid
         blocking = False
         for key in sorted(self._dependents.get(uid, ())):
             _, dependent = self._item(key)
             if dependent is None:
                 continue
-            references = [one for one in owners_of(dependent) if one.get("uid") == uid]
+            references = [one for one in dependent.owners if one.get("uid") == uid]
             blocking = blocking or any(one.get("blockOwnerDeletion") for one in references)
-            if not is_deleting(dependent):
+            if not dependent.is_deleting:
                 self.queue.add(key)
         if not blocking:
             await self._remove_finalizer(resource, owner, FOREGROUND)
 
-    async def _orphan_dependents(self, resource: Resource, owner: Json) -> None:
-        uid = uid_of(owner)
+    async def _orphan_dependents(self, resource: Resource, owner: Object) -> None:
+        uid = owner.uid
         for key in sorted(self._dependents.get(uid, ())):
             of, dependent = self._item(key)
             if of is not None and dependent is not None:
                 await self._drop_owners(of, dependent, {uid})
         await self._remove_finalizer(resource, owner, ORPHAN)
 
-    async def _remove_finalizer(self, resource: Resource, obj: Json, finalizer: str) -> None:
-        left = [one for one in finalizers_of(obj) if one != finalizer]
+    async def _remove_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> None:
+        left = [one for one in obj.finalizers if one != finalizer]
         await self._patch_metadata(resource, obj, finalizers=left)
 
-    async def _drop_owners(self, resource: Resource, obj: Json, uids: set[str]) -> None:
-        left = [one for one in owners_of(obj) if one.get("uid") not in uids]
+    async def _drop_owners(self, resource: Resource, obj: Object, uids: set[str]) -> None:
+        left = [one for one in obj.owners if one.get("uid") not in uids]
         await self._patch_metadata(resource, obj, ownerReferences=left)
 
-    async def _patch_metadata(self, resource: Resource, obj: Json, **fields: object) -> None:
+    async def _patch_metadata(self, resource: Resource, obj: Object, **fields: object) -> None:
         try:
             await self.patch(resource, obj, {"metadata": fields}, if_unchanged=True)
         except ActorApiError as error:
             if error.code != 404:
                 raise
 
-    async def _check_owners(self, resource: Resource, obj: Json) -> None:
+    async def _check_owners(self, resource: Resource, obj: Object) -> None:
         """Delete an object or drop references, depending on its owners (attemptToDeleteItem)."""
         solid, gone, waiting = False, set(), set()
-        for reference in owners_of(obj):
+        for reference in obj.owners:
             owner = self._owner(reference, obj) or await self._live(reference, obj)
             uid = text(reference.get("uid"))
             if owner is None:
                 gone.add(uid)
-            elif is_deleting(owner) and FOREGROUND in finalizers_of(owner):
+            elif owner.is_deleting and FOREGROUND in owner.finalizers:
                 waiting.add(uid)
             else:
                 solid = True
@@ -201,39 +193,39 @@ class GarbageCollector(Controller):
             if gone or waiting:
                 await self._drop_owners(resource, obj, gone | waiting)
             return
-        if is_deleting(obj):
+        if obj.is_deleting:
             return
         await self._delete_dependent(resource, obj, waiting=bool(waiting))
 
-    async def _delete_dependent(self, resource: Resource, obj: Json, *, waiting: bool) -> None:
-        uid = uid_of(obj)
-        finalizers = finalizers_of(obj)
+    async def _delete_dependent(self, resource: Resource, obj: Object, *, waiting: bool) -> None:
+        uid = obj.uid
+        finalizers = obj.finalizers
         if waiting and self._dependents.get(uid):
             policy = "Foreground"
         elif ORPHAN in finalizers:
             policy = "Orphan"
         else:
             policy = "Foreground" if FOREGROUND in finalizers else "Background"
-        version = {"resourceVersion": metadata_of(obj).get("resourceVersion")}
-        _log.debug("collecting %s %s, %s", resource.plural, key_of(obj), policy)
+        version = {"resourceVersion": obj.metadata.get("resourceVersion")}
+        _log.debug("collecting %s %s, %s", resource.plural, obj.key, policy)
         await self.delete(resource, obj, propagationPolicy=policy, pre=version)
 
-    async def _live(self, reference: Json, dependent: Json) -> Json | None:
+    async def _live(self, reference: Json, dependent: Object) -> Object | None:
         """Return the owner from the server, for owners that no copy contains."""
         group, _, _ = text(reference.get("apiVersion")).rpartition("/")
         resource = self._kinds.get((group, text(reference.get("kind"))))
         if resource is None:
             raise ActorApiError(0, "NoMatch", f"no resource is {reference.get('kind')}")
-        namespace = namespace_of(dependent) if resource.namespaced else ""
+        namespace = dependent.namespace if resource.namespaced else ""
         if resource.namespaced and not namespace:
-            raise ActorApiError(0, "BadOwner", f"{key_of(dependent)} has an owner in a namespace")
+            raise ActorApiError(0, "BadOwner", f"{dependent.key} has an owner in a namespace")
         try:
             found = await self.client.get(resource, namespace, text(reference.get("name")))
         except ActorApiError as error:
             if error.code == 404:
                 return None
             raise
-        return found if uid_of(found) == reference.get("uid") else None
+        return found if found.uid == reference.get("uid") else None
 
 
 class _Discovery(Controller):
@@ -257,13 +249,13 @@ class _Discovery(Controller):
         self._collector.serve(one for which, one in wanted.items() if which not in _IGNORED)
         defined = set()
         for definition in self._definitions.objects.values():
-            spec = spec_of(definition)
+            spec = definition.spec
             plural = text(mapping(spec.get("names")).get("plural"))
-            if not is_deleting(definition):
+            if not definition.is_deleting:
                 defined.add((text(spec.get("group")), plural))
         if not defined <= set(wanted):  # some are not served yet
             self.queue.add_after(key, _REDISCOVER_SECONDS)
 
 
-def _key(resource: Resource, obj: Json) -> str:
-    return f"{resource.group}/{resource.plural} {key_of(obj)}"
+def _key(resource: Resource, obj: Object) -> str:
+    return f"{resource.group}/{resource.plural} {obj.key}"

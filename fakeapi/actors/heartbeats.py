@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.kubelet_annotations import AnnotationReports, KubeletAnnotations
-from fakeapi.actors.objects import (
-    annotation,
-    condition_of,
-    spec_of,
-    status_of,
-    uid_of,
-    with_condition,
-)
+from fakeapi.actors.objects import NOTHING, Object, with_condition
 from fakeapi.actors.resources import LEASES, NODES
 from fakeapi.types import times
-from fakeapi.types.objects import Json, mapping, mappings, name_of, text
+from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.kubelet import KubeletOptions
@@ -71,18 +64,18 @@ class NodeHeartbeats(Controller):
         self._stopped.discard(node)
         self.queue.add(node)
 
-    def is_stopped(self, node: Json) -> bool:
+    def is_stopped(self, node: Object) -> bool:
         """True if the node's kubelet does nothing."""
-        return name_of(node) in self._stopped or annotation(node, _STOPPED) == "true"
+        return node.name in self._stopped or node.annotation(_STOPPED) == "true"
 
-    def address_of(self, node: Json) -> str:
+    def address_of(self, node: Object) -> str:
         """Return the node's internal address, a generated one if it has none."""
-        for address in mappings(status_of(node).get("addresses")):
+        for address in mappings(node.status.get("addresses")):
             if address.get("type") == "InternalIP":
                 return text(address.get("address"))
         number = len(self._addresses) + 1
         made = f"172.{16 + number // 65536}.{number // 256 % 256}.{number % 256}"
-        return self._addresses.setdefault(name_of(node), made)
+        return self._addresses.setdefault(node.name, made)
 
     async def sync(self, key: str) -> None:
         """Renew the lease and report the status of one node, each when it is time."""
@@ -103,25 +96,25 @@ class NodeHeartbeats(Controller):
         due = min(renewal, reported + self._report_seconds)
         self.queue.add_after(key, max(due - self.clock.now(), 0.001))
 
-    async def _renew(self, node: Json) -> float:
+    async def _renew(self, node: Object) -> float:
         """Renew a node's lease if it is time; return the time of the next renewal."""
         now = self.clock.now()
-        lease = self._leases.get(LEASE_NAMESPACE, name_of(node)) or await self._create(node, now)
-        renewed = _epoch(spec_of(lease).get("renewTime"))
+        lease = self._leases.get(LEASE_NAMESPACE, node.name) or await self._create(node, now)
+        renewed = _epoch(lease.spec.get("renewTime"))
         if now - renewed < self._renew_seconds:
             return renewed + self._renew_seconds
-        spec = {**spec_of(lease), "renewTime": _micro_time(now)}
+        spec = {**lease.spec, "renewTime": _micro_time(now)}
         try:
             await self.update(LEASES, {**lease, "spec": spec})
         except ActorApiError as error:
             if error.code != 404:
                 raise
-            self.queue.add(name_of(node))  # deleted meanwhile: create it
+            self.queue.add(node.name)  # deleted meanwhile: create it
         return now + self._renew_seconds
 
-    async def _create(self, node: Json, now: float) -> Json:
-        name = name_of(node)
-        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid_of(node)}
+    async def _create(self, node: Object, now: float) -> Object:
+        name = node.name
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.uid}
         spec: Json = {
             "holderIdentity": name,
             "leaseDurationSeconds": _LEASE_DURATION_SECONDS,
@@ -130,9 +123,9 @@ class NodeHeartbeats(Controller):
         metadata: Json = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
         return await self.create(LEASES, {"metadata": metadata, "spec": spec})
 
-    async def _report(self, node: Json, now: float) -> None:
+    async def _report(self, node: Object, now: float) -> None:
         stamp = times.timestamp(now)
-        conditions: object = status_of(node).get("conditions")
+        conditions: object = node.status.get("conditions")
         for kind, status, reason, message in _CONDITIONS:
             condition: Json = {
                 "type": kind,
@@ -143,18 +136,18 @@ class NodeHeartbeats(Controller):
             }
             conditions = with_condition(conditions, condition, stamp)
         patch: Json = {"conditions": conditions}
-        if not mappings(status_of(node).get("addresses")):
+        if not mappings(node.status.get("addresses")):
             patch["addresses"] = [
                 {"type": "InternalIP", "address": self.address_of(node)},
-                {"type": "Hostname", "address": name_of(node)},
+                {"type": "Hostname", "address": node.name},
             ]
         await self.patch_status(NODES, node, patch)
 
-    async def _copy_capacity(self, node: Json) -> None:
+    async def _copy_capacity(self, node: Object) -> None:
         """Copy new amounts of the capacity to allocatable."""
-        capacity = mapping(status_of(node).get("capacity"))
-        allocatable = mapping(status_of(node).get("allocatable"))
-        uncopied = self._uncopied.pop(name_of(node), set())
+        capacity = mapping(node.status.get("capacity"))
+        allocatable = mapping(node.status.get("allocatable"))
+        uncopied = self._uncopied.pop(node.name, set())
         names = uncopied | (capacity.keys() - allocatable.keys())
         changes: Json = {
             name: capacity.get(name)
@@ -166,26 +159,26 @@ class NodeHeartbeats(Controller):
         try:
             await self.patch_status(NODES, node, {"allocatable": changes})
         except ActorApiError:
-            self._uncopied.setdefault(name_of(node), set()).update(uncopied)
+            self._uncopied.setdefault(node.name, set()).update(uncopied)
             raise
 
-    def _node_changed(self, old: Json | None, new: Json | None) -> None:
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None:
-            self._annotation_reports.forget(uid_of(old or {}))
-            self._uncopied.pop(name_of(old or {}), None)
+            self._annotation_reports.forget((old or NOTHING).uid)
+            self._uncopied.pop((old or NOTHING).name, None)
         elif old is not None:
-            had, has = (mapping(status_of(node).get("capacity")) for node in (old, new))
-            could, can = (mapping(status_of(node).get("allocatable")) for node in (old, new))
+            had, has = (mapping(node.status.get("capacity")) for node in (old, new))
+            could, can = (mapping(node.status.get("allocatable")) for node in (old, new))
             changed = {name for name in had.keys() | has.keys() if had.get(name) != has.get(name)}
             changed = {name for name in changed if could.get(name) == can.get(name)}
-            self._uncopied.setdefault(name_of(new), set()).update(changed)
+            self._uncopied.setdefault(new.name, set()).update(changed)
 
 
-def _reported(node: Json, now: float) -> float:
+def _reported(node: Object, now: float) -> float:
     """Return the time of the last report, -inf if the conditions have changed since then."""
     beats = []
     for kind, status, *_ in _CONDITIONS:
-        condition = condition_of(node, kind)
+        condition = node.condition(kind)
         if condition.get("status") != status:
             return -math.inf
         beats.append(_epoch(condition.get("lastHeartbeatTime")))

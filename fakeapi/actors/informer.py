@@ -16,8 +16,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import key_of, uid_of
-from fakeapi.types.objects import Json, mapping, mappings, metadata_of, namespace_of, text
+from fakeapi.actors.objects import NOTHING, Object
+from fakeapi.types.objects import mapping, mappings, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _BACKOFF_SECONDS: Final = (0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0)
 
 
-def version_of(obj: Json) -> int:
+def version_of(obj: Object) -> int:
     """Return the resourceVersion as a number, 0 if there is none."""
-    value = text(metadata_of(obj).get("resourceVersion"))
+    value = text(obj.metadata.get("resourceVersion"))
     return int(value) if value.isdecimal() else 0
 
 
@@ -52,42 +52,42 @@ class Informer:
         self, client: Client, resource: Resource, clock: Clock, progress: Callable[[], None]
     ) -> None:
         self.resource: Final = resource
-        self.objects: Final[dict[str, Json]] = {}
+        self.objects: Final[dict[str, Object]] = {}
         self.version = 0
         self.has_synced = False
         self._client = client
         self._clock = clock
         self._progress = progress
-        self._handlers: list[Callable[[Json | None, Json | None], None]] = []
-        self._namespaces: collections.defaultdict[str, dict[str, Json]] = collections.defaultdict(
+        self._handlers: list[Callable[[Object | None, Object | None], None]] = []
+        self._namespaces: collections.defaultdict[str, dict[str, Object]] = collections.defaultdict(
             dict
         )
         self._lists_begun = 0
         self._newest_list = 0  # the number of the newest list that has arrived
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
-    def subscribe(self, handler: Callable[[Json | None, Json | None], None]) -> None:
+    def subscribe(self, handler: Callable[[Object | None, Object | None], None]) -> None:
         """Call a handler for the objects that exist, and for every change."""
         self._handlers.append(handler)
         for obj in list(self.objects.values()):
             handler(None, obj)
 
-    def get(self, namespace: str, name: str) -> Json | None:
+    def get(self, namespace: str, name: str) -> Object | None:
         """Return the object of this name, None if there is none."""
         return self.objects.get(f"{namespace}/{name}" if namespace else name)
 
-    def of_namespace(self, namespace: str) -> Iterable[Json]:
+    def of_namespace(self, namespace: str) -> Iterable[Object]:
         """Return the objects of a namespace."""
         return list(self._namespaces[namespace].values()) if namespace in self._namespaces else ()
 
-    def note_write(self, obj: Json) -> Note:
+    def note_write(self, obj: Object) -> Note:
         """Return the note of a write whose answer was this object."""
-        uid = uid_of(obj)
-        return Note(key_of(obj), uid, version_of(obj), self._lists_begun)
+        uid = obj.uid
+        return Note(obj.key, uid, obj.version, self._lists_begun)
 
-    def note_delete(self, obj: Json) -> Note:
+    def note_delete(self, obj: Object) -> Note:
         """Return the note of the deletion of this object."""
-        return Note(key_of(obj), uid_of(obj), 0, self._lists_begun)
+        return Note(obj.key, obj.uid, 0, self._lists_begun)
 
     async def wait_for(self, note: Note) -> None:
         """Wait until the copy contains a write."""
@@ -114,7 +114,7 @@ class Informer:
             return True
         if note.version:
             return self.version >= note.version
-        metadata = metadata_of(self.objects.get(note.key, {}))
+        metadata = self.objects.get(note.key, NOTHING).metadata
         return metadata.get("uid") != note.uid or metadata.get("deletionTimestamp") is not None
 
     async def run(self) -> None:
@@ -144,18 +144,18 @@ class Informer:
         self._lists_begun += 1
         begun = self._lists_begun
         answer = await self._client.list_all(self.resource)
-        present: dict[str, Json] = {}
-        for item in mappings(answer.get("items")):
-            item.setdefault("apiVersion", self.resource.api_version)
-            item.setdefault("kind", self.resource.kind)
-            present[key_of(item)] = item
+        present: dict[str, Object] = {}
+        kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        for given in mappings(answer.get("items")):
+            item = Object({**kind, **given})
+            present[item.key] = item
         for key in [key for key in self.objects if key not in present]:
             self._remove(key)
         for key, item in present.items():
             old = self.objects.get(key)
-            if old is None or version_of(old) != version_of(item):
+            if old is None or old.version != item.version:
                 self._store(key, item)
-        self.version = version_of(answer)
+        self.version = answer.version
         self._newest_list = begun
         self.has_synced = True
         self._advanced()
@@ -163,12 +163,12 @@ class Informer:
     async def _watch(self) -> None:
         async with self._client.watch(self.resource, str(self.version)) as events:
             async for event in events:
-                self._take(text(event.get("type")), mapping(event.get("object")))
+                self._take(text(event.get("type")), Object(mapping(event.get("object"))))
 
-    def _take(self, kind: str, obj: Json) -> None:
+    def _take(self, kind: str, obj: Object) -> None:
         if kind == "ERROR":
             raise _NeedsListError
-        version, key = version_of(obj), key_of(obj)
+        version, key = obj.version, obj.key
         if kind != "BOOKMARK" and version <= self.version:
             return  # seen already
         if kind in ("ADDED", "MODIFIED"):
@@ -178,23 +178,23 @@ class Informer:
         self.version = max(self.version, version)
         self._advanced()
 
-    def _store(self, key: str, obj: Json) -> None:
+    def _store(self, key: str, obj: Object) -> None:
         old = self.objects.get(key)
-        if old is not None and uid_of(old) != uid_of(obj):
+        if old is not None and old.uid != obj.uid:
             self._remove(key)  # replaced by another; its deletion was missed
             old = None
         self.objects[key] = obj
-        self._namespaces[namespace_of(obj)][key] = obj
+        self._namespaces[obj.namespace][key] = obj
         self._notify(old, obj)
 
-    def _remove(self, key: str, final: Json | None = None) -> None:
+    def _remove(self, key: str, final: Object | None = None) -> None:
         old = self.objects.pop(key, None)
         if old is None:
             return
-        self._namespaces[namespace_of(old)].pop(key, None)
+        self._namespaces[old.namespace].pop(key, None)
         self._notify(final or old, None)
 
-    def _notify(self, old: Json | None, new: Json | None) -> None:
+    def _notify(self, old: Object | None, new: Object | None) -> None:
         for handler in self._handlers:
             handler(old, new)
 

@@ -18,12 +18,13 @@ from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.heartbeats import NodeHeartbeats
 from fakeapi.actors.kubelet_annotations import AnnotationReports, KubeletAnnotations
-from fakeapi.actors.objects import key_of, node_of, spec_of, status_of, uid_of
+from fakeapi.actors.pod_runs import State
 from fakeapi.actors.resources import NODES, PODS
 from fakeapi.types import times
-from fakeapi.types.objects import Json, is_deleting, mappings, metadata_of, name_of, text
+from fakeapi.types.objects import Json, mappings, text
 
 if TYPE_CHECKING:
+    from fakeapi.actors.objects import Object
     from fakeapi.actors.pod_runs import PodPlan, PodRun
 
 _ANNOTATIONS: Final = ("startup-seconds", "run-seconds", "exit-codes", "termination-seconds")
@@ -81,15 +82,15 @@ class Kubelet(Controller):
         pod = self._pods.objects.get(key)
         if pod is None:
             return
-        node = self._nodes.get("", node_of(pod))
+        node = self._nodes.get("", pod.node)
         if node is None or self.heartbeats.is_stopped(node):
             return
-        if is_deleting(pod):
+        if pod.is_deleting:
             await self._end(key, pod, node)
         else:
             await self._run(key, pod, node)
 
-    async def _run(self, key: str, pod: Json, node: Json) -> None:
+    async def _run(self, key: str, pod: Object, node: Object) -> None:
         now = self.clock.now()
         run = self._run_of(pod, now)
         before = run.state, run.restarts
@@ -99,33 +100,33 @@ class Kubelet(Controller):
         if remaining is not None:
             self.queue.add_after(key, remaining)
 
-    async def _end(self, key: str, pod: Json, node: Json) -> None:
+    async def _end(self, key: str, pod: Object, node: Object) -> None:
         """Wait for the end of the grace period, report the exit codes, then delete the pod."""
-        now, uid = self.clock.now(), uid_of(pod)
+        now, uid = self.clock.now(), pod.uid
         run, plan = self._run_of(pod, now), await self._plan(pod)
-        end = times.epoch_seconds(text(metadata_of(pod).get("deletionTimestamp")))
+        end = times.epoch_seconds(text(pod.metadata.get("deletionTimestamp")))
         killed = plan.termination_seconds is None
         if uid not in self._deletion_seen:
             self._deletion_seen[uid] = now
-            if run.state == "running":
+            if run.state is State.RUNNING:
                 await self._events.killing(pod)
         if plan.termination_seconds is not None:
             own = self._deletion_seen[uid] + plan.termination_seconds
             killed, end = own > end, min(end, own)
-        if end > now and run.state == "running":
+        if end > now and run.state is State.RUNNING:
             self.queue.add_after(key, end - now)
             return
         self._runs[uid] = run = pod_runs.terminated(run, now, killed=killed)
         await self._report(pod, node, run, now)
         await self.delete(PODS, pod, gracePeriodSeconds=0)
 
-    async def _report(self, pod: Json, node: Json, run: PodRun, now: float) -> None:
+    async def _report(self, pod: Object, node: Object, run: PodRun, now: float) -> None:
         """Patch the fields of the pod's status that have changed."""
         host_ip = self.heartbeats.address_of(node)
         status = pod_runs.pod_status(
             run, pod, host_ip=host_ip, pod_ip=self._pod_ip(pod, host_ip), now=now
         )
-        old = status_of(pod)
+        old = pod.status
         changes = {name: value for name, value in status.items() if old.get(name) != value}
         conditions, wanted = mappings(old.get("conditions")), mappings(status["conditions"])
         changes["conditions"] = _conditions_patch(conditions, wanted)
@@ -134,21 +135,21 @@ class Kubelet(Controller):
         if changes:
             await self.patch_status(PODS, pod, changes)
 
-    def _run_of(self, pod: Json, now: float) -> PodRun:
-        uid = uid_of(pod)
+    def _run_of(self, pod: Object, now: float) -> PodRun:
+        uid = pod.uid
         run = self._runs.get(uid)
         if run is None:
-            is_new = not status_of(pod).get("startTime")
+            is_new = not pod.status.get("startTime")
             run = pod_runs.begun(now) if is_new else pod_runs.recovered(pod, now)
             self._runs[uid] = run
         return run
 
-    async def _plan(self, pod: Json) -> PodPlan:
+    async def _plan(self, pod: Object) -> PodPlan:
         """Return what the pod's containers do; report invalid annotations."""
         options, annotations = self.options, KubeletAnnotations(pod, _ANNOTATIONS)
         startup = annotations.seconds("startup-seconds", options.startup_seconds)
         run = options.run_seconds
-        if spec_of(pod).get("restartPolicy") in ("Never", "OnFailure"):
+        if pod.spec.get("restartPolicy") in ("Never", "OnFailure"):
             completion = options.pods_complete_after_seconds
             run = run if completion is None else completion
         plan = pod_runs.PodPlan(
@@ -159,40 +160,40 @@ class Kubelet(Controller):
                 "termination-seconds", options.termination_seconds
             ),
         )
-        await self._annotation_reports.report(PODS, pod, annotations, node_of(pod))
+        await self._annotation_reports.report(PODS, pod, annotations, pod.node)
         return plan
 
-    def _pod_ip(self, pod: Json, host_ip: str) -> str:
-        present = text(status_of(pod).get("podIP"))
+    def _pod_ip(self, pod: Object, host_ip: str) -> str:
+        present = text(pod.status.get("podIP"))
         if present:
             return present
-        if spec_of(pod).get("hostNetwork"):
+        if pod.spec.get("hostNetwork"):
             return host_ip
-        uid = uid_of(pod)
+        uid = pod.uid
         if uid not in self._pod_numbers:
             self._pod_count += 1
             self._pod_numbers[uid] = self._pod_count
         number = self._pod_numbers[uid]
         return f"10.{number // 65536 % 256}.{number // 256 % 256}.{number % 256}"
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
-        if new is not None and node_of(new):
-            self.queue.add(key_of(new))
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is not None and new.node:
+            self.queue.add(new.key)
         elif new is None and old is not None:
-            uid = uid_of(old)
+            uid = old.uid
             self._runs.pop(uid, None)
             self._deletion_seen.pop(uid, None)
             self._pod_numbers.pop(uid, None)
             self._annotation_reports.forget(uid)
 
-    def _node_changed(self, old: Json | None, new: Json | None) -> None:
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
         did_run = old is not None and not self.heartbeats.is_stopped(old)
         if new is not None and not did_run and not self.heartbeats.is_stopped(new):
-            self._queue_pods(name_of(new))
+            self._queue_pods(new.name)
 
     def _queue_pods(self, node: str) -> None:
         for key, pod in self._pods.objects.items():
-            if node_of(pod) == node:
+            if pod.node == node:
                 self.queue.add(key)
 
 
@@ -202,29 +203,31 @@ class _ContainerEvents:
     def __init__(self, context: Context) -> None:
         self._recorder = EventRecorder(context, "kubelet")
 
-    async def stepped(self, pod: Json, before: tuple[str, int], run: PodRun) -> None:
+    async def stepped(self, pod: Object, before: tuple[State, int], run: PodRun) -> None:
         """Write the events of a step from an earlier state and number of restarts."""
         state, restarts = before
         if (run.state, run.restarts) == before:
             return
-        has_started = run.state == "running" or run.restarts > restarts or state == "waiting"
+        has_started = (
+            run.state is State.RUNNING or run.restarts > restarts or state is State.WAITING
+        )
         if has_started and run.started_at:
-            if state == "waiting":
+            if state is State.WAITING:
                 await self._started(pod, "initContainers")
             await self._started(pod, "containers")
-        if run.state == "backoff" and run.backoff_seconds:
+        if run.state is State.BACKOFF and run.backoff_seconds:
             pod_name = pod_runs.full_name(pod)
             for name in _container_names(pod):
                 message = f"Back-off restarting failed container {name} in pod {pod_name}"
                 await self._record(pod, "containers", name, "BackOff", message, kind="Warning")
 
-    async def killing(self, pod: Json) -> None:
+    async def killing(self, pod: Object) -> None:
         """Write that the pod's containers are being stopped."""
         for name in _container_names(pod):
             await self._record(pod, "containers", name, "Killing", f"Stopping container {name}")
 
-    async def _started(self, pod: Json, field: str) -> None:
-        for container in mappings(spec_of(pod).get(field)):
+    async def _started(self, pod: Object, field: str) -> None:
+        for container in mappings(pod.spec.get(field)):
             image, name = container.get("image"), text(container.get("name"))
             present = (
                 f'Container image "{image}" already present on machine '
@@ -235,16 +238,16 @@ class _ContainerEvents:
             await self._record(pod, field, name, "Started", "Container started")
 
     async def _record(
-        self, pod: Json, field: str, name: str, reason: str, message: str, *, kind: str = "Normal"
+        self, pod: Object, field: str, name: str, reason: str, message: str, *, kind: str = "Normal"
     ) -> None:
         path = f"spec.{field}{{{name}}}"
         await self._recorder.record(
-            PODS, pod, reason, message, kind=kind, host=node_of(pod), field_path=path
+            PODS, pod, reason, message, kind=kind, host=pod.node, field_path=path
         )
 
 
-def _container_names(pod: Json) -> list[str]:
-    return [text(one.get("name")) for one in mappings(spec_of(pod).get("containers"))]
+def _container_names(pod: Object) -> list[str]:
+    return [text(one.get("name")) for one in mappings(pod.spec.get("containers"))]
 
 
 def _conditions_patch(old: list[Json], new: list[Json]) -> list[Json]:

@@ -12,11 +12,11 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.events import EventRecorder
-from fakeapi.actors.objects import key_of, uid_of
-from fakeapi.types.objects import Json, mapping, metadata_of, text
+from fakeapi.types.objects import mapping, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
+    from fakeapi.actors.objects import Object
     from fakeapi.actors.resources import Resource
 
 _PREFIX: Final = "fakeapi.kubesched.io/"
@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 class KubeletAnnotations:
     """The annotations of one object that have our prefix; reading them fills `errors`."""
 
-    def __init__(self, obj: Json, known: tuple[str, ...]) -> None:
-        annotations = mapping(metadata_of(obj).get("annotations"))
+    def __init__(self, obj: Object, known: tuple[str, ...]) -> None:
+        annotations = mapping(obj.metadata.get("annotations"))
         self._values = {
             name.removeprefix(_PREFIX): text(value)
             for name, value in annotations.items()
@@ -89,10 +89,10 @@ class AnnotationReports:
         self._reported: dict[str, list[str]] = {}  # by uid
 
     async def report(
-        self, resource: Resource, obj: Json, annotations: KubeletAnnotations, node: str
+        self, resource: Resource, obj: Object, annotations: KubeletAnnotations, node: str
     ) -> None:
         """Write an event, or a line of the log, for each error that is new."""
-        uid = uid_of(obj)
+        uid = obj.uid
         reported = self._reported.get(uid, [])
         if annotations.errors:
             self._reported[uid] = annotations.errors
@@ -100,7 +100,7 @@ class AnnotationReports:
             self.forget(uid)
         for error in sorted(set(annotations.errors) - set(reported)):
             if not self._records_events:
-                _log.warning("%s %s: %s", resource.kind, key_of(obj), error)
+                _log.warning("%s %s: %s", resource.kind, obj.key, error)
             await self._recorder.record(
                 resource, obj, "InvalidAnnotation", error, kind="Warning", host=node
             )

@@ -10,21 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import spec_of, status_of, with_condition
+from fakeapi.actors.objects import NOTHING, Object, with_condition
 from fakeapi.actors.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Resource, discovered
 from fakeapi.types import times
-from fakeapi.types.objects import (
-    Json,
-    finalizers_of,
-    integer,
-    is_deleting,
-    mappings,
-    metadata_of,
-    name_of,
-    namespace_of,
-    text,
-    texts,
-)
+from fakeapi.types.objects import Json, integer, mappings, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,9 +45,9 @@ class NamespaceCollector(Controller):
     async def sync(self, key: str) -> None:
         """Take the next step in the deletion of one namespace."""
         namespace = self._namespaces.get("", key)
-        if namespace is None or not is_deleting(namespace):
+        if namespace is None or not namespace.is_deleting:
             return
-        if _FINALIZER not in texts(spec_of(namespace).get("finalizers")):
+        if _FINALIZER not in texts(namespace.spec.get("finalizers")):
             return
         resources: list[Resource] = []
         for document in await self.client.discover():
@@ -72,7 +61,7 @@ class NamespaceCollector(Controller):
 
     async def _empty(
         self, namespace: str, resources: Iterable[Resource]
-    ) -> dict[Resource, list[Json]]:
+    ) -> dict[Resource, list[Object]]:
         """Delete the content; return the objects that remain. All else waits for the pods."""
         remaining = {PODS: await self._delete_all(PODS, namespace)}
         if remaining[PODS]:
@@ -82,7 +71,7 @@ class NamespaceCollector(Controller):
                 remaining[resource] = await self._delete_all(resource, namespace)
         return remaining
 
-    async def _delete_all(self, resource: Resource, namespace: str) -> list[Json]:
+    async def _delete_all(self, resource: Resource, namespace: str) -> list[Object]:
         try:
             if not mappings((await self.client.list_all(resource, namespace)).get("items")):
                 return []
@@ -92,16 +81,17 @@ class NamespaceCollector(Controller):
                 "propagationPolicy": "Background",
             }
             await self.client.request("DELETE", resource.path(namespace), background)
-            return mappings((await self.client.list_all(resource, namespace)).get("items"))
+            left = await self.client.list_all(resource, namespace)
+            return [Object(one) for one in mappings(left.get("items"))]
         except ActorApiError as error:
             if error.code in (404, 405):  # not served any more, or no collection can be deleted
                 return []
             raise
 
     async def _write_conditions(
-        self, namespace: Json, remaining: dict[Resource, list[Json]]
-    ) -> Json:
-        status = dict(status_of(namespace))
+        self, namespace: Object, remaining: dict[Resource, list[Object]]
+    ) -> Object:
+        status = dict(namespace.status)
         now = times.timestamp(self.clock.now())
         conditions: object = status.get("conditions")
         for condition in _conditions(remaining):
@@ -109,14 +99,14 @@ class NamespaceCollector(Controller):
         status["conditions"] = conditions
         return await self.update_status(NAMESPACES, namespace, status)
 
-    async def _release(self, namespace: Json) -> None:
-        spec = dict(spec_of(namespace))
+    async def _release(self, namespace: Object) -> None:
+        spec = dict(namespace.spec)
         spec["finalizers"] = [one for one in texts(spec.get("finalizers")) if one != _FINALIZER]
         await self.update(NAMESPACES, {**namespace, "spec": spec}, subresource="finalize")
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None:
-            self.queue.add(text(metadata_of(old or {}).get("namespace")))
+            self.queue.add(text((old or NOTHING).metadata.get("namespace")))
 
 
 class DefaultServiceAccounts(Controller):
@@ -136,25 +126,24 @@ class DefaultServiceAccounts(Controller):
     async def sync(self, key: str) -> None:
         """Create the account of one namespace if it is missing. Raises ActorApiError."""
         namespace = self._namespaces.get("", key)
-        if namespace is None or is_deleting(namespace) or self._accounts.get(key, "default"):
+        if namespace is None or namespace.is_deleting or self._accounts.get(key, "default"):
             return
         await self.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": key}})
 
-    def _account_changed(self, old: Json | None, new: Json | None) -> None:
-        if new is None and name_of(old or {}) == "default":
-            self.queue.add(namespace_of(old or {}))
+    def _account_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None and (old or NOTHING).name == "default":
+            self.queue.add((old or NOTHING).namespace)
 
 
-def _estimate_seconds(remaining: dict[Resource, list[Json]]) -> float:
+def _estimate_seconds(remaining: dict[Resource, list[Object]]) -> float:
     """Return the delay of the next try: half of the longest grace period, plus 1."""
     graces = [
-        integer(spec_of(pod).get("terminationGracePeriodSeconds"))
-        for pod in remaining.get(PODS, ())
+        integer(pod.spec.get("terminationGracePeriodSeconds")) for pod in remaining.get(PODS, ())
     ]
     return max(graces, default=_WAIT_SECONDS) // 2 + 1
 
 
-def _conditions(remaining: dict[Resource, list[Json]]) -> list[Json]:
+def _conditions(remaining: dict[Resource, list[Object]]) -> list[Json]:
     left = {
         f"{resource.plural}.{resource.group}": objects
         for resource, objects in remaining.items()
@@ -164,7 +153,7 @@ def _conditions(remaining: dict[Resource, list[Json]]) -> list[Json]:
         f"{name} has {len(objects)} resource instances" for name, objects in sorted(left.items())
     )
     counts = collections.Counter(
-        one for objects in left.values() for obj in objects for one in finalizers_of(obj)
+        one for objects in left.values() for obj in objects for one in obj.finalizers
     )
     finalizers = ", ".join(
         f"{name} in {count} resource instances" for name, count in sorted(counts.items())

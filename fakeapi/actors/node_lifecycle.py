@@ -17,19 +17,10 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.heartbeats import LEASE_NAMESPACE
-from fakeapi.actors.objects import (
-    condition_of,
-    is_ready,
-    key_of,
-    node_of,
-    spec_of,
-    status_of,
-    uid_of,
-    with_condition,
-)
+from fakeapi.actors.objects import NOTHING, Object, with_condition
 from fakeapi.actors.resources import LEASES, NODES, PODS
 from fakeapi.types import times
-from fakeapi.types.objects import Json, is_deleting, mappings, metadata_of, name_of, text
+from fakeapi.types.objects import Json, mappings, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +71,7 @@ class NodeLifecycle(Controller):
         self.options: Final = options
         self._recorder = EventRecorder(context, "node-controller")
         self._health: dict[str, _Health] = {}
-        self._registered: dict[str, Json] = {}  # the objects of events, by name
+        self._registered: dict[str, Object] = {}  # the objects of events, by name
         self._nodes = self.follow(NODES)
         self._pods = self.informer(PODS)
         self._leases = self.informer(LEASES)
@@ -97,7 +88,7 @@ class NodeLifecycle(Controller):
         await self._register(node)
         health = self._observed(node)
         grace = self.options.startup_grace_seconds
-        if condition_of(node, "Ready"):
+        if node.condition("Ready"):
             grace = self.options.monitor_grace_seconds
         remaining = health.seen_at + grace - self.clock.now()
         if remaining > 0:
@@ -107,11 +98,11 @@ class NodeLifecycle(Controller):
         await self._taint(node)
         await self._mark_pods(node, health)
 
-    async def _register(self, node: Json) -> None:
-        name = name_of(node)
+    async def _register(self, node: Object) -> None:
+        name = node.name
         if name in self._registered:
             return
-        known: Json = {"metadata": {"name": name, "uid": uid_of(node)}}
+        known = Object(metadata={"name": name, "uid": node.uid})
         self._registered[name] = known
         message = f"Node {name} event: Registered Node {name} in Controller"
         await self._recorder.record(NODES, known, "RegisteredNode", message)
@@ -122,30 +113,30 @@ class NodeLifecycle(Controller):
             message = f"Node {name} event: Removing Node {name} from Controller"
             await self._recorder.record(NODES, gone, "RemovingNode", message)
 
-    def _observed(self, node: Json) -> _Health:
-        lease = self._leases.get(LEASE_NAMESPACE, name_of(node)) or {}
+    def _observed(self, node: Object) -> _Health:
+        lease = self._leases.get(LEASE_NAMESPACE, node.name) or NOTHING
         beat = (
-            text(spec_of(lease).get("renewTime")),
-            text(condition_of(node, "Ready").get("lastHeartbeatTime")),
+            text(lease.spec.get("renewTime")),
+            text(node.condition("Ready").get("lastHeartbeatTime")),
         )
         now = self.clock.now()
-        health = self._health.setdefault(name_of(node), _Health(beat, now))
+        health = self._health.setdefault(node.name, _Health(beat, now))
         if health.beat != beat:
             health.beat, health.seen_at = beat, now
         return health
 
-    async def _set_unknown(self, node: Json) -> Json:
+    async def _set_unknown(self, node: Object) -> Object:
         now = times.timestamp(self.clock.now())
         changed: list[Json] = []
         for kind in _WATCHED:
-            condition = condition_of(node, kind)
+            condition = node.condition(kind)
             if condition.get("status") == "Unknown":
                 continue
             reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
             heartbeat = condition.get("lastHeartbeatTime")
             if not condition:
                 reason, message = "NodeStatusNeverUpdated", "Kubelet never posted node status."
-                heartbeat = metadata_of(node).get("creationTimestamp")
+                heartbeat = node.metadata.get("creationTimestamp")
             changed.append(
                 {
                     "type": kind,
@@ -160,10 +151,10 @@ class NodeLifecycle(Controller):
             return node
         return await self.patch_status(NODES, node, {"conditions": changed}, if_unchanged=True)
 
-    async def _taint(self, node: Json) -> None:
+    async def _taint(self, node: Object) -> None:
         """Add the taints that the node's conditions demand, and remove our others."""
         wanted = _wanted_taints(node)
-        present = mappings(spec_of(node).get("taints"))
+        present = mappings(node.spec.get("taints"))
         identities = [(text(one.get("key")), text(one.get("effect"))) for one in present]
         kept = [
             taint
@@ -181,43 +172,43 @@ class NodeLifecycle(Controller):
         taints = [*kept, *added]
         await self.patch(NODES, node, {"spec": {"taints": taints or None}}, if_unchanged=True)
 
-    async def _mark_pods(self, node: Json, health: _Health) -> None:
+    async def _mark_pods(self, node: Object, health: _Health) -> None:
         """Set the pods of a node not ready when the node becomes not ready."""
-        ready = is_ready(node) or not condition_of(node, "Ready")
+        ready = node.is_ready or not node.condition("Ready")
         if not ready and health.was_ready:
             if health.has_been_ready:
-                message = f"Node {name_of(node)} status is now: NodeNotReady"
+                message = f"Node {node.name} status is now: NodeNotReady"
                 await self._recorder.record(NODES, node, "NodeNotReady", message)
             for pod in list(self._pods.objects.values()):
-                on_it = node_of(pod) == name_of(node)
-                if on_it and is_ready(pod):
+                on_it = pod.node == node.name
+                if on_it and pod.is_ready:
                     await self._mark_not_ready(pod)
         health.was_ready = ready
-        health.has_been_ready |= is_ready(node)
+        health.has_been_ready |= node.is_ready
 
-    async def _mark_not_ready(self, pod: Json) -> None:
+    async def _mark_not_ready(self, pod: Object) -> None:
         now = times.timestamp(self.clock.now())
-        condition = {**condition_of(pod, "Ready"), "status": "False"}
-        conditions = with_condition(status_of(pod).get("conditions"), condition, now)
+        condition = {**pod.condition("Ready"), "status": "False"}
+        conditions = with_condition(pod.status.get("conditions"), condition, now)
         changed = [one for one in conditions if one.get("type") == "Ready"]
         await self.patch_status(PODS, pod, {"conditions": changed})
         message = "Node is not ready"
         await self._recorder.record(PODS, pod, "NodeNotReady", message, kind="Warning")
 
-    def _lease_changed(self, old: Json | None, new: Json | None) -> None:
-        lease = new or old or {}
-        if metadata_of(lease).get("namespace") == LEASE_NAMESPACE:
-            self.queue.add(name_of(lease))
+    def _lease_changed(self, old: Object | None, new: Object | None) -> None:
+        lease = new or old or NOTHING
+        if lease.metadata.get("namespace") == LEASE_NAMESPACE:
+            self.queue.add(lease.name)
 
 
-def _wanted_taints(node: Json) -> list[tuple[str, str]]:
+def _wanted_taints(node: Object) -> list[tuple[str, str]]:
     wanted = []
     for (kind, status), key in _TAINT_KEYS.items():
-        if condition_of(node, kind).get("status") == status:
+        if node.condition(kind).get("status") == status:
             wanted.append((key, "NoSchedule"))
             if kind == "Ready":
                 wanted.append((key, "NoExecute"))
-    if spec_of(node).get("unschedulable"):
+    if node.spec.get("unschedulable"):
         wanted.append((_UNSCHEDULABLE, "NoSchedule"))
     return wanted
 
@@ -239,11 +230,11 @@ class TaintEviction(Controller):
     async def sync(self, key: str) -> None:
         """Delete one pod, now or later."""
         pod = self._pods.objects.get(key)
-        if pod is None or is_deleting(pod):
+        if pod is None or pod.is_deleting:
             return
-        spec, uid = spec_of(pod), uid_of(pod)
+        spec, uid = pod.spec, pod.uid
         node = self._nodes.get("", text(spec.get("nodeName")))
-        taints = taints_of(node or {}, "NoExecute")
+        taints = taints_of(node or NOTHING, "NoExecute")
         tolerated = toleration_seconds(mappings(spec.get("tolerations")), taints)
         if tolerated is None:
             if self._since.pop(uid, None) is not None:
@@ -256,11 +247,11 @@ class TaintEviction(Controller):
             return
         await self._evict(pod)
 
-    async def _record(self, pod: Json, action: str) -> None:
-        message = f"{action} {key_of(pod)}"
+    async def _record(self, pod: Object, action: str) -> None:
+        message = f"{action} {pod.key}"
         await self._recorder.record(PODS, pod, "TaintManagerEviction", message)
 
-    async def _evict(self, pod: Json) -> None:
+    async def _evict(self, pod: Object) -> None:
         await self._record(pod, "Marking for deletion Pod")
         condition: Json = {
             "type": "DisruptionTarget",
@@ -268,31 +259,31 @@ class TaintEviction(Controller):
             "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
         }
-        if condition_of(pod, "DisruptionTarget").get("status") != "True":
+        if pod.condition("DisruptionTarget").get("status") != "True":
             condition["lastTransitionTime"] = times.timestamp(self.clock.now())
             await self.patch_status(PODS, pod, {"conditions": [condition]})
         await self.delete(PODS, pod)
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None:
-            self._since.pop(uid_of(old or {}), None)
-        elif node_of(new):
-            before, after = spec_of(old or {}), spec_of(new)
+            self._since.pop((old or NOTHING).uid, None)
+        elif new.node:
+            before, after = (old or NOTHING).spec, new.spec
             fields = ("nodeName", "tolerations")
             if any(before.get(field) != after.get(field) for field in fields):
-                self.queue.add(key_of(new))
+                self.queue.add(new.key)
 
-    def _node_changed(self, old: Json | None, new: Json | None) -> None:
-        if new is None or taints_of(new, "NoExecute") == taints_of(old or {}, "NoExecute"):
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None or taints_of(new, "NoExecute") == taints_of(old or NOTHING, "NoExecute"):
             return
         for key, pod in self._pods.objects.items():
-            if node_of(pod) == name_of(new):
+            if pod.node == new.name:
                 self.queue.add(key)
 
 
-def taints_of(node: Json, *effects: str) -> list[Json]:
+def taints_of(node: Object, *effects: str) -> list[Json]:
     """Return the node's taints with one of these effects."""
-    taints = mappings(spec_of(node).get("taints"))
+    taints = mappings(node.spec.get("taints"))
     return [taint for taint in taints if taint.get("effect") in effects]
 
 

@@ -10,17 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import has_ended, spec_of
+from fakeapi.actors.objects import NOTHING, Object
 from fakeapi.actors.resources import POD_GROUPS, PODS
-from fakeapi.types.objects import (
-    Json,
-    finalizers_of,
-    is_deleting,
-    mapping,
-    name_of,
-    namespace_of,
-    text,
-)
+from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.informer import Informer
@@ -42,20 +34,20 @@ class PodGroupProtection(Controller):
     async def sync(self, key: str) -> None:
         """Remove the finalizer of one PodGroup if it may go."""
         group = self._groups.objects.get(key)
-        if group is None or not is_deleting(group) or _FINALIZER not in finalizers_of(group):
+        if group is None or not group.is_deleting or _FINALIZER not in group.finalizers:
             return
-        pods = self._pods.of_namespace(namespace_of(group))
-        if any(_group_of(pod) == name_of(group) and not has_ended(pod) for pod in pods):
+        pods = self._pods.of_namespace(group.namespace)
+        if any(_group_of(pod) == group.name and not pod.has_ended for pod in pods):
             return
-        left = [one for one in finalizers_of(group) if one != _FINALIZER]
+        left = [one for one in group.finalizers if one != _FINALIZER]
         patch: Json = {"metadata": {"finalizers": left}}
         await self.patch(POD_GROUPS, group, patch, if_unchanged=True)
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
-        pod = new or old or {}
-        if (new is None or has_ended(new)) and (group := _group_of(pod)):
-            self.queue.add(f"{namespace_of(pod)}/{group}")
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        pod = new or old or NOTHING
+        if (new is None or new.has_ended) and (group := _group_of(pod)):
+            self.queue.add(f"{pod.namespace}/{group}")
 
 
-def _group_of(pod: Json) -> str:
-    return text(mapping(spec_of(pod).get("schedulingGroup")).get("podGroupName"))
+def _group_of(pod: Object) -> str:
+    return text(mapping(pod.spec.get("schedulingGroup")).get("podGroupName"))

@@ -13,28 +13,13 @@ kuberuntime (doBackOff) of Kubernetes v1.36.3.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import hashlib
 from typing import Final
 
-from fakeapi.actors.objects import (
-    condition_of,
-    has_ended,
-    spec_of,
-    status_of,
-    uid_of,
-    with_condition,
-)
+from fakeapi.actors.objects import Object, with_condition
 from fakeapi.types import times
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    mapping,
-    mappings,
-    metadata_of,
-    name_of,
-    namespace_of,
-    text,
-)
+from fakeapi.types.objects import Json, integer, mapping, mappings, text
 
 _BACKOFF_SECONDS: Final = 10.0
 _BACKOFF_SECONDS_MAX: Final = 300.0
@@ -61,11 +46,20 @@ class PodPlan:
         return self.exit_codes[min(run, len(self.exit_codes) - 1)]
 
 
+class State(enum.StrEnum):
+    """The state of all containers of a pod."""
+
+    WAITING = enum.auto()
+    RUNNING = enum.auto()
+    BACKOFF = enum.auto()
+    FINISHED = enum.auto()
+
+
 @dataclasses.dataclass(slots=True)
 class PodRun:
     """The state of a pod's containers; times in epoch seconds."""
 
-    state: str  # waiting, running, backoff, finished
+    state: State
     accepted_at: float
     since: float
     restarts: int = 0
@@ -77,39 +71,39 @@ class PodRun:
 
     @property
     def phase(self) -> str:
-        if self.state == "waiting":
+        if self.state is State.WAITING:
             return "Pending"
-        if self.state != "finished":
+        if self.state is not State.FINISHED:
             return "Running"
         return "Failed" if self.exit_code or self.reason else "Succeeded"
 
 
 def begun(now: float) -> PodRun:
     """Return the run of a pod that the node accepts now."""
-    return PodRun("waiting", accepted_at=now, since=now)
+    return PodRun(State.WAITING, accepted_at=now, since=now)
 
 
-def recovered(pod: Json, now: float) -> PodRun:
+def recovered(pod: Object, now: float) -> PodRun:
     """Return the run that a pod's status describes, for a kubelet that was started later."""
-    status = status_of(pod)
+    status = pod.status
     accepted = _seconds(status.get("startTime"), now)
-    run = PodRun("waiting", accepted_at=accepted, since=accepted)
+    run = PodRun(State.WAITING, accepted_at=accepted, since=accepted)
     container = next(iter(mappings(status.get("containerStatuses"))), {})
     state = mapping(container.get("state"))
     last = mapping(mapping(container.get("lastState")).get("terminated"))
     run.restarts, run.last = integer(container.get("restartCount")), last or None
-    if has_ended(pod):
+    if pod.has_ended:
         ended = mapping(state.get("terminated"))
-        run.state, run.exit_code = "finished", integer(ended.get("exitCode"))
+        run.state, run.exit_code = State.FINISHED, integer(ended.get("exitCode"))
         run.reason = text(status.get("reason"))
         run.started_at = _seconds(ended.get("startedAt"), now)
         run.since = _seconds(ended.get("finishedAt"), now)
     elif "running" in state:
-        run.state = "running"
+        run.state = State.RUNNING
         run.since = run.started_at = _seconds(mapping(state["running"]).get("startedAt"), now)
         run.backoff_seconds = _backoff_before(run.restarts)
     elif last:
-        run.state, run.since = "backoff", _seconds(last.get("finishedAt"), now)
+        run.state, run.since = State.BACKOFF, _seconds(last.get("finishedAt"), now)
         run.backoff_seconds = _backoff_before(run.restarts + 1)
     return run
 
@@ -125,7 +119,7 @@ def _seconds(stamp: object, now: float) -> float:
     return times.epoch_seconds(text(stamp)) if stamp else now
 
 
-def step(run: PodRun, pod: Json, plan: PodPlan, now: float) -> float | None:
+def step(run: PodRun, pod: Object, plan: PodPlan, now: float) -> float | None:
     """Make all steps that are due; return the seconds until the next, None if there is none."""
     while True:
         due = _due(run, plan)
@@ -142,26 +136,26 @@ def step(run: PodRun, pod: Json, plan: PodPlan, now: float) -> float | None:
         return min(times_left, default=None)
 
 
-def _deadline(run: PodRun, pod: Json) -> float | None:
-    seconds = spec_of(pod).get("activeDeadlineSeconds")
-    if run.state == "finished" or not isinstance(seconds, int):
+def _deadline(run: PodRun, pod: Object) -> float | None:
+    seconds = pod.spec.get("activeDeadlineSeconds")
+    if run.state is State.FINISHED or not isinstance(seconds, int):
         return None
     return run.accepted_at + seconds
 
 
 def _due(run: PodRun, plan: PodPlan) -> float | None:
-    if run.state == "waiting":
+    if run.state is State.WAITING:
         return run.since + plan.startup_seconds
-    if run.state == "running":
+    if run.state is State.RUNNING:
         return None if plan.run_seconds is None else run.since + plan.run_seconds
-    return run.since + run.backoff_seconds if run.state == "backoff" else None
+    return run.since + run.backoff_seconds if run.state is State.BACKOFF else None
 
 
-def _ready_times(run: PodRun, pod: Json) -> list[float]:
+def _ready_times(run: PodRun, pod: Object) -> list[float]:
     """Return the times at which the running containers become ready."""
-    if run.state != "running":
+    if run.state is not State.RUNNING:
         return []
-    return [_ready_at(run, container) for container in mappings(spec_of(pod).get("containers"))]
+    return [_ready_at(run, container) for container in mappings(pod.spec.get("containers"))]
 
 
 def _ready_at(run: PodRun, container: Json) -> float:
@@ -169,15 +163,15 @@ def _ready_at(run: PodRun, container: Json) -> float:
     return run.started_at + integer(probe.get("initialDelaySeconds"))
 
 
-def _take_step(run: PodRun, pod: Json, plan: PodPlan, when: float) -> None:
-    if run.state == "waiting":
+def _take_step(run: PodRun, pod: Object, plan: PodPlan, when: float) -> None:
+    if run.state is State.WAITING:
         _start(run, when)
-    elif run.state == "backoff":
+    elif run.state is State.BACKOFF:
         run.restarts += 1
         _start(run, when)
     else:
         code = plan.exit_code(run.restarts)
-        policy = text(spec_of(pod).get("restartPolicy")) or "Always"
+        policy = text(pod.spec.get("restartPolicy")) or "Always"
         if policy == "Never" or (policy == "OnFailure" and code == 0):
             _end(run, when, code)
         else:
@@ -185,13 +179,13 @@ def _take_step(run: PodRun, pod: Json, plan: PodPlan, when: float) -> None:
 
 
 def _start(run: PodRun, when: float) -> None:
-    run.state, run.since, run.started_at = "running", when, when
+    run.state, run.since, run.started_at = State.RUNNING, when, when
 
 
 def _end(run: PodRun, when: float, code: int, reason: str = "") -> None:
-    if run.state != "running":
+    if run.state is not State.RUNNING:
         run.started_at = 0.0
-    run.state, run.since, run.exit_code, run.reason = "finished", when, code, reason
+    run.state, run.since, run.exit_code, run.reason = State.FINISHED, when, code, reason
 
 
 def _back_off(run: PodRun, when: float, code: int) -> None:
@@ -202,22 +196,22 @@ def _back_off(run: PodRun, when: float, code: int) -> None:
         doubled = run.backoff_seconds * 2 or _BACKOFF_SECONDS
         run.backoff_seconds = min(doubled, _BACKOFF_SECONDS_MAX)
     run.last = _terminated_state(run.started_at, when, code)
-    run.state, run.since = "backoff", when
+    run.state, run.since = State.BACKOFF, when
 
 
 def terminated(run: PodRun, now: float, *, killed: bool) -> PodRun:
     """Return the run ended by the deletion of its pod."""
-    if run.state == "finished":
+    if run.state is State.FINISHED:
         return run
     ended = dataclasses.replace(run)
-    was_killed = killed or run.state != "running"
+    was_killed = killed or run.state is not State.RUNNING
     _end(ended, now, _EXIT_CODE_KILLED if was_killed else _EXIT_CODE_TERMINATED)
     return ended
 
 
-def pod_status(run: PodRun, pod: Json, *, host_ip: str, pod_ip: str, now: float) -> Json:
+def pod_status(run: PodRun, pod: Object, *, host_ip: str, pod_ip: str, now: float) -> Json:
     """Return the fields of the status that the kubelet sets."""
-    spec = spec_of(pod)
+    spec = pod.spec
     status: Json = {
         "phase": run.phase,
         "startTime": times.timestamp(run.accepted_at),
@@ -229,13 +223,13 @@ def pod_status(run: PodRun, pod: Json, *, host_ip: str, pod_ip: str, now: float)
             for container in mappings(spec.get("containers"))
         ],
     }
-    if run.state != "waiting" and (run.started_at or status_of(pod).get("podIP")):
+    if run.state is not State.WAITING and (run.started_at or pod.status.get("podIP")):
         status["podIP"], status["podIPs"] = pod_ip, [{"ip": pod_ip}]
     if mappings(spec.get("initContainers")):
         status["initContainerStatuses"] = [
             _init_status(run, container) for container in mappings(spec["initContainers"])
         ]
-    generation = metadata_of(pod).get("generation")
+    generation = pod.generation
     if generation is not None:
         status["observedGeneration"] = generation
     if run.reason:
@@ -244,18 +238,18 @@ def pod_status(run: PodRun, pod: Json, *, host_ip: str, pod_ip: str, now: float)
     return status
 
 
-def _conditions(run: PodRun, pod: Json, now: float) -> list[Json]:
+def _conditions(run: PodRun, pod: Object, now: float) -> list[Json]:
     containers, containers_reason = _containers_ready(run, pod, now)
     ready, ready_reason = _gates_open(pod) if containers else (False, containers_reason)
-    has_sandbox = run.state in ("running", "backoff")
+    has_sandbox = run.state in (State.RUNNING, State.BACKOFF)
     wanted: list[tuple[str, bool, Json]] = [
         ("PodReadyToStartContainers", has_sandbox, {}),
         ("Initialized", *_initialized(run, pod)),
         ("Ready", ready, ready_reason),
         ("ContainersReady", containers, containers_reason),
     ]
-    conditions: object = status_of(pod).get("conditions")
-    generation = metadata_of(pod).get("generation")
+    conditions: object = pod.status.get("conditions")
+    generation = pod.generation
     observed: Json = {} if generation is None else {"observedGeneration": generation}
     for kind, holds, reason in wanted:
         condition: Json = {"type": kind, "status": "True" if holds else "False"}
@@ -265,11 +259,11 @@ def _conditions(run: PodRun, pod: Json, now: float) -> list[Json]:
     return [one for one in mappings(conditions) if one.get("type") in ours]
 
 
-def _containers_ready(run: PodRun, pod: Json, now: float) -> tuple[bool, Json]:
+def _containers_ready(run: PodRun, pod: Object, now: float) -> tuple[bool, Json]:
     """Return the ContainersReady condition's status, with reason and message if it is false."""
-    if run.state == "finished":
+    if run.state is State.FINISHED:
         return False, {"reason": "PodCompleted" if run.phase == "Succeeded" else "PodFailed"}
-    containers = mappings(spec_of(pod).get("containers"))
+    containers = mappings(pod.spec.get("containers"))
     unready = [one for one in containers if not _is_ready(run, one, now)]
     if not unready:
         return True, {}
@@ -278,23 +272,23 @@ def _containers_ready(run: PodRun, pod: Json, now: float) -> tuple[bool, Json]:
 
 
 def _is_ready(run: PodRun, container: Json, now: float) -> bool:
-    return run.state == "running" and _ready_at(run, container) <= now
+    return run.state is State.RUNNING and _ready_at(run, container) <= now
 
 
-def _initialized(run: PodRun, pod: Json) -> tuple[bool, Json]:
-    inits = mappings(spec_of(pod).get("initContainers"))
-    if run.state == "waiting" and inits:
+def _initialized(run: PodRun, pod: Object) -> tuple[bool, Json]:
+    inits = mappings(pod.spec.get("initContainers"))
+    if run.state is State.WAITING and inits:
         message = f"containers with incomplete status: [{_names(inits)}]"
         return False, {"reason": "ContainersNotInitialized", "message": message}
     return True, {"reason": "PodCompleted"} if run.phase == "Succeeded" else {}
 
 
-def _gates_open(pod: Json) -> tuple[bool, Json]:
+def _gates_open(pod: Object) -> tuple[bool, Json]:
     """True if the condition of every readiness gate is true, else False and the reason."""
     wrong = []
-    for gate in mappings(spec_of(pod).get("readinessGates")):
+    for gate in mappings(pod.spec.get("readinessGates")):
         kind = text(gate.get("conditionType"))
-        condition = condition_of(pod, kind)
+        condition = pod.condition(kind)
         if not condition:
             wrong.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
         elif condition.get("status") != "True":
@@ -312,17 +306,17 @@ def _names(containers: list[Json]) -> str:
     return " ".join(text(container.get("name")) for container in containers)
 
 
-def _container_status(run: PodRun, pod: Json, container: Json, now: float) -> Json:
+def _container_status(run: PodRun, pod: Object, container: Json, now: float) -> Json:
     status = _image_status(container)
     status |= {
         "ready": _is_ready(run, container, now),
-        "started": run.state == "running",
+        "started": run.state is State.RUNNING,
         "restartCount": run.restarts,
         "state": _container_state(run, pod, container),
         "lastState": {"terminated": run.last} if run.last else {},
     }
     if run.started_at:
-        key = f"{uid_of(pod)}/{container.get('name')}/{run.restarts}"
+        key = f"{pod.uid}/{container.get('name')}/{run.restarts}"
         status["containerID"] = f"containerd://{hashlib.sha256(key.encode()).hexdigest()}"
     return status
 
@@ -333,13 +327,13 @@ def _image_status(container: Json) -> Json:
     return {"name": container.get("name"), "image": image, "imageID": image_id}
 
 
-def _container_state(run: PodRun, pod: Json, container: Json) -> Json:
-    if run.state == "waiting":
-        inits = spec_of(pod).get("initContainers")
+def _container_state(run: PodRun, pod: Object, container: Json) -> Json:
+    if run.state is State.WAITING:
+        inits = pod.spec.get("initContainers")
         return {"waiting": {"reason": "PodInitializing" if inits else "ContainerCreating"}}
-    if run.state == "running":
+    if run.state is State.RUNNING:
         return {"running": {"startedAt": times.timestamp(run.started_at)}}
-    if run.state == "finished":
+    if run.state is State.FINISHED:
         if run.started_at:
             return {"terminated": _terminated_state(run.started_at, run.since, run.exit_code)}
         lost: Json = {
@@ -353,9 +347,9 @@ def _container_state(run: PodRun, pod: Json, container: Json) -> Json:
     return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
 
 
-def full_name(pod: Json) -> str:
+def full_name(pod: Object) -> str:
     """Return the pod's name as the kubelet's messages show it."""
-    return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+    return f"{pod.name}_{pod.namespace}({pod.uid})"
 
 
 def _go_duration(seconds: float) -> str:
@@ -377,8 +371,8 @@ def _init_status(run: PodRun, container: Json) -> Json:
     """Return the status of an init container: sidecars run with the pod, others have completed."""
     status = _image_status(container)
     is_sidecar = container.get("restartPolicy") == "Always"
-    has_started = run.state != "waiting"
-    is_running = is_sidecar and run.state in ("running", "backoff")
+    has_started = run.state is not State.WAITING
+    is_running = is_sidecar and run.state in (State.RUNNING, State.BACKOFF)
     status |= {"restartCount": 0, "lastState": {}, "ready": has_started}
     if is_sidecar:
         status |= {"ready": is_running, "started": is_running}

@@ -11,19 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import has_ended, key_of, node_of, phase_of, spec_of
+from fakeapi.actors.objects import NOTHING, Object
 from fakeapi.actors.resources import CLAIMS, PODS, VOLUME_ATTRIBUTES_CLASSES, VOLUMES
 from fakeapi.quota.scopes import attributes_classes_of
-from fakeapi.types.objects import (
-    Json,
-    finalizers_of,
-    is_deleting,
-    mapping,
-    mappings,
-    name_of,
-    namespace_of,
-    text,
-)
+from fakeapi.types.objects import mapping, mappings, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +44,7 @@ class VolumeProtection(Controller):
         self._volumes.subscribe(self._volume_changed)
         self._pods.subscribe(self._pod_changed)
         self._classes.subscribe(
-            lambda old, new: self.queue.add(f"class {key_of(new or old or {})}")
+            lambda old, new: self.queue.add(f"class {(new or old or NOTHING).key}")
         )
 
     async def sync(self, key: str) -> None:
@@ -64,16 +55,18 @@ class VolumeProtection(Controller):
                 await self._protect(CLAIMS, claim, _CLAIM_FINALIZER, used=self._has_pod(claim))
         elif which == "volume":
             if (volume := self._volumes.objects.get(name)) is not None:
-                bound = phase_of(volume) == "Bound"
+                bound = volume.phase == "Bound"
                 await self._protect(VOLUMES, volume, _VOLUME_FINALIZER, used=bound)
         elif (attributes := self._classes.objects.get(name)) is not None:
             used = self._is_class_used(name)
             resource = VOLUME_ATTRIBUTES_CLASSES
             await self._protect(resource, attributes, _CLASS_FINALIZER, used=used)
 
-    async def _protect(self, resource: Resource, obj: Json, finalizer: str, *, used: bool) -> None:
-        present = finalizers_of(obj)
-        if is_deleting(obj):
+    async def _protect(
+        self, resource: Resource, obj: Object, finalizer: str, *, used: bool
+    ) -> None:
+        present = obj.finalizers
+        if obj.is_deleting:
             if used or finalizer not in present:
                 return
             wanted = [one for one in present if one != finalizer]
@@ -83,12 +76,11 @@ class VolumeProtection(Controller):
             wanted = [*present, finalizer]
         await self.patch(resource, obj, {"metadata": {"finalizers": wanted}}, if_unchanged=True)
 
-    def _has_pod(self, claim: Json) -> bool:
+    def _has_pod(self, claim: Object) -> bool:
         """True if a bound pod uses the claim."""
-        name = name_of(claim)
+        name = claim.name
         return any(
-            node_of(pod) and name in claims_of(pod)
-            for pod in self._pods.of_namespace(namespace_of(claim))
+            pod.node and name in claims_of(pod) for pod in self._pods.of_namespace(claim.namespace)
         )
 
     def _is_class_used(self, name: str) -> bool:
@@ -97,32 +89,32 @@ class VolumeProtection(Controller):
             name == _attributes_class_of(volume) for volume in self._volumes.objects.values()
         ) or any(name in attributes_classes_of(claim) for claim in self._claims.objects.values())
 
-    def _claim_changed(self, old: Json | None, new: Json | None) -> None:
-        self.queue.add(f"claim {key_of(new or old or {})}")
-        for name in attributes_classes_of(old or {}):
+    def _claim_changed(self, old: Object | None, new: Object | None) -> None:
+        self.queue.add(f"claim {(new or old or NOTHING).key}")
+        for name in attributes_classes_of(old or NOTHING):
             self.queue.add(f"class {name}")
 
-    def _volume_changed(self, old: Json | None, new: Json | None) -> None:
-        self.queue.add(f"volume {key_of(new or old or {})}")
-        if name := _attributes_class_of(old or {}):
+    def _volume_changed(self, old: Object | None, new: Object | None) -> None:
+        self.queue.add(f"volume {(new or old or NOTHING).key}")
+        if name := _attributes_class_of(old or NOTHING):
             self.queue.add(f"class {name}")
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         for pod in (old, new):
-            for name in claims_of(pod or {}):
-                self.queue.add(f"claim {namespace_of(pod or {})}/{name}")
+            for name in claims_of(pod or NOTHING):
+                self.queue.add(f"claim {(pod or NOTHING).namespace}/{name}")
 
 
-def _attributes_class_of(volume: Json) -> str:
-    return text(spec_of(volume).get("volumeAttributesClassName"))
+def _attributes_class_of(volume: Object) -> str:
+    return text(volume.spec.get("volumeAttributesClassName"))
 
 
-def claims_of(pod: Json) -> Iterator[str]:
+def claims_of(pod: Object) -> Iterator[str]:
     """Yield the names of the pod's claims; without ephemeral volumes once it has ended."""
-    ended = has_ended(pod)
-    for volume in mappings(spec_of(pod).get("volumes")):
+    ended = pod.has_ended
+    for volume in mappings(pod.spec.get("volumes")):
         source = mapping(volume.get("persistentVolumeClaim"))
         if source:
             yield text(source.get("claimName"))
         elif volume.get("ephemeral") is not None and not ended:
-            yield f"{name_of(pod)}-{name_of({'metadata': volume})}"
+            yield f"{pod.name}-{text(volume.get('name'))}"

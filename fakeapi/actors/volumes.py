@@ -15,30 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
-from fakeapi.actors.objects import (
-    annotation,
-    has_ended,
-    key_of,
-    node_of,
-    spec_of,
-    status_of,
-    uid_of,
-)
+from fakeapi.actors.objects import NOTHING, Object
 from fakeapi.actors.resources import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES
 from fakeapi.actors.volume_protection import claims_of
 from fakeapi.decoding.selectors import EVERYTHING, label_selector_of
-from fakeapi.types.objects import (
-    Json,
-    is_deleting,
-    labels_of,
-    mapping,
-    mappings,
-    metadata_of,
-    name_of,
-    namespace_of,
-    text,
-    texts,
-)
+from fakeapi.types.objects import Json, mapping, mappings, text, texts
 from fakeapi.types.quantity import parse_nano
 
 if TYPE_CHECKING:
@@ -99,19 +80,19 @@ class Volumes(Controller):
         if claim is not None:
             await self._sync_claim(claim)
 
-    async def _sync_claim(self, claim: Json) -> None:
-        spec = spec_of(claim)
+    async def _sync_claim(self, claim: Object) -> None:
+        spec = claim.spec
         wanted = text(spec.get("volumeName"))
         if wanted:
             volume = self._volumes.get("", wanted)
             if volume is not None and _is_free_for(volume, claim):
                 await self._bind(claim, volume, chosen=False)
-            elif volume is None and annotation(claim, _BIND_COMPLETED):
+            elif volume is None and claim.annotation(_BIND_COMPLETED):
                 await self._set_status(CLAIMS, claim, {"phase": "Lost"})
             else:
                 await self._set_status(CLAIMS, claim, {"phase": "Pending"})
             return
-        if is_deleting(claim):
+        if claim.is_deleting:
             return
         volume = self._match(claim)
         if volume is not None:
@@ -124,10 +105,10 @@ class Volumes(Controller):
         if storage_class is not None and not is_waiting:
             await self._provision(claim, storage_class)
 
-    async def _record_wait(self, claim: Json, storage_class: Json | None) -> None:
+    async def _record_wait(self, claim: Object, storage_class: Object | None) -> None:
         """Write an event with the reason why a claim waits, unless it is the same as before."""
-        name = text(spec_of(claim).get("storageClassName"))
-        provisioner = text((storage_class or {}).get("provisioner"))
+        name = text(claim.spec.get("storageClassName"))
+        provisioner = text((storage_class or NOTHING).get("provisioner"))
         kind = "Normal"
         if self._waits_for_consumer(claim) and not _selected_node(claim):
             event = self._consumer_event(claim)
@@ -141,62 +122,62 @@ class Volumes(Controller):
             event = "ExternalProvisioning", _EXTERNAL_MESSAGE.format(provisioner)
         else:
             return
-        uid = uid_of(claim)
+        uid = claim.uid
         if self._last_events.get(uid) != event:
             self._last_events[uid] = event
             await self._recorder.record(CLAIMS, claim, *event, kind=kind)
 
-    def _consumer_event(self, claim: Json) -> tuple[str, str]:
+    def _consumer_event(self, claim: Object) -> tuple[str, str]:
         """Return reason and message for a claim that waits for its pods to be scheduled."""
-        name = name_of(claim)
+        name = claim.name
         pods = [
-            name_of(pod)
-            for pod in self._pods.of_namespace(namespace_of(claim))
-            if name in claims_of(pod) and not node_of(pod) and not has_ended(pod)
+            pod.name
+            for pod in self._pods.of_namespace(claim.namespace)
+            if name in claims_of(pod) and not pod.node and not pod.has_ended
         ]
         if not pods:
             return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
         shown = f"pod{'s' if len(pods) > 1 else ''} {','.join(sorted(pods))}"
         return "WaitForPodScheduled", f"waiting for {shown} to be scheduled"
 
-    def _waits_for_consumer(self, claim: Json) -> bool:
-        name = text(spec_of(claim).get("storageClassName"))
-        found = self._classes.get("", name) or {}
+    def _waits_for_consumer(self, claim: Object) -> bool:
+        name = text(claim.spec.get("storageClassName"))
+        found = self._classes.get("", name) or NOTHING
         return found.get("volumeBindingMode") == "WaitForFirstConsumer"
 
-    def _match(self, claim: Json) -> Json | None:
+    def _match(self, claim: Object) -> Object | None:
         """Return the volume reserved for the claim, else the smallest that fits."""
-        uid = uid_of(claim)
+        uid = claim.uid
         candidates = []
         for name, volume in sorted(self._volumes.objects.items()):
             if _is_reserved_for(volume, claim):
                 return volume
             free = self._reserved.get(name, uid) == uid and not _reference(volume)
-            if free and not is_deleting(volume) and _fits(volume, claim):
+            if free and not volume.is_deleting and _fits(volume, claim):
                 candidates.append(volume)
         if not candidates or self._waits_for_consumer(claim):
             return None
         best = min(candidates, key=_capacity)
-        self._reserved[name_of(best)] = uid
+        self._reserved[best.name] = uid
         return best
 
-    async def _bind(self, claim: Json, volume: Json, *, chosen: bool) -> None:
+    async def _bind(self, claim: Object, volume: Object, *, chosen: bool) -> None:
         """Write claimRef and phase of the volume, then volumeName and phase of the claim."""
         reference = _reference(volume)
-        if reference.get("uid") != uid_of(claim):
+        if reference.get("uid") != claim.uid:
             patch: Json = {"spec": {"claimRef": _reference_to(claim)}}
             if not reference:
                 patch["metadata"] = {"annotations": {_BOUND_BY_CONTROLLER: "yes"}}
             volume = await self.patch(VOLUMES, volume, patch, if_unchanged=True)
         volume = await self._set_status(VOLUMES, volume, {"phase": "Bound"})
-        if chosen or not annotation(claim, _BIND_COMPLETED):
+        if chosen or not claim.annotation(_BIND_COMPLETED):
             annotations = {_BIND_COMPLETED: "yes"} | (
                 {_BOUND_BY_CONTROLLER: "yes"} if chosen else {}
             )
-            spec: Json = {"volumeName": name_of(volume)}
+            spec: Json = {"volumeName": volume.name}
             patch = {"metadata": {"annotations": annotations}, "spec": spec}
             claim = await self.patch(CLAIMS, claim, patch, if_unchanged=True)
-        volume_spec = spec_of(volume)
+        volume_spec = volume.spec
         bound: Json = {
             "phase": "Bound",
             "accessModes": volume_spec.get("accessModes"),
@@ -204,15 +185,15 @@ class Volumes(Controller):
         }
         await self._set_status(CLAIMS, claim, bound)
 
-    async def _provision(self, claim: Json, storage_class: Json) -> None:
+    async def _provision(self, claim: Object, storage_class: Object) -> None:
         provisioner = text(storage_class.get("provisioner"))
-        if annotation(claim, _PROVISIONER) != provisioner:
+        if claim.annotation(_PROVISIONER) != provisioner:
             patch: Json = {"metadata": {"annotations": {_PROVISIONER: provisioner}}}
             claim = await self.patch(CLAIMS, claim, patch)
-        name = f"pvc-{metadata_of(claim).get('uid')}"
+        name = f"pvc-{claim.uid}"
         if provisioner not in self.options.provisioners or self._volumes.get("", name):
             return
-        spec = spec_of(claim)
+        spec = claim.spec
         made: Json = {
             "capacity": {"storage": _request(claim)},
             "accessModes": spec.get("accessModes"),
@@ -228,7 +209,7 @@ class Volumes(Controller):
         terms = _terms(self._nodes.get("", node), allowed)
         if terms is None:
             message = (
-                f'failed to provision volume with StorageClass "{name_of(storage_class)}": '
+                f'failed to provision volume with StorageClass "{storage_class.name}": '
                 f"node {node} is in none of its allowedTopologies"
             )
             event = "ProvisioningFailed", message
@@ -242,7 +223,7 @@ class Volumes(Controller):
         message = f"Successfully provisioned volume {name} using {provisioner}"
         await self._recorder.record(CLAIMS, claim, "ProvisioningSucceeded", message)
 
-    async def _sync_volume(self, volume: Json) -> None:
+    async def _sync_volume(self, volume: Object) -> None:
         """Set the phase of a volume; reclaim it if its claim is gone."""
         reference = _reference(volume)
         key = f"{text(reference.get('namespace'))}/{text(reference.get('name'))}"
@@ -251,98 +232,98 @@ class Volumes(Controller):
             await self._set_status(VOLUMES, volume, {"phase": "Available"})
             if not reference:
                 self._try_pending()
-        if claim is not None and reference.get("uid") in (None, "", uid_of(claim)):
+        if claim is not None and reference.get("uid") in (None, "", claim.uid):
             self.queue.add(f"claim {key}")
         elif reference.get("uid"):
             await self._reclaim(volume)
 
-    async def _reclaim(self, volume: Json) -> None:
+    async def _reclaim(self, volume: Object) -> None:
         """Release a volume, and delete it if it was created here and its policy is Delete."""
-        policy = spec_of(volume).get("persistentVolumeReclaimPolicy")
-        ours = annotation(volume, _PROVISIONED_BY) in self.options.provisioners
+        policy = volume.spec.get("persistentVolumeReclaimPolicy")
+        ours = volume.annotation(_PROVISIONED_BY) in self.options.provisioners
         await self._set_status(VOLUMES, volume, {"phase": "Released"})
-        if policy == "Delete" and ours and not is_deleting(volume):
+        if policy == "Delete" and ours and not volume.is_deleting:
             await self.delete(VOLUMES, volume)
 
-    async def _set_status(self, resource: Resource, obj: Json, status: Json) -> Json:
+    async def _set_status(self, resource: Resource, obj: Object, status: Json) -> Object:
         """Patch the fields of the status that differ."""
-        old = status_of(obj)
+        old = obj.status
         changes = {name: value for name, value in status.items() if old.get(name) != value}
         if not changes:
             return obj
         return await self.patch_status(resource, obj, changes)
 
-    def _claim_changed(self, old: Json | None, new: Json | None) -> None:
-        claim = new or old or {}
-        self.queue.add(f"claim {key_of(claim)}")
-        volume = text(spec_of(claim).get("volumeName"))
+    def _claim_changed(self, old: Object | None, new: Object | None) -> None:
+        claim = new or old or NOTHING
+        self.queue.add(f"claim {claim.key}")
+        volume = text(claim.spec.get("volumeName"))
         if new is None:
-            self._last_events.pop(uid_of(claim), None)
+            self._last_events.pop(claim.uid, None)
             if volume:
                 self.queue.add(f"volume {volume}")
 
-    def _pod_changed(self, old: Json | None, new: Json | None) -> None:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         for pod in (old, new):
-            for name in claims_of(pod or {}):
-                claim = self._claims.get(namespace_of(pod or {}), name)
-                if claim is not None and not spec_of(claim).get("volumeName"):
-                    self.queue.add(f"claim {key_of(claim)}")
+            for name in claims_of(pod or NOTHING):
+                claim = self._claims.get((pod or NOTHING).namespace, name)
+                if claim is not None and not claim.spec.get("volumeName"):
+                    self.queue.add(f"claim {claim.key}")
 
-    def _volume_changed(self, old: Json | None, new: Json | None) -> None:
-        self.queue.add(f"volume {name_of(new or old or {})}")
+    def _volume_changed(self, old: Object | None, new: Object | None) -> None:
+        self.queue.add(f"volume {(new or old or NOTHING).name}")
         if new is None:
-            reference = _reference(old or {})
+            reference = _reference(old or NOTHING)
             if reference:
                 key = f"{text(reference.get('namespace'))}/{text(reference.get('name'))}"
                 self.queue.add(f"claim {key}")
 
     def _try_pending(self) -> None:
         for key, claim in self._claims.objects.items():
-            if not spec_of(claim).get("volumeName"):
+            if not claim.spec.get("volumeName"):
                 self.queue.add(f"claim {key}")
 
 
-def _reference(volume: Json) -> Json:
-    return mapping(spec_of(volume).get("claimRef"))
+def _reference(volume: Object) -> Json:
+    return mapping(volume.spec.get("claimRef"))
 
 
-def _is_reserved_for(volume: Json, claim: Json) -> bool:
+def _is_reserved_for(volume: Object, claim: Object) -> bool:
     """True if the volume is reserved for the claim."""
     reference = _reference(volume)
     return (
-        reference.get("name") == name_of(claim)
-        and reference.get("namespace") == namespace_of(claim)
-        and reference.get("uid") in (None, "", uid_of(claim))
+        reference.get("name") == claim.name
+        and reference.get("namespace") == claim.namespace
+        and reference.get("uid") in (None, "", claim.uid)
     )
 
 
-def _is_free_for(volume: Json, claim: Json) -> bool:
+def _is_free_for(volume: Object, claim: Object) -> bool:
     return not _reference(volume) or _is_reserved_for(volume, claim)
 
 
-def _reference_to(claim: Json) -> Json:
-    metadata = metadata_of(claim)
+def _reference_to(claim: Object) -> Json:
+    metadata = claim.metadata
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "namespace": namespace_of(claim),
-        "name": name_of(claim),
+        "namespace": claim.namespace,
+        "name": claim.name,
         "uid": metadata.get("uid"),
         "resourceVersion": metadata.get("resourceVersion"),
     }
 
 
-def _request(claim: Json) -> str:
-    resources = mapping(spec_of(claim).get("resources"))
+def _request(claim: Object) -> str:
+    resources = mapping(claim.spec.get("resources"))
     return text(mapping(resources.get("requests")).get("storage")) or "0"
 
 
-def _capacity(volume: Json) -> int:
-    return parse_nano(text(mapping(spec_of(volume).get("capacity")).get("storage")) or "0")
+def _capacity(volume: Object) -> int:
+    return parse_nano(text(mapping(volume.spec.get("capacity")).get("storage")) or "0")
 
 
-def _fits(volume: Json, claim: Json) -> bool:
-    have, want = spec_of(volume), spec_of(claim)
+def _fits(volume: Object, claim: Object) -> bool:
+    have, want = volume.spec, claim.spec
     selector = want.get("selector")
     chosen = label_selector_of(selector) if selector is not None else EVERYTHING
     mode = "Filesystem"
@@ -350,16 +331,16 @@ def _fits(volume: Json, claim: Json) -> bool:
         text(have.get("storageClassName")) == text(want.get("storageClassName"))
         and (have.get("volumeMode") or mode) == (want.get("volumeMode") or mode)
         and set(texts(want.get("accessModes"))) <= set(texts(have.get("accessModes")))
-        and chosen.matches(labels_of(volume))
+        and chosen.matches(volume.labels)
         and _capacity(volume) >= parse_nano(_request(claim))
     )
 
 
-def _selected_node(claim: Json) -> str:
-    return annotation(claim, _SELECTED_NODE)
+def _selected_node(claim: Object) -> str:
+    return claim.annotation(_SELECTED_NODE)
 
 
-def _terms(node: Json | None, allowed: list[Json]) -> list[Json] | None:
+def _terms(node: Object | None, allowed: list[Json]) -> list[Json] | None:
     """Return the node selector terms of a new volume: near the node, or all that are allowed.
 
     None if the node is in none of the allowed topologies. Source:
@@ -375,7 +356,7 @@ def _terms(node: Json | None, allowed: list[Json]) -> list[Json] | None:
             }
             for term in allowed
         ]
-    labels = labels_of(node)
+    labels = node.labels
     keys = [_HOSTNAME]
     if allowed:
         fitting = [
@@ -389,7 +370,7 @@ def _terms(node: Json | None, allowed: list[Json]) -> list[Json] | None:
         if not fitting:
             return None
         keys = [text(one.get("key")) for one in fitting[0]]
-    values = {key: text(labels.get(key)) or name_of(node) for key in keys}
+    values = {key: text(labels.get(key)) or node.name for key in keys}
     expressions = [
         {"key": key, "operator": "In", "values": [value]} for key, value in values.items()
     ]

@@ -9,29 +9,16 @@ import itertools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.node_lifecycle import taints_of, tolerates
-from fakeapi.actors.objects import has_ended, is_active, is_ready, phase_of, spec_of
 from fakeapi.actors.owners.daemon_updates import Daemons, excess, limits_of, replacements
 from fakeapi.actors.owners.pods import pod_from
 from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner
 from fakeapi.actors.resources import DAEMON_SETS, NODES
 from fakeapi.decoding.selectors import Requirement
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    is_deleting,
-    labels_of,
-    mapping,
-    mappings,
-    metadata_of,
-    name_of,
-    namespace_of,
-    string_map,
-    text,
-    texts,
-)
+from fakeapi.types.objects import Json, integer, mapping, mappings, string_map, text, texts
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
+    from fakeapi.actors.objects import Object
 
 _OPERATORS: Final = {
     "In": "in",
@@ -69,22 +56,22 @@ class DaemonSets(RevisedOwner):
             return
         pods = await self.claimed(owner, self.pods)
         update, revisions = await self.sync_revisions(owner)
-        template = _tolerant(mapping(spec_of(owner).get("template")))
+        template = _tolerant(owner.template)
         daemons = Daemons(
             owner,
-            label=name_of(update).removeprefix(f"{name_of(owner)}-"),
+            label=update.name.removeprefix(f"{owner.name}-"),
             by_node=_by_node(pods),
             fit={name: _fits(template, node) for name, node in sorted(self._nodes.objects.items())},
             now=self.clock.now(),
         )
-        if not is_deleting(owner) and not await self._manage(daemons, template):
+        if not owner.is_deleting and not await self._manage(daemons, template):
             await self._update(daemons, template)
         await self.update_status(self.resource, owner, _status(daemons))
-        used = {f"{name_of(owner)}-{labels_of(pod).get(REVISION_LABEL)}" for pod in pods}
-        await self.truncate_history(owner, revisions, used | {name_of(update)})
-        self.plan_availability(key, pods, integer(spec_of(owner).get("minReadySeconds")))
+        used = {f"{owner.name}-{pod.labels.get(REVISION_LABEL)}" for pod in pods}
+        await self.truncate_history(owner, revisions, used | {update.name})
+        self.plan_availability(key, pods, integer(owner.spec.get("minReadySeconds")))
 
-    async def _manage(self, daemons: Daemons, template: Json) -> bool:
+    async def _manage(self, daemons: Daemons, template: Object) -> bool:
         """Create missing and delete surplus pods; return True if there were any."""
         owner, by_node, fit = daemons.owner, daemons.by_node, daemons.fit
         surges = limits_of(daemons)[0] > 0
@@ -93,50 +80,50 @@ class DaemonSets(RevisedOwner):
         for node, (runs, stays) in fit.items():
             present = by_node.get(node, [])
             if not stays:
-                gone += [pod for pod in present if is_active(pod)]
+                gone += [pod for pod in present if pod.is_active]
                 continue
             for pod in present:
-                if has_ended(pod) and not is_deleting(pod):
+                if pod.has_ended and not pod.is_deleting:
                     await self._record_end(owner, pod, node)
                     gone.append(pod)
-            if runs and (not present or (surges and not any(map(is_active, present)))):
+            if runs and (not present or (surges and not any(pod.is_active for pod in present))):
                 missing.append(node)
             gone += excess(daemons, node, surges=surges)
-        gone = [pod for pod in gone if not is_deleting(pod)]
+        gone = [pod for pod in gone if not pod.is_deleting]
         await self.delete_pods(owner, gone)
         await self._make(daemons, template, missing)
         return bool(gone or missing)
 
-    async def _record_end(self, owner: Json, pod: Json, node: str) -> None:
+    async def _record_end(self, owner: Object, pod: Object, node: str) -> None:
         """Write an event about a pod that has ended and will be replaced."""
-        shown = f"{namespace_of(pod)}/{name_of(pod)} on node {node}"
-        if phase_of(pod) == "Failed":
+        shown = f"{pod.namespace}/{pod.name} on node {node}"
+        if pod.phase == "Failed":
             message = f"Found failed daemon pod {shown}, will try to kill it"
             await self.record(owner, "FailedDaemonPod", message, kind="Warning")
         else:
             message = f"Found succeeded daemon pod {shown}, will try to delete it"
             await self.record(owner, "SucceededDaemonPod", message)
 
-    async def _make(self, daemons: Daemons, template: Json, nodes: list[str]) -> None:
+    async def _make(self, daemons: Daemons, template: Object, nodes: list[str]) -> None:
         labels = {REVISION_LABEL: daemons.label}
         made = []
         for node in nodes:
             pod = pod_from(self.resource, daemons.owner, template, labels=labels)
-            made.append({**pod, "spec": _pinned(spec_of(pod), node)})
+            made.append(pod.changed(spec=_pinned(pod.spec, node)))
         _, failure = await self.create_pods(daemons.owner, made)
         if failure is not None:
             raise failure
 
-    async def _update(self, daemons: Daemons, template: Json) -> None:
+    async def _update(self, daemons: Daemons, template: Object) -> None:
         """Replace old pods by new ones, within maxUnavailable and maxSurge."""
-        strategy = mapping(mapping(daemons.owner.get("spec")).get("updateStrategy"))
+        strategy = mapping(daemons.owner.spec.get("updateStrategy"))
         if strategy.get("type") == "OnDelete":
             return
         gone, nodes = replacements(daemons)
         await self.delete_pods(daemons.owner, gone)
         await self._make(daemons, template, nodes)
 
-    def _node_changed(self, old: Json | None, new: Json | None) -> None:
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and _relevant(old) == _relevant(new):
             return
         for key in self.owners.objects:
@@ -147,15 +134,15 @@ def _status(daemons: Daemons) -> Json:
     names = ("desired", "current", "misscheduled", "ready", "available", "updated")
     count = dict.fromkeys(names, 0)
     for node, (runs, _) in daemons.fit.items():
-        active = [pod for pod in daemons.by_node.get(node, []) if is_active(pod)]
+        active = [pod for pod in daemons.by_node.get(node, []) if pod.is_active]
         if not runs:
             count["misscheduled"] += bool(active)
             continue
         count["desired"] += 1
         if active:
-            best = min(active, key=lambda pod: not is_ready(pod))
+            best = min(active, key=lambda pod: not pod.is_ready)
             count["current"] += 1
-            count["ready"] += is_ready(best)
+            count["ready"] += best.is_ready
             count["available"] += daemons.is_up(best)
             count["updated"] += daemons.is_new(best)
     optional = {
@@ -168,18 +155,18 @@ def _status(daemons: Daemons) -> Json:
         "numberMisscheduled": count["misscheduled"],
         "desiredNumberScheduled": count["desired"],
         "numberReady": count["ready"],
-        "observedGeneration": metadata_of(daemons.owner).get("generation"),
+        "observedGeneration": daemons.owner.generation,
         **{name: value for name, value in optional.items() if value},
     }
 
 
-def _relevant(node: Json) -> tuple[Json, object]:
-    return labels_of(node), taints_of(node, "NoSchedule", "NoExecute")
+def _relevant(node: Object) -> tuple[Json, object]:
+    return node.labels, taints_of(node, "NoSchedule", "NoExecute")
 
 
-def _tolerant(template: Json) -> Json:
+def _tolerant(template: Object) -> Object:
     """Return the template with the tolerations that every daemon pod gets."""
-    spec = spec_of(template)
+    spec = template.spec
     added: list[Json] = [
         {"key": key, "operator": "Exists", "effect": effect} for key, effect in _TOLERATED
     ]
@@ -188,13 +175,13 @@ def _tolerant(template: Json) -> Json:
         added.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
     present = mappings(spec.get("tolerations"))
     new = [one for one in added if one not in present]
-    return {**template, "spec": {**spec, "tolerations": [*present, *new]}}
+    return template.changed(spec={**spec, "tolerations": [*present, *new]})
 
 
-def _fits(template: Json, node: Json) -> tuple[bool, bool]:
+def _fits(template: Object, node: Object) -> tuple[bool, bool]:
     """Return if a new pod shall run on the node, and if a running one may stay."""
-    spec = spec_of(template)
-    if spec.get("nodeName") not in (None, "", name_of(node)) or not _is_selected(spec, node):
+    spec = template.spec
+    if spec.get("nodeName") not in (None, "", node.name) or not _is_selected(spec, node):
         return False, False
     tolerations = mappings(spec.get("tolerations"))
 
@@ -206,8 +193,8 @@ def _fits(template: Json, node: Json) -> tuple[bool, bool]:
     return tolerated("NoSchedule", "NoExecute"), tolerated("NoExecute")
 
 
-def _is_selected(spec: Json, node: Json) -> bool:
-    labels = labels_of(node)
+def _is_selected(spec: Json, node: Object) -> bool:
+    labels = node.labels
     if not string_map(spec.get("nodeSelector")).items() <= labels.items():
         return False
     required = _required(spec)
@@ -221,13 +208,13 @@ def _required(spec: Json) -> Json:
     return mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
 
 
-def _term_matches(term: Json, node: Json) -> bool:
+def _term_matches(term: Json, node: Object) -> bool:
     expressions = mappings(term.get("matchExpressions"))
     fields = mappings(term.get("matchFields"))
     if not expressions and not fields:
         return False
-    name: Json = {"metadata.name": name_of(node)}
-    return all(_holds(one, labels_of(node)) for one in expressions) and all(
+    name: Json = {"metadata.name": node.name}
+    return all(_holds(one, node.labels) for one in expressions) and all(
         _holds(one, name) for one in fields
     )
 
@@ -251,9 +238,9 @@ def _pinned(spec: Json, node: str) -> Json:
     return {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}
 
 
-def target_node_of(pod: Json) -> str:
+def target_node_of(pod: Object) -> str:
     """Return the node that a daemon pod is bound to or made for."""
-    spec = spec_of(pod)
+    spec = pod.spec
     if spec.get("nodeName"):
         return text(spec["nodeName"])
     terms = mappings(_required(spec).get("nodeSelectorTerms"))
@@ -263,8 +250,8 @@ def target_node_of(pod: Json) -> str:
     return ""
 
 
-def _by_node(pods: list[Json]) -> dict[str, list[Json]]:
-    found: dict[str, list[Json]] = {}
+def _by_node(pods: list[Object]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
     for pod in pods:
         found.setdefault(target_node_of(pod), []).append(pod)
     return found

@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from fakeapi.actors.objects import is_ready, node_of, phase_of
 from fakeapi.actors.owners.pods import is_available, scaled
 from fakeapi.actors.owners.revisions import REVISION_LABEL
-from fakeapi.types.objects import Json, integer, is_deleting, labels_of, mapping, metadata_of, text
+from fakeapi.types.objects import integer, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from fakeapi.actors.objects import Object
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,24 +25,24 @@ class Daemons:
     `fit` has for each node if a new pod shall run there, and if a running one may stay.
     """
 
-    owner: Json
+    owner: Object
     label: str
-    by_node: Mapping[str, list[Json]]
+    by_node: Mapping[str, list[Object]]
     fit: Mapping[str, tuple[bool, bool]]
     now: float
 
-    def is_up(self, pod: Json) -> bool:
+    def is_up(self, pod: Object) -> bool:
         """True if the pod is available."""
         wait = integer(mapping(self.owner.get("spec")).get("minReadySeconds"))
         return is_available(pod, wait, self.now)
 
-    def is_new(self, pod: Json) -> bool:
+    def is_new(self, pod: Object) -> bool:
         """True if the pod has the newest template."""
-        return labels_of(pod).get(REVISION_LABEL) == self.label
+        return pod.labels.get(REVISION_LABEL) == self.label
 
-    def pair_on(self, node: str) -> tuple[Json | None, Json | None] | None:
+    def pair_on(self, node: str) -> tuple[Object | None, Object | None] | None:
         """Return the new and the old pod of a node, None if there are two of a kind."""
-        living = [pod for pod in self.by_node.get(node, []) if not is_deleting(pod)]
+        living = [pod for pod in self.by_node.get(node, []) if not pod.is_deleting]
         new = [pod for pod in living if self.is_new(pod)]
         old = [pod for pod in living if not self.is_new(pod)]
         if len(new) > 1 or len(old) > 1:
@@ -57,21 +58,19 @@ class Daemons:
 
 def limits_of(daemons: Daemons) -> tuple[int, int]:
     """Return maxSurge and maxUnavailable as numbers."""
-    rolling = mapping(
-        mapping(mapping(daemons.owner.get("spec")).get("updateStrategy")).get("rollingUpdate")
-    )
+    rolling = mapping(mapping(daemons.owner.spec.get("updateStrategy")).get("rollingUpdate"))
     count = sum(runs for runs, _ in daemons.fit.values())
     surge = scaled(rolling.get("maxSurge", 0), count, up=True)
     unavailable = scaled(rolling.get("maxUnavailable", 1), count, up=True)
     return surge, 1 if count and not surge and not unavailable else unavailable
 
 
-def excess(daemons: Daemons, node: str, *, surges: bool) -> list[Json]:
+def excess(daemons: Daemons, node: str, *, surges: bool) -> list[Object]:
     """Return the surplus pods of a node: all but the oldest, or but one of each kind."""
     living = [
         pod
         for pod in daemons.by_node.get(node, [])
-        if not is_deleting(pod) and phase_of(pod) not in ("Failed", "Succeeded")
+        if not pod.is_deleting and pod.phase not in ("Failed", "Succeeded")
     ]
     living.sort(key=_age)
     if not surges:
@@ -79,23 +78,23 @@ def excess(daemons: Daemons, node: str, *, surges: bool) -> list[Json]:
     new = [pod for pod in living if daemons.is_new(pod)]
     old = [pod for pod in living if not daemons.is_new(pod)]
     gone = new[1:] + old[1:]
-    if new and old and (not is_ready(old[0]) or daemons.is_up(new[0])):
+    if new and old and (not old[0].is_ready or daemons.is_up(new[0])):
         gone.append(old[0])
     return gone
 
 
-def _age(pod: Json) -> tuple[bool, str]:
-    bound = bool(node_of(pod))
-    return not bound, text(metadata_of(pod).get("creationTimestamp"))
+def _age(pod: Object) -> tuple[bool, str]:
+    bound = bool(pod.node)
+    return not bound, pod.created_at
 
 
-def replacements(daemons: Daemons) -> tuple[list[Json], list[str]]:
+def replacements(daemons: Daemons) -> tuple[list[Object], list[str]]:
     """Return the old pods to delete now, and the nodes that get a new pod beside the old one."""
     surge, unavailable = limits_of(daemons)
     return _surged(daemons, surge) if surge else (_replaced(daemons, unavailable), [])
 
 
-def _replaced(daemons: Daemons, limit: int) -> list[Json]:
+def _replaced(daemons: Daemons, limit: int) -> list[Object]:
     missing, broken, candidates = 0, [], []
     for node in daemons.nodes:
         pair = daemons.pair_on(node)
@@ -113,9 +112,9 @@ def _replaced(daemons: Daemons, limit: int) -> list[Json]:
     return broken + candidates[: max(limit - missing, 0)]
 
 
-def _surged(daemons: Daemons, limit: int) -> tuple[list[Json], list[str]]:
-    gone: list[Json] = []
-    unwanted: list[Json] = []
+def _surged(daemons: Daemons, limit: int) -> tuple[list[Object], list[str]]:
+    gone: list[Object] = []
+    unwanted: list[Object] = []
     urgent: list[str] = []
     candidates: list[str] = []
     surging = available = 0

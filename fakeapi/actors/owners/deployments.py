@@ -10,33 +10,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import (
-    annotation,
-    condition_of,
-    controller_of,
-    is_active,
-    owner_reference,
-    spec_of,
-    status_of,
-    uid_of,
-    with_condition,
-)
+from fakeapi.actors.objects import Object, owner_reference, with_condition
 from fakeapi.actors.owners.pods import Owner, scaled, template_hash
 from fakeapi.actors.resources import DEPLOYMENTS, REPLICA_SETS
 from fakeapi.types import times
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    is_deleting,
-    labels_of,
-    mapping,
-    mappings,
-    metadata_of,
-    name_of,
-    namespace_of,
-    string_map,
-    text,
-)
+from fakeapi.types.objects import Json, integer, mapping, mappings, string_map, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
@@ -52,21 +30,21 @@ _NO_DEADLINE: Final = 2**31 - 1
 class _Rollout:
     """A Deployment, its old ReplicaSets (the oldest first) and the one of its template."""
 
-    deployment: Json
-    old: list[Json]
-    new: Json | None
+    deployment: Object
+    old: list[Object]
+    new: Object | None
 
     @property
     def spec(self) -> Json:
-        return spec_of(self.deployment)
+        return self.deployment.spec
 
     @property
-    def sets(self) -> list[Json]:
+    def sets(self) -> list[Object]:
         return [*self.old, self.new] if self.new is not None else self.old
 
     @property
     def wanted(self) -> int:
-        return _replicas(self.deployment)
+        return self.deployment.replicas
 
     @property
     def is_recreate(self) -> bool:
@@ -94,11 +72,11 @@ class _Rollout:
     def new_size(self) -> int:
         """Return the replicas that the new ReplicaSet may have now (NewRSNewReplicas)."""
         if self.is_recreate:
-            return 0 if any(map(_replicas, self.old)) else self.wanted
-        size = _replicas(self.new) if self.new is not None else 0
+            return 0 if any(one.replicas for one in self.old) else self.wanted
+        size = self.new.replicas if self.new is not None else 0
         if size > self.wanted:
             return self.wanted
-        room = self.wanted + self.max_surge - sum(map(_replicas, self.sets))
+        room = self.wanted + self.max_surge - sum(one.replicas for one in self.sets)
         return size + max(min(room, self.wanted - size), 0)
 
     @property
@@ -108,7 +86,7 @@ class _Rollout:
     @property
     def is_scaled(self) -> bool:
         """True if `replicas` has changed since the ReplicaSets were sized."""
-        sizes = [annotation(one, _DESIRED) for one in self.sets if _replicas(one) > 0]
+        sizes = [one.annotation(_DESIRED) for one in self.sets if one.replicas > 0]
         return any(size not in ("", str(self.wanted)) for size in sizes)
 
 
@@ -132,7 +110,7 @@ class Deployments(Owner):
         new = _new_of(deployment, sets)
         rollout = _Rollout(deployment, [one for one in sets if one is not new], new)
         is_paused = bool(rollout.spec.get("paused"))
-        if not is_deleting(deployment):
+        if not deployment.is_deleting:
             if not is_paused:
                 rollout = await self._with_new(rollout)
             if is_paused or rollout.is_scaled:
@@ -153,17 +131,17 @@ class Deployments(Owner):
             new = await self._create_set(rollout, revision)
         elif _revision(new) < int(revision):
             new = await self.patch(REPLICA_SETS, new, _revision_patch(revision))
-        if annotation(deployment, _REVISION) != annotation(new, _REVISION):
-            patch = _revision_patch(annotation(new, _REVISION))
+        if deployment.annotation(_REVISION) != new.annotation(_REVISION):
+            patch = _revision_patch(new.annotation(_REVISION))
             await self.patch(DEPLOYMENTS, deployment, patch)
         return dataclasses.replace(rollout, new=new)
 
-    async def _create_set(self, rollout: _Rollout, revision: str) -> Json:
+    async def _create_set(self, rollout: _Rollout, revision: str) -> Object:
         deployment, spec = rollout.deployment, rollout.spec
-        template = mapping(spec.get("template"))
-        collisions = integer(status_of(deployment).get("collisionCount"))
+        template = deployment.template
+        collisions = integer(deployment.status.get("collisionCount"))
         number = template_hash(template, collisions)
-        labels = {**labels_of(template), _HASH: number}
+        labels = {**template.labels, _HASH: number}
         selector = mapping(spec.get("selector"))
         matched = {**mapping(selector.get("matchLabels")), _HASH: number}
         annotations: Json = {**rollout.size_annotations, _REVISION: revision}
@@ -172,8 +150,8 @@ class Deployments(Owner):
                 REPLICA_SETS,
                 {
                     "metadata": {
-                        "name": f"{name_of(deployment)}-{number}",
-                        "namespace": namespace_of(deployment),
+                        "name": f"{deployment.name}-{number}",
+                        "namespace": deployment.namespace,
                         "labels": labels,
                         "annotations": annotations,
                         "ownerReferences": [owner_reference(DEPLOYMENTS, deployment)],
@@ -184,53 +162,53 @@ class Deployments(Owner):
                         "selector": {**selector, "matchLabels": matched},
                         "template": {
                             **template,
-                            "metadata": {**metadata_of(template), "labels": labels},
+                            "metadata": {**template.metadata, "labels": labels},
                         },
                     },
                 },
             )
         except ActorApiError as error:
             if error.reason == "AlreadyExists":
-                status = {**status_of(deployment), "collisionCount": collisions + 1}
+                status = {**deployment.status, "collisionCount": collisions + 1}
                 await self.update_status(DEPLOYMENTS, deployment, status)
             raise
-        if _replicas(created):
-            await self._record_scaling(deployment, created, before=0, after=_replicas(created))
+        if created.replicas:
+            await self._record_scaling(deployment, created, before=0, after=created.replicas)
         return created
 
     async def _scale_all(self, rollout: _Rollout) -> None:
         """Distribute the replicas over the ReplicaSets in proportion to their sizes."""
-        active = [one for one in rollout.sets if _replicas(one) > 0]
+        active = [one for one in rollout.sets if one.replicas > 0]
         if len(active) <= 1:
             target = active[0] if active else rollout.new
             if target is not None:
                 await self._resize(rollout, target, rollout.wanted)
             return
-        total = sum(map(_replicas, active))
+        total = sum(one.replicas for one in active)
         allowed = rollout.wanted + rollout.max_surge if rollout.wanted else 0
         rest = allowed - total
-        largest = sorted(active, key=lambda one: (-_replicas(one), _age(one)))
+        largest = sorted(active, key=lambda one: (-one.replicas, _age(one)))
         sizes = {}
         for one in largest:
-            share = round(_replicas(one) * allowed / total) - _replicas(one)
+            share = round(one.replicas * allowed / total) - one.replicas
             share = min(share, rest) if rest >= 0 else max(share, rest)
             if rest * share < 0:
                 share = 0
             rest -= share
-            sizes[name_of(one)] = max(_replicas(one) + share, 0)
-        sizes[name_of(largest[0])] = max(sizes[name_of(largest[0])] + rest, 0)
+            sizes[one.name] = max(one.replicas + share, 0)
+        sizes[largest[0].name] = max(sizes[largest[0].name] + rest, 0)
         for one in largest:
-            await self._resize(rollout, one, sizes[name_of(one)])
+            await self._resize(rollout, one, sizes[one.name])
 
     async def _recreate(self, rollout: _Rollout) -> None:
         """Scale the new ReplicaSet up once the last old pod is gone."""
         for one in rollout.old:
             await self._resize(rollout, one, 0)
-        uids = {uid_of(one) for one in rollout.old}
+        uids = {one.uid for one in rollout.old}
         remaining = [
             pod
-            for pod in self.pods.of_namespace(namespace_of(rollout.deployment))
-            if controller_of(pod).get("uid") in uids and (is_active(pod) or is_deleting(pod))
+            for pod in self.pods.of_namespace(rollout.deployment.namespace)
+            if pod.owner.get("uid") in uids and (pod.is_active or pod.is_deleting)
         ]
         if not remaining and rollout.new is not None:
             await self._resize(rollout, rollout.new, rollout.wanted)
@@ -241,25 +219,25 @@ class Deployments(Owner):
         if new is None:
             return
         await self._resize(rollout, new, rollout.new_size)
-        if rollout.new_size != _replicas(new):
+        if rollout.new_size != new.replicas:
             return
         least = rollout.wanted - rollout.max_unavailable
-        total = sum(map(_replicas, rollout.sets))
-        spare = total - least - (_replicas(new) - _available(new))
+        total = sum(one.replicas for one in rollout.sets)
+        spare = total - least - (new.replicas - _available(new))
         if spare <= 0:
             return
         sizes = _sizes_without_unavailable(rollout.old, spare)
-        surplus = sum(map(_available, rollout.sets)) - least
+        surplus = sum(_available(one) for one in rollout.sets) - least
         for one in rollout.old:
-            down = max(min(sizes[name_of(one)], surplus), 0)
+            down = max(min(sizes[one.name], surplus), 0)
             surplus -= down
-            await self._resize(rollout, one, sizes[name_of(one)] - down)
+            await self._resize(rollout, one, sizes[one.name] - down)
 
-    async def _resize(self, rollout: _Rollout, one: Json, replicas: int) -> None:
+    async def _resize(self, rollout: _Rollout, one: Object, replicas: int) -> None:
         """Set the replicas of a ReplicaSet, and the annotations about the Deployment's size."""
         annotations = rollout.size_annotations
-        is_current = all(annotation(one, name) == value for name, value in annotations.items())
-        before = _replicas(one)
+        is_current = all(one.annotation(name) == value for name, value in annotations.items())
+        before = one.replicas
         if before == replicas and (is_current or not replicas):
             return
         patch: Json = {"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}}
@@ -268,23 +246,21 @@ class Deployments(Owner):
             await self._record_scaling(rollout.deployment, one, before=before, after=replicas)
 
     async def _record_scaling(
-        self, deployment: Json, one: Json, *, before: int, after: int
+        self, deployment: Object, one: Object, *, before: int, after: int
     ) -> None:
         way = "up" if before < after else "down"
-        message = f"Scaled {way} replica set {name_of(one)} from {before} to {after}"
+        message = f"Scaled {way} replica set {one.name} from {before} to {after}"
         await self.record(deployment, "ScalingReplicaSet", message)
 
     async def _truncate_history(self, rollout: _Rollout) -> None:
         """Delete old ReplicaSets beyond revisionHistoryLimit."""
         limit = rollout.spec.get("revisionHistoryLimit")
-        if not isinstance(limit, int) or not _is_complete(rollout, status_of(rollout.deployment)):
+        if not isinstance(limit, int) or not _is_complete(rollout, rollout.deployment.status):
             return
         empty = [
             one
             for one in rollout.old
-            if not _replicas(one)
-            and not integer(status_of(one).get("replicas"))
-            and not is_deleting(one)
+            if not one.replicas and not integer(one.status.get("replicas")) and not one.is_deleting
         ]
         empty.sort(key=_revision)
         for one in empty[: max(len(rollout.old) - limit, 0)]:
@@ -298,7 +274,7 @@ class Deployments(Owner):
         if conditions:
             status["conditions"] = conditions
         live = self.owners.objects.get(key, rollout.deployment)
-        old = status_of(live)
+        old = live.status
         if old != status:
             gone: Json = {name: None for name in old if name not in status}
             patch: Json = {"status": {**gone, **status}}
@@ -314,24 +290,23 @@ class Deployments(Owner):
             self.queue.add_after(key, max(since + deadline - now, 0.001))
 
 
-def _new_of(deployment: Json, sets: list[Json]) -> Json | None:
+def _new_of(deployment: Object, sets: list[Object]) -> Object | None:
     """Return the oldest ReplicaSet with the template, the label of its hash ignored."""
-    template = mapping(spec_of(deployment).get("template"))
-    return next((one for one in sets if _bare_template(one) == template), None)
+    return next((one for one in sets if _bare_template(one) == deployment.template), None)
 
 
-def _bare_template(one: Json) -> Json:
-    template = mapping(spec_of(one).get("template"))
-    labels = {key: value for key, value in string_map(labels_of(template)).items() if key != _HASH}
-    return {**template, "metadata": {**metadata_of(template), "labels": labels}}
+def _bare_template(one: Object) -> Json:
+    template = one.template
+    labels = {key: value for key, value in string_map(template.labels).items() if key != _HASH}
+    return {**template, "metadata": {**template.metadata, "labels": labels}}
 
 
-def _age(one: Json) -> tuple[str, str]:
-    return text(metadata_of(one).get("creationTimestamp")), name_of(one)
+def _age(one: Object) -> tuple[str, str]:
+    return one.created_at, one.name
 
 
-def _revision(one: Json) -> int:
-    value = annotation(one, _REVISION)
+def _revision(one: Object) -> int:
+    value = one.annotation(_REVISION)
     return int(value) if value.isdecimal() else 0
 
 
@@ -339,21 +314,17 @@ def _revision_patch(revision: str) -> Json:
     return {"metadata": {"annotations": {_REVISION: revision}}}
 
 
-def _replicas(one: Json) -> int:
-    return integer(spec_of(one).get("replicas"))
+def _available(one: Object) -> int:
+    return integer(one.status.get("availableReplicas"))
 
 
-def _available(one: Json) -> int:
-    return integer(status_of(one).get("availableReplicas"))
-
-
-def _sizes_without_unavailable(old: list[Json], spare: int) -> dict[str, int]:
+def _sizes_without_unavailable(old: list[Object], spare: int) -> dict[str, int]:
     """Return the sizes of old ReplicaSets without unavailable pods, at most `spare` less."""
     sizes = {}
     for one in old:
-        down = max(min(spare, _replicas(one) - _available(one)), 0)
+        down = max(min(spare, one.replicas - _available(one)), 0)
         spare -= down
-        sizes[name_of(one)] = _replicas(one) - down
+        sizes[one.name] = one.replicas - down
     return sizes
 
 
@@ -363,8 +334,8 @@ def _is_complete(rollout: _Rollout, status: Json) -> bool:
 
 
 def _status(rollout: _Rollout) -> Json:
-    def total(field: str, sets: list[Json]) -> int:
-        return sum(integer(status_of(one).get(field)) for one in sets)
+    def total(field: str, sets: list[Object]) -> int:
+        return sum(integer(one.status.get(field)) for one in sets)
 
     sets = rollout.sets
     available = total("availableReplicas", sets)
@@ -373,12 +344,12 @@ def _status(rollout: _Rollout) -> Json:
         "updatedReplicas": total("replicas", [rollout.new] if rollout.new else []),
         "readyReplicas": total("readyReplicas", sets),
         "availableReplicas": available,
-        "unavailableReplicas": max(sum(map(_replicas, sets)) - available, 0),
+        "unavailableReplicas": max(sum(one.replicas for one in sets) - available, 0),
     }
     status: Json = {name: count for name, count in counts.items() if count}
     status["terminatingReplicas"] = total("terminatingReplicas", sets)
-    status["observedGeneration"] = metadata_of(rollout.deployment).get("generation")
-    collisions = status_of(rollout.deployment).get("collisionCount")
+    status["observedGeneration"] = rollout.deployment.generation
+    collisions = rollout.deployment.status.get("collisionCount")
     if collisions is not None:
         status["collisionCount"] = collisions
     return status
@@ -386,7 +357,7 @@ def _status(rollout: _Rollout) -> Json:
 
 def _conditions(rollout: _Rollout, status: Json, now: float) -> list[Json]:
     stamp = times.timestamp(now)
-    old = mappings(status_of(rollout.deployment).get("conditions"))
+    old = mappings(rollout.deployment.status.get("conditions"))
     enough = integer(status.get("availableReplicas")) >= rollout.wanted - rollout.max_unavailable
     has = "has" if enough else "does not have"
     available: Json = {
@@ -408,16 +379,16 @@ def _conditions(rollout: _Rollout, status: Json, now: float) -> list[Json]:
 def _progress(rollout: _Rollout, status: Json, now: float) -> tuple[Json | None, bool]:
     """Return the Progressing condition if it changes, and if the rollout has made progress."""
     deployment, new = rollout.deployment, rollout.new
-    current = condition_of(deployment, "Progressing")
+    current = deployment.condition("Progressing")
     left = integer(status.get("replicas")) - integer(status.get("updatedReplicas"))
     if current.get("reason") == "NewReplicaSetAvailable" and left == 0:
         return None, False
-    shown = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'
+    shown = f'ReplicaSet "{new.name}"' if new else f'Deployment "{deployment.name}"'
     condition: Json = {"type": "Progressing", "status": "True"}
     if _is_complete(rollout, status):
         message = f"{shown} has successfully progressed."
         return {**condition, "reason": "NewReplicaSetAvailable", "message": message}, False
-    old = status_of(deployment)
+    old = deployment.status
     left_before = integer(old.get("replicas")) - integer(old.get("updatedReplicas"))
     names = ("updatedReplicas", "readyReplicas", "availableReplicas")
     has_moved = left < left_before or any(

@@ -19,36 +19,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import (
-    annotation,
-    condition_of,
-    controller_of,
-    has_ended,
-    is_active,
-    is_ready,
-    is_terminating,
-    is_true,
-    phase_of,
-    spec_of,
-    status_of,
-    uid_of,
-    with_condition,
-)
+from fakeapi.actors.objects import NOTHING, Object, with_condition
 from fakeapi.actors.owners.pod_groups_of_jobs import PodGroupsOfJobs, in_group
 from fakeapi.actors.owners.pods import Owner, deletion_rank, pod_from
 from fakeapi.actors.resources import JOBS, PODS
 from fakeapi.types import times
-from fakeapi.types.objects import (
-    Json,
-    finalizers_of,
-    integer,
-    is_deleting,
-    mapping,
-    mappings,
-    name_of,
-    text,
-    texts,
-)
+from fakeapi.types.objects import Json, integer, mapping, mappings, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,21 +80,21 @@ class _Backoff:
 class _Turn:
     """One reconciliation of a Job: the pods as they are, and the status to be written."""
 
-    job: Json
-    pods: list[Json]
+    job: Object
+    pods: list[Object]
     now: float
     status: Json
     uncounted: dict[str, list[str]]
     completed: set[int]
-    active: list[Json]
+    active: list[Object]
     terminating: int
     backoff: _Backoff
-    pod_group: Json | None = None
+    pod_group: Object | None = None
     verdict: _Verdict | None = None
 
     @property
     def spec(self) -> Json:
-        return spec_of(self.job)
+        return self.job.spec
 
     def total(self, kind: str) -> int:
         """Return the number of pods that have succeeded or failed, with those not counted yet."""
@@ -126,10 +102,10 @@ class _Turn:
             return len(self.completed)
         return integer(self.status.get(kind)) + len(self.uncounted[kind])
 
-    def note(self, kind: str, pods: Iterable[Json]) -> None:
+    def note(self, kind: str, pods: Iterable[Object]) -> None:
         """Add pods to those that have ended and are not counted yet."""
         known = {uid for uids in self.uncounted.values() for uid in uids}
-        self.uncounted[kind] += [uid for uid in map(uid_of, pods) if uid not in known]
+        self.uncounted[kind] += [pod.uid for pod in pods if pod.uid not in known]
 
     def count(self, tracked: set[str]) -> None:
         """Count the noted pods that have no finalizer any more."""
@@ -165,10 +141,10 @@ class Jobs(Owner):
         """Count ended pods, decide on the Job, create or delete pods, write the status."""
         job = self.owners.objects.get(key)
         await self._free_orphans(key, job)
-        if job is None or spec_of(job).get("managedBy") not in _BUILT_IN_MANAGERS:
+        if job is None or job.spec.get("managedBy") not in _BUILT_IN_MANAGERS:
             return
         pods = await self.claimed(job, self.pods)
-        if any(is_true(job, kind) for kind in ("Complete", "Failed")):
+        if any(job.is_true(kind) for kind in ("Complete", "Failed")):
             self._backoffs.pop(key, None)
             await self._free(pods)
             return
@@ -179,7 +155,7 @@ class Jobs(Owner):
         error: ActorApiError | None = None
         if turn.verdict is not None:
             await self._delete(turn, turn.active)
-        elif not is_deleting(job):
+        elif not job.is_deleting:
             if (left := _seconds_to_deadline(turn)) is not None:
                 self.queue.add_after(key, max(left, 0.001))
             error = await self._manage(key, turn)
@@ -207,10 +183,10 @@ class Jobs(Owner):
         turn.active += created
         return error
 
-    async def _delete(self, turn: _Turn, pods: list[Json]) -> None:
+    async def _delete(self, turn: _Turn, pods: list[Object]) -> None:
         await self.delete_pods(turn.job, pods)
-        uids = {uid_of(pod) for pod in pods}
-        turn.active = [pod for pod in turn.active if uid_of(pod) not in uids]
+        uids = {pod.uid for pod in pods}
+        turn.active = [pod for pod in turn.active if pod.uid not in uids]
         turn.terminating += len(pods)
 
     async def _conclude(self, turn: _Turn) -> None:
@@ -224,7 +200,7 @@ class Jobs(Owner):
             if turn.set_condition("Suspended", "True", "JobSuspended", "Job suspended"):
                 turn.status.pop("startTime", None)
                 await self.record(turn.job, "Suspended", "Job suspended")
-        elif is_true(turn.job, "Suspended"):
+        elif turn.job.is_true("Suspended"):
             turn.set_condition("Suspended", "False", "JobResumed", "Job resumed")
             turn.status["startTime"] = times.timestamp(turn.now)
             await self.record(turn.job, "Resumed", "Job resumed")
@@ -235,17 +211,17 @@ class Jobs(Owner):
         In this order a pod is counted exactly once. The final condition comes with the last count.
         """
         verdict = turn.verdict
-        all_end = verdict is not None or is_deleting(turn.job)
+        all_end = verdict is not None or turn.job.is_deleting
         tracked = [pod for pod in turn.pods if _is_tracked(pod)]
-        released = [pod for pod in tracked if all_end or not is_active(pod)]
+        released = [pod for pod in tracked if all_end or not pod.is_active]
         if verdict is not None:
             if verdict.type == "Failed":
-                turn.note("failed", [pod for pod in released if phase_of(pod) != "Succeeded"])
+                turn.note("failed", [pod for pod in released if pod.phase != "Succeeded"])
             turn.set_condition(verdict.preliminary, "True", verdict.reason, verdict.message)
         await self._write_status(turn)
         self._backoffs[key] = turn.backoff
         await self._free(released)
-        turn.count({uid_of(pod) for pod in tracked} - {uid_of(pod) for pod in released})
+        turn.count({pod.uid for pod in tracked} - {pod.uid for pod in released})
         is_over = not any(turn.uncounted.values()) and not turn.terminating
         if verdict is None or not is_over:
             await self._write_status(turn)
@@ -261,7 +237,7 @@ class Jobs(Owner):
 
     async def _write_status(self, turn: _Turn) -> None:
         uncounted = {kind: uids for kind, uids in turn.uncounted.items() if uids}
-        ready = sum(map(is_ready, turn.active))
+        ready = sum(pod.is_ready for pod in turn.active)
         counts = {"active": len(turn.active), "ready": ready, "terminating": turn.terminating}
         turn.status |= counts
         turn.status["uncountedTerminatedPods"] = uncounted
@@ -271,32 +247,32 @@ class Jobs(Owner):
         shown = {k: v for k, v in turn.status.items() if v not in (0, "") or k in _SHOWN_AS_ZERO}
         turn.job = await self.update_status(JOBS, turn.job, shown)
 
-    async def _free(self, pods: list[Json]) -> None:
+    async def _free(self, pods: list[Object]) -> None:
         """Remove the finalizer from pods. Raises ActorApiError."""
         for pod in pods:
             if not _is_tracked(pod):
                 continue
-            left = [one for one in finalizers_of(pod) if one != _FINALIZER]
+            left = [one for one in pod.finalizers if one != _FINALIZER]
             try:
                 await self.patch(PODS, pod, {"metadata": {"finalizers": left}})
             except ActorApiError as error:
                 if error.code not in (404, 409, 422):
                     raise
 
-    async def _free_orphans(self, key: str, job: Json | None) -> None:
+    async def _free_orphans(self, key: str, job: Object | None) -> None:
         """Remove the finalizer from pods of an earlier Job of this name."""
         namespace, _, name = key.rpartition("/")
         for pod in self.pods.of_namespace(namespace):
-            owner = controller_of(pod)
+            owner = pod.owner
             is_of_name = owner.get("kind") == "Job" and owner.get("name") == name
-            if is_of_name and owner.get("uid") != uid_of(job or {}):
+            if is_of_name and owner.get("uid") != (job or NOTHING).uid:
                 await self._free([pod])
 
 
-def _begin(job: Json, pods: list[Json], backoff: _Backoff, now: float) -> _Turn:
+def _begin(job: Object, pods: list[Object], backoff: _Backoff, now: float) -> _Turn:
     """Read the status, and note the pods that have ended since it was written."""
-    status = dict(status_of(job))
-    if not spec_of(job).get("suspend"):
+    status = dict(job.status)
+    if not job.spec.get("suspend"):
         status.setdefault("startTime", times.timestamp(now))
     noted = mapping(status.get("uncountedTerminatedPods"))
     tracked = [pod for pod in pods if _is_tracked(pod)]
@@ -307,19 +283,17 @@ def _begin(job: Json, pods: list[Json], backoff: _Backoff, now: float) -> _Turn:
         status=status,
         uncounted={kind: texts(noted.get(kind)) for kind in ("succeeded", "failed")},
         completed=_indexes_in(text(status.get("completedIndexes")), _completions(job)),
-        active=[pod for pod in pods if is_active(pod)],
-        terminating=sum(map(is_terminating, pods)),
+        active=[pod for pod in pods if pod.is_active],
+        terminating=sum(pod.is_terminating for pod in pods),
         backoff=backoff,
     )
-    turn.count({uid_of(pod) for pod in tracked})
+    turn.count({pod.uid for pod in tracked})
     known = {uid for uids in turn.uncounted.values() for uid in uids}
     ended = [
-        pod
-        for pod in tracked
-        if not is_active(pod) and _is_valid(job, pod) and uid_of(pod) not in known
+        pod for pod in tracked if not pod.is_active and _is_valid(job, pod) and pod.uid not in known
     ]
-    succeeded = [pod for pod in ended if phase_of(pod) == "Succeeded"]
-    failed = [pod for pod in ended if phase_of(pod) != "Succeeded"]
+    succeeded = [pod for pod in ended if pod.phase == "Succeeded"]
+    failed = [pod for pod in ended if pod.phase != "Succeeded"]
     if _is_indexed(job):
         turn.completed |= {index for pod in succeeded if (index := _index_of(job, pod)) is not None}
     else:
@@ -331,18 +305,18 @@ def _begin(job: Json, pods: list[Json], backoff: _Backoff, now: float) -> _Turn:
     return turn
 
 
-def _ended_at(pod: Json, now: float) -> float:
+def _ended_at(pod: Object, now: float) -> float:
     """Return the time at which the pod's last container ended, `now` if it is not known."""
-    statuses = mappings(status_of(pod).get("containerStatuses"))
+    statuses = mappings(pod.status.get("containerStatuses"))
     ends = [mapping(mapping(one.get("state")).get("terminated")) for one in statuses]
     stamps = [text(end.get("finishedAt")) for end in ends]
     return max(map(times.epoch_seconds, stamps)) if stamps and all(stamps) else now
 
 
-def _earlier_verdict(job: Json) -> _Verdict | None:
+def _earlier_verdict(job: Object) -> _Verdict | None:
     """Return the verdict that the Job's conditions hold already."""
     for preliminary, final in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
-        condition = condition_of(job, preliminary)
+        condition = job.condition(preliminary)
         if condition.get("status") == "True":
             return _Verdict(final, text(condition.get("reason")), text(condition.get("message")))
     return None
@@ -369,15 +343,15 @@ def _seconds_to_deadline(turn: _Turn) -> float | None:
 
 def _restarts_too_often(turn: _Turn, limit: int) -> bool:
     """True if the containers of running pods used up the limit (restartPolicy OnFailure)."""
-    template = mapping(mapping(turn.spec.get("template")).get("spec"))
+    template = turn.job.template.spec
     if template.get("restartPolicy") != "OnFailure":
         return False
     restarts = sum(
         integer(container.get("restartCount"))
         for pod in turn.pods
-        if not has_ended(pod)
+        if not pod.has_ended
         for field in ("initContainerStatuses", "containerStatuses")
-        for container in mappings(status_of(pod).get(field))
+        for container in mappings(pod.status.get(field))
     )
     return restarts > 0 if limit == 0 else restarts >= limit
 
@@ -390,37 +364,37 @@ def _wanted(turn: _Turn) -> int:
     return len(turn.active) if turn.total("succeeded") else parallelism
 
 
-def _new_pods(turn: _Turn, count: int) -> list[Json]:
+def _new_pods(turn: _Turn, count: int) -> list[Object]:
     """Return pods to create: for the lowest free indexes, or without an index."""
     if not _is_indexed(turn.job):
         return [_new_pod(turn.job)] * count
-    used = turn.completed | {_index_of(turn.job, pod) for pod in turn.pods if is_active(pod)}
+    used = turn.completed | {_index_of(turn.job, pod) for pod in turn.pods if pod.is_active}
     free = [index for index in range(_completions(turn.job)) if index not in used]
     pods = [_new_indexed_pod(turn.job, index) for index in free[:count]]
     return pods if turn.pod_group is None else [in_group(pod, turn.pod_group) for pod in pods]
 
 
-def _new_pod(job: Json, **metadata: Json | str) -> Json:
-    template = mapping(spec_of(job).get("template"))
-    others = [one for one in finalizers_of(template) if one != _FINALIZER]
+def _new_pod(job: Object, **metadata: Json | str) -> Object:
+    template = job.template
+    others = [one for one in template.finalizers if one != _FINALIZER]
     finalizers = [*others, _FINALIZER]
     return pod_from(JOBS, job, template, finalizers=finalizers, **metadata)
 
 
-def _new_indexed_pod(job: Json, index: int) -> Json:
+def _new_indexed_pod(job: Object, index: int) -> Object:
     """Return a pod with its index in annotation, label, name, hostname and environment."""
     ending = f"-{index}-"
     pod = _new_pod(
         job,
         labels={_INDEX: str(index)},
         annotations={_INDEX: str(index)},
-        generateName=name_of(job)[: _NAME_MAX - len(ending)] + ending,
+        generateName=job.name[: _NAME_MAX - len(ending)] + ending,
     )
-    spec = {**spec_of(pod), "hostname": f"{name_of(job)}-{index}"}
+    spec = {**pod.spec, "hostname": f"{job.name}-{index}"}
     for field in ("initContainers", "containers"):
         if spec.get(field):
             spec[field] = [_with_index_variable(one) for one in mappings(spec[field])]
-    return {**pod, "spec": spec}
+    return pod.changed(spec=spec)
 
 
 def _with_index_variable(container: Json) -> Json:
@@ -431,25 +405,25 @@ def _with_index_variable(container: Json) -> Json:
     return {**container, "env": [*present, {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}]}
 
 
-def _is_tracked(pod: Json) -> bool:
-    return _FINALIZER in finalizers_of(pod)
+def _is_tracked(pod: Object) -> bool:
+    return _FINALIZER in pod.finalizers
 
 
-def _is_indexed(job: Json) -> bool:
-    return spec_of(job).get("completionMode") == "Indexed"
+def _is_indexed(job: Object) -> bool:
+    return job.spec.get("completionMode") == "Indexed"
 
 
-def _completions(job: Json) -> int:
-    return integer(spec_of(job).get("completions"))
+def _completions(job: Object) -> int:
+    return integer(job.spec.get("completions"))
 
 
-def _index_of(job: Json, pod: Json) -> int | None:
+def _index_of(job: Object, pod: Object) -> int | None:
     """Return the pod's completion index, None if it is missing or not below completions."""
-    value = annotation(pod, _INDEX)
+    value = pod.annotation(_INDEX)
     return int(value) if value.isdecimal() and int(value) < _completions(job) else None
 
 
-def _is_valid(job: Json, pod: Json) -> bool:
+def _is_valid(job: Object, pod: Object) -> bool:
     return not _is_indexed(job) or _index_of(job, pod) is not None
 
 

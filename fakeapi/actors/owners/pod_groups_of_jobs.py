@@ -11,17 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.objects import (
-    condition_of,
-    controller_of,
-    owner_reference,
-    spec_of,
-    status_of,
-    uid_of,
-)
+from fakeapi.actors.objects import Object, owner_reference
 from fakeapi.actors.owners.pods import safe_encoded
 from fakeapi.actors.resources import JOBS, POD_GROUPS, WORKLOADS
-from fakeapi.types.objects import Json, mapping, mappings, name_of, namespace_of, text
+from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
     from fakeapi.actors.owners.pods import Owner
@@ -38,7 +31,7 @@ class PodGroupsOfJobs:
         self._workloads: Final = jobs.informer(WORKLOADS)
         self._groups: Final = jobs.informer(POD_GROUPS)
 
-    async def pod_group(self, job: Json, pods: list[Json]) -> Json | None:
+    async def pod_group(self, job: Object, pods: list[Object]) -> Object | None:
         """Return the PodGroup for the Job's new pods; None if they have no group.
 
         Raises ActorApiError.
@@ -48,21 +41,21 @@ class PodGroupsOfJobs:
         workload = await self._workload(job, pods)
         if workload is None:
             return None
-        name = name_of(workload)
+        name = workload.name
         groups = [
             group
-            for group in self._groups.of_namespace(namespace_of(job))
+            for group in self._groups.of_namespace(job.namespace)
             if _workload_of(group) == name
         ]
         if not groups:
             return await self._jobs.create(POD_GROUPS, _new_pod_group(job, workload))
         return _owned(groups, job)
 
-    async def _workload(self, job: Json, pods: list[Json]) -> Json | None:
+    async def _workload(self, job: Object, pods: list[Object]) -> Object | None:
         workloads = [
             workload
-            for workload in self._workloads.of_namespace(namespace_of(job))
-            if _job_of(workload) == name_of(job)
+            for workload in self._workloads.of_namespace(job.namespace)
+            if _job_of(workload) == job.name
         ]
         if workloads:
             found = _owned(workloads, job)
@@ -71,21 +64,21 @@ class PodGroupsOfJobs:
         if not _is_new(job, pods):
             return None
         made = await self._jobs.create(WORKLOADS, _new_workload(job))
-        message = f"Created Workload {name_of(made)} for Job {name_of(job)}"
+        message = f"Created Workload {made.name} for Job {job.name}"
         await self._jobs.record(job, "WorkloadCreated", message)
         return made
 
 
-def in_group(pod: Json, group: Json) -> Json:
+def in_group(pod: Object, group: Object) -> Object:
     """Return the pod as a member of the group.
 
     Upstream's reference from the pod to the group is lost on its way, and so it is not here.
     """
-    return {**pod, "spec": {**spec_of(pod), "schedulingGroup": {"podGroupName": name_of(group)}}}
+    return pod.changed(spec={**pod.spec, "schedulingGroup": {"podGroupName": group.name}})
 
 
-def _is_gang(job: Json) -> bool:
-    spec = spec_of(job)
+def _is_gang(job: Object) -> bool:
+    spec = job.spec
     parallelism = spec.get("parallelism")
     return (
         isinstance(parallelism, int)
@@ -96,46 +89,46 @@ def _is_gang(job: Json) -> bool:
     )
 
 
-def _is_new(job: Json, pods: list[Json]) -> bool:
+def _is_new(job: Object, pods: list[Object]) -> bool:
     """Return True if the Job has never started, nor been suspended."""
-    status = status_of(job)
+    status = job.status
     is_started = any(status.get(name) for name in _STARTED)
-    return not pods and not is_started and not condition_of(job, "Suspended")
+    return not pods and not is_started and not job.condition("Suspended")
 
 
-def _owned(found: list[Json], job: Json) -> Json | None:
+def _owned(found: list[Object], job: Object) -> Object | None:
     """Return the only object, if the Job controls it."""
-    if len(found) == 1 and controller_of(found[0]).get("uid") == uid_of(job):
+    if len(found) == 1 and found[0].owner.get("uid") == job.uid:
         return found[0]
     return None
 
 
-def _job_of(workload: Json) -> str:
+def _job_of(workload: Object) -> str:
     """Return the name of the Job that a Workload is for; empty for other owners."""
-    owner = mapping(spec_of(workload).get("controllerRef"))
+    owner = mapping(workload.spec.get("controllerRef"))
     is_job = (owner.get("apiGroup"), owner.get("kind")) == (JOBS.group, JOBS.kind)
     return text(owner.get("name")) if is_job else ""
 
 
-def _workload_of(group: Json) -> str:
-    reference = mapping(spec_of(group).get("podGroupTemplateRef"))
+def _workload_of(group: Object) -> str:
+    reference = mapping(group.spec.get("podGroupTemplateRef"))
     return text(mapping(reference.get("workload")).get("workloadName"))
 
 
-def _templates(workload: Json) -> list[Json]:
-    return mappings(spec_of(workload).get("podGroupTemplates"))
+def _templates(workload: Object) -> list[Json]:
+    return mappings(workload.spec.get("podGroupTemplates"))
 
 
-def _new_workload(job: Json) -> Json:
-    name = name_of(job)
+def _new_workload(job: Object) -> Json:
+    name = job.name
     template = {
         "name": f"{name}-pgt-0",
-        "schedulingPolicy": {"gang": {"minCount": spec_of(job).get("parallelism")}},
+        "schedulingPolicy": {"gang": {"minCount": job.spec.get("parallelism")}},
     }
     return {
         "metadata": {
-            "name": workload_name(name, uid_of(job)),
-            "namespace": namespace_of(job),
+            "name": workload_name(name, job.uid),
+            "namespace": job.namespace,
             "ownerReferences": [owner_reference(JOBS, job)],
         },
         "spec": {
@@ -145,19 +138,19 @@ def _new_workload(job: Json) -> Json:
     }
 
 
-def _new_pod_group(job: Json, workload: Json) -> Json:
-    name, template = name_of(workload), _templates(workload)[0]
+def _new_pod_group(job: Object, workload: Object) -> Json:
+    name, template = workload.name, _templates(workload)[0]
     owner = {
         "apiVersion": WORKLOADS.api_version,
         "kind": WORKLOADS.kind,
         "name": name,
-        "uid": uid_of(workload),
+        "uid": workload.uid,
     }
     reference = {"workloadName": name, "podGroupTemplateName": template["name"]}
     return {
         "metadata": {
             "name": pod_group_name(name, text(template["name"])),
-            "namespace": namespace_of(job),
+            "namespace": job.namespace,
             "ownerReferences": [owner_reference(JOBS, job), owner],
         },
         "spec": {

@@ -7,28 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.objects import (
-    is_active,
-    is_ready,
-    is_terminating,
-    is_true,
-    spec_of,
-    status_of,
-    with_condition,
-)
+from fakeapi.actors.objects import Object, with_condition
 from fakeapi.actors.owners.pods import Owner, deletion_rank, is_available, pod_from
 from fakeapi.actors.resources import REPLICA_SETS, REPLICATION_CONTROLLERS
 from fakeapi.decoding.selectors import label_selector_of
 from fakeapi.types import times
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    is_deleting,
-    labels_of,
-    mapping,
-    mappings,
-    metadata_of,
-)
+from fakeapi.types.objects import Json, integer, mappings
 
 if TYPE_CHECKING:
     from fakeapi.actors.client import ActorApiError
@@ -49,12 +33,12 @@ class ReplicaSets(Owner):
         if owner is None:
             return
         pods = await self.claimed(owner, self.pods)
-        active = [pod for pod in pods if is_active(pod)]
+        active = [pod for pod in pods if pod.is_active]
         error = None
-        if not is_deleting(owner):
-            missing = integer(spec_of(owner).get("replicas")) - len(active)
+        if not owner.is_deleting:
+            missing = owner.replicas - len(active)
             if missing > 0:
-                new = pod_from(self.resource, owner, mapping(spec_of(owner).get("template")))
+                new = pod_from(self.resource, owner, owner.template)
                 _, error = await self.create_pods(owner, [new] * min(missing, _BURST))
                 if error is not None:
                     self.queue.retry(key)
@@ -63,26 +47,26 @@ class ReplicaSets(Owner):
         status = self._status(owner, active, error)
         status |= self._terminating(pods)
         await self.update_status(self.resource, owner, status)
-        self.plan_availability(key, active, integer(spec_of(owner).get("minReadySeconds")))
+        self.plan_availability(key, active, integer(owner.spec.get("minReadySeconds")))
 
-    def _terminating(self, pods: list[Json]) -> Json:
-        return {"terminatingReplicas": sum(map(is_terminating, pods))}
+    def _terminating(self, pods: list[Object]) -> Json:
+        return {"terminatingReplicas": sum(pod.is_terminating for pod in pods)}
 
-    def _status(self, owner: Json, pods: list[Json], error: ActorApiError | None) -> Json:
-        spec, now = spec_of(owner), self.clock.now()
-        labels = labels_of(mapping(spec.get("template")))
+    def _status(self, owner: Object, pods: list[Object], error: ActorApiError | None) -> Json:
+        spec, now = owner.spec, self.clock.now()
+        labels = owner.template.labels
         wait = integer(spec.get("minReadySeconds"))
         counts = {
-            "fullyLabeledReplicas": sum(labels.items() <= labels_of(pod).items() for pod in pods),
-            "readyReplicas": sum(is_ready(pod) for pod in pods),
+            "fullyLabeledReplicas": sum(labels.items() <= pod.labels.items() for pod in pods),
+            "readyReplicas": sum(pod.is_ready for pod in pods),
             "availableReplicas": sum(is_available(pod, wait, now) for pod in pods),
-            "observedGeneration": integer(metadata_of(owner).get("generation")),
+            "observedGeneration": integer(owner.generation),
         }
         status: Json = {"replicas": len(pods), **{k: v for k, v in counts.items() if v}}
-        conditions = mappings(status_of(owner).get("conditions"))
+        conditions = mappings(owner.status.get("conditions"))
         if error is None:
             conditions = [one for one in conditions if one.get("type") != "ReplicaFailure"]
-        elif not is_true(owner, "ReplicaFailure"):
+        elif not owner.is_true("ReplicaFailure"):
             # The message contains the name of a pod, each time another: it is written only once.
             condition: Json = {
                 "type": "ReplicaFailure",
@@ -102,8 +86,8 @@ class ReplicationControllers(ReplicaSets):
     name = "replication-controller"
     resource = REPLICATION_CONTROLLERS
 
-    def selector_of(self, owner: Json) -> LabelSelector:
-        return label_selector_of({"matchLabels": spec_of(owner).get("selector")})
+    def selector_of(self, owner: Object) -> LabelSelector:
+        return label_selector_of({"matchLabels": owner.spec.get("selector")})
 
-    def _terminating(self, pods: list[Json]) -> Json:
+    def _terminating(self, pods: list[Object]) -> Json:
         return {}  # not a field of this kind

@@ -7,19 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.objects import controller_of, owner_reference, spec_of, uid_of
+from fakeapi.actors.objects import Object, owner_reference
 from fakeapi.actors.owners.pods import Owner, template_hash
 from fakeapi.actors.resources import CONTROLLER_REVISIONS
-from fakeapi.types.objects import (
-    Json,
-    in_key_order,
-    integer,
-    mapping,
-    metadata_of,
-    name_of,
-    namespace_of,
-    string_map,
-)
+from fakeapi.types.objects import Json, in_key_order, integer, mapping, string_map
 
 if TYPE_CHECKING:
     from fakeapi.actors.controller import Context
@@ -34,19 +25,19 @@ class RevisedOwner(Owner):
         super().__init__(context)
         self._revisions = self.informer(CONTROLLER_REVISIONS)
 
-    def revisions_of(self, owner: Json) -> list[Json]:
+    def revisions_of(self, owner: Object) -> list[Object]:
         """Return the owner's revisions, the oldest first."""
-        uid = uid_of(owner)
+        uid = owner.uid
         mine = [
             one
-            for one in self._revisions.of_namespace(namespace_of(owner))
-            if controller_of(one).get("uid") == uid
+            for one in self._revisions.of_namespace(owner.namespace)
+            if one.owner.get("uid") == uid
         ]
         return sorted(mine, key=_number)
 
-    async def sync_revisions(self, owner: Json) -> tuple[Json, list[Json]]:
+    async def sync_revisions(self, owner: Object) -> tuple[Object, list[Object]]:
         """Return the revision of the current template, created if need be, and all revisions."""
-        template = mapping(spec_of(owner).get("template"))
+        template = owner.template
         data: Json = {"spec": {"template": in_key_order({**template, "$patch": "replace"})}}
         revisions = self.revisions_of(owner)
         newest = max(map(_number, revisions), default=0)
@@ -58,13 +49,13 @@ class RevisedOwner(Owner):
                     return moved, [*rest, moved]
                 return one, revisions
         number = template_hash(template)
-        labels = {**string_map(metadata_of(template).get("labels")), REVISION_LABEL: number}
+        labels = {**string_map(template.metadata.get("labels")), REVISION_LABEL: number}
         made = await self.create(
             CONTROLLER_REVISIONS,
             {
                 "metadata": {
-                    "name": f"{name_of(owner)}-{number}",
-                    "namespace": namespace_of(owner),
+                    "name": f"{owner.name}-{number}",
+                    "namespace": owner.namespace,
                     "labels": labels,
                     "ownerReferences": [owner_reference(self.resource, owner)],
                 },
@@ -74,19 +65,21 @@ class RevisedOwner(Owner):
         )
         return made, [*revisions, made]
 
-    async def truncate_history(self, owner: Json, revisions: list[Json], used: set[str]) -> None:
+    async def truncate_history(
+        self, owner: Object, revisions: list[Object], used: set[str]
+    ) -> None:
         """Delete the oldest unused revisions beyond revisionHistoryLimit."""
-        limit = spec_of(owner).get("revisionHistoryLimit")
-        idle = [one for one in revisions if name_of(one) not in used]
+        limit = owner.spec.get("revisionHistoryLimit")
+        idle = [one for one in revisions if one.name not in used]
         for one in idle[: max(len(idle) - (limit if isinstance(limit, int) else 10), 0)]:
             await self.delete(CONTROLLER_REVISIONS, one)
 
 
-def template_of(revision: Json) -> Json:
+def template_of(revision: Object) -> Object:
     """Return the template of a revision."""
     template = mapping(mapping(mapping(revision.get("data")).get("spec")).get("template"))
-    return {name: value for name, value in template.items() if name != "$patch"}
+    return Object({name: value for name, value in template.items() if name != "$patch"})
 
 
-def _number(revision: Json) -> int:
+def _number(revision: Object) -> int:
     return integer(revision.get("revision"))

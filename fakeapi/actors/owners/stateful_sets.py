@@ -10,32 +10,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import (
-    has_ended,
-    is_ready,
-    owner_reference,
-    owners_of,
-    phase_of,
-    spec_of,
-    status_of,
-    uid_of,
-)
+from fakeapi.actors.objects import NOTHING, Object, owner_reference
 from fakeapi.actors.owners.pods import is_available, pod_from, scaled
 from fakeapi.actors.owners.revisions import REVISION_LABEL, RevisedOwner, template_of
 from fakeapi.actors.resources import CLAIMS, PODS, STATEFUL_SETS
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    is_deleting,
-    labels_of,
-    mapping,
-    mappings,
-    metadata_of,
-    name_of,
-    namespace_of,
-    string_map,
-    text,
-)
+from fakeapi.types.objects import Json, integer, mapping, mappings, string_map, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,25 +30,29 @@ _ORDINAL: Final = re.compile(r"-(\d+)$", re.ASCII).search
 class _Replicas:
     """The pods of a StatefulSet by ordinal, its current revision and that of its template."""
 
-    owner: Json
-    pods: Mapping[int, Json]
-    current: Json
-    update: Json
+    owner: Object
+    pods: Mapping[int, Object]
+    current: Object
+    update: Object
     now: float
 
     @property
     def spec(self) -> Json:
-        return spec_of(self.owner)
+        return self.owner.spec
 
     @property
     def wanted(self) -> range:
         """Return the ordinals that shall exist."""
         start = integer(mapping(self.spec.get("ordinals")).get("start"))
-        return range(start, start + integer(self.spec.get("replicas")))
+        return range(start, start + self.owner.replicas)
 
     @property
     def rolling(self) -> Json:
         return mapping(mapping(self.spec.get("updateStrategy")).get("rollingUpdate"))
+
+    @property
+    def claim_templates(self) -> list[Object]:
+        return [Object(one) for one in mappings(self.spec.get("volumeClaimTemplates"))]
 
     @property
     def is_on_delete(self) -> bool:
@@ -81,20 +64,20 @@ class _Replicas:
         return self.wanted.start + integer(self.rolling.get("partition"))
 
     def pod_name(self, ordinal: int) -> str:
-        return f"{name_of(self.owner)}-{ordinal}"
+        return f"{self.owner.name}-{ordinal}"
 
-    def is_up(self, pod: Json | None) -> bool:
+    def is_up(self, pod: Object | None) -> bool:
         """True if the pod is available and stays."""
-        return pod is not None and not is_deleting(pod) and self.is_available(pod)
+        return pod is not None and not pod.is_deleting and self.is_available(pod)
 
-    def is_available(self, pod: Json) -> bool:
+    def is_available(self, pod: Object) -> bool:
         return is_available(pod, integer(self.spec.get("minReadySeconds")), self.now)
 
-    def has_revision(self, pod: Json, revision: Json) -> bool:
-        label = text(labels_of(pod).get(REVISION_LABEL))
-        return f"{name_of(self.owner)}-{label}" == name_of(revision)
+    def has_revision(self, pod: Object, revision: Object) -> bool:
+        label = text(pod.labels.get(REVISION_LABEL))
+        return f"{self.owner.name}-{label}" == revision.name
 
-    def revision_for(self, ordinal: int) -> Json:
+    def revision_for(self, ordinal: int) -> Object:
         """Return the revision of a new pod."""
         if self.is_on_delete or ordinal >= self.partition:
             return self.update
@@ -118,15 +101,15 @@ class StatefulSets(RevisedOwner):
             return
         pods = {_ordinal(pod): pod for pod in await self.claimed(owner, self.pods)}
         update, revisions = await self.sync_revisions(owner)
-        name = text(status_of(owner).get("currentRevision"))
-        current = next((one for one in revisions if name_of(one) == name), update)
+        name = text(owner.status.get("currentRevision"))
+        current = next((one for one in revisions if one.name == name), update)
         replicas = _Replicas(owner, pods, current, update, self.clock.now())
-        if not is_deleting(owner):
+        if not owner.is_deleting:
             await self._step(replicas)
         await self.update_status(self.resource, owner, _status(replicas))
-        used = {f"{name_of(owner)}-{labels_of(p).get(REVISION_LABEL)}" for p in pods.values()}
-        await self.truncate_history(owner, revisions, used | {name_of(current), name_of(update)})
-        wait = integer(spec_of(owner).get("minReadySeconds"))
+        used = {f"{owner.name}-{p.labels.get(REVISION_LABEL)}" for p in pods.values()}
+        await self.truncate_history(owner, revisions, used | {current.name, update.name})
+        wait = integer(owner.spec.get("minReadySeconds"))
         self.plan_availability(key, list(pods.values()), wait)
 
     async def _step(self, replicas: _Replicas) -> None:
@@ -143,7 +126,7 @@ class StatefulSets(RevisedOwner):
             await self._delete_next(replicas, surplus[0])
             return
         for ordinal in surplus:
-            if not is_deleting(replicas.pods[ordinal]):
+            if not replicas.pods[ordinal].is_deleting:
                 await self._delete(replicas, replicas.pods[ordinal])
         await self._update(replicas)
 
@@ -153,11 +136,11 @@ class StatefulSets(RevisedOwner):
         if pod is None:
             await self._create_pod(replicas, ordinal)
             return False
-        if has_ended(pod):
-            if not is_deleting(pod):
+        if pod.has_ended:
+            if not pod.is_deleting:
                 await self._delete(replicas, pod)
             return False
-        if phase_of(pod) == "Pending":
+        if pod.phase == "Pending":
             await self._create_claims(replicas, ordinal, pod)  # one may have been deleted
         if not replicas.is_up(pod):
             return False
@@ -170,13 +153,13 @@ class StatefulSets(RevisedOwner):
         broken = [one for one in sorted(replicas.pods) if not replicas.is_up(replicas.pods[one])]
         broken.sort(key=lambda one: one not in replicas.wanted)
         may_go = replicas.is_up(pod) or ordinal == broken[0]
-        if may_go and not is_deleting(pod):
+        if may_go and not pod.is_deleting:
             await self._delete(replicas, pod)
 
-    async def _delete(self, replicas: _Replicas, pod: Json) -> None:
+    async def _delete(self, replicas: _Replicas, pod: Object) -> None:
         await self.delete(PODS, pod)
         owner = replicas.owner
-        message = f"Delete Pod {name_of(pod)} in StatefulSet {name_of(owner)} successful"
+        message = f"Delete Pod {pod.name} in StatefulSet {owner.name} successful"
         await self.record(owner, "SuccessfulDelete", message)
 
     async def _create_pod(self, replicas: _Replicas, ordinal: int) -> None:
@@ -185,12 +168,12 @@ class StatefulSets(RevisedOwner):
         labels = {
             _POD_NAME: name,
             _INDEX: str(ordinal),
-            REVISION_LABEL: name_of(revision).removeprefix(f"{name_of(owner)}-"),
+            REVISION_LABEL: revision.name.removeprefix(f"{owner.name}-"),
         }
         pod = pod_from(self.resource, owner, template_of(revision), name=name, labels=labels)
-        claims = await self._create_claims(replicas, ordinal, {})
+        claims = await self._create_claims(replicas, ordinal, NOTHING)
         spec = {
-            **spec_of(pod),
+            **pod.spec,
             "hostname": name,
             "subdomain": text(replicas.spec.get("serviceName")),
         }
@@ -202,38 +185,42 @@ class StatefulSets(RevisedOwner):
         try:
             created = await self.create(PODS, {**pod, "spec": spec})
         except ActorApiError as error:
-            message = f"Create Pod {name} in StatefulSet {name_of(owner)} failed error: {error}"
+            message = f"Create Pod {name} in StatefulSet {owner.name} failed error: {error}"
             await self.record(owner, "FailedCreate", message, kind="Warning")
             raise
-        message = f"Create Pod {name} in StatefulSet {name_of(owner)} successful"
+        message = f"Create Pod {name} in StatefulSet {owner.name} successful"
         await self.record(owner, "SuccessfulCreate", message)
         await self._set_claim_owners(replicas, created, scaled_down=False)
 
-    async def _create_claims(self, replicas: _Replicas, ordinal: int, pod: Json) -> dict[str, str]:
+    async def _create_claims(
+        self, replicas: _Replicas, ordinal: int, pod: Object
+    ) -> dict[str, str]:
         """Create the missing claims of a pod; return the names of all by volume.
 
         Raises ActorApiError if one is being deleted.
         """
         owner, pod_name = replicas.owner, replicas.pod_name(ordinal)
         names: dict[str, str] = {}
-        for template in mappings(replicas.spec.get("volumeClaimTemplates")):
-            name = names[name_of(template)] = f"{name_of(template)}-{pod_name}"
-            present = self._claims.get(namespace_of(owner), name)
+        for template in replicas.claim_templates:
+            name = names[template.name] = f"{template.name}-{pod_name}"
+            present = self._claims.get(owner.namespace, name)
             if present is None:
                 await self.create(CLAIMS, _new_claim(owner, template, name))
                 message = f"Create Claim {name} Pod {pod_name} in StatefulSet "
-                message += f"{name_of(owner)} success"
+                message += f"{owner.name} success"
                 await self.record(owner, "SuccessfulCreate", message)
-            elif is_deleting(present) or _is_of_earlier_pod(present, pod_name, uid_of(pod)):
+            elif present.is_deleting or _is_of_earlier_pod(present, pod_name, pod.uid):
                 raise ActorApiError(0, "Deleting", f"pvc {name} is being deleted")
         return names
 
-    async def _set_claim_owners(self, replicas: _Replicas, pod: Json, *, scaled_down: bool) -> None:
+    async def _set_claim_owners(
+        self, replicas: _Replicas, pod: Object, *, scaled_down: bool
+    ) -> None:
         """Set the owners of the pod's claims as persistentVolumeClaimRetentionPolicy demands."""
         owner = replicas.owner
-        for template in mappings(replicas.spec.get("volumeClaimTemplates")):
-            claim = self._claims.get(namespace_of(owner), f"{name_of(template)}-{name_of(pod)}")
-            if claim is None or is_deleting(claim):
+        for template in replicas.claim_templates:
+            claim = self._claims.get(owner.namespace, f"{template.name}-{pod.name}")
+            if claim is None or claim.is_deleting:
                 continue
             owners = _claim_owners(claim, owner, pod, scaled_down=scaled_down)
             if owners is not None:
@@ -256,7 +243,7 @@ class StatefulSets(RevisedOwner):
                 return
             pod = replicas.pods.get(ordinal)
             is_old = pod is not None and not replicas.has_revision(pod, replicas.update)
-            if pod is not None and is_old and not is_deleting(pod):
+            if pod is not None and is_old and not pod.is_deleting:
                 await self._delete(replicas, pod)
                 budget -= 1
                 if limit is None:
@@ -268,8 +255,8 @@ class StatefulSets(RevisedOwner):
 def _status(replicas: _Replicas) -> Json:
     owner, pods, current = replicas.owner, list(replicas.pods.values()), replicas.current
     updated = sum(replicas.has_revision(pod, replicas.update) for pod in pods)
-    ready = sum(map(is_ready, pods))
-    is_done = updated == ready == len(pods) == integer(replicas.spec.get("replicas"))
+    ready = sum(pod.is_ready for pod in pods)
+    is_done = updated == ready == len(pods) == owner.replicas
     if is_done and not integer(replicas.rolling.get("partition")):
         current = replicas.update
     counts = {
@@ -278,54 +265,56 @@ def _status(replicas: _Replicas) -> Json:
         "updatedReplicas": updated,
     }
     return {
-        "observedGeneration": metadata_of(owner).get("generation"),
+        "observedGeneration": owner.generation,
         "replicas": len(pods),
-        "currentRevision": name_of(current),
-        "updateRevision": name_of(replicas.update),
-        "collisionCount": integer(status_of(owner).get("collisionCount")),
+        "currentRevision": current.name,
+        "updateRevision": replicas.update.name,
+        "collisionCount": integer(owner.status.get("collisionCount")),
         **{name: count for name, count in counts.items() if count},
         "availableReplicas": sum(map(replicas.is_available, pods)),
     }
 
 
-def _ordinal(pod: Json) -> int:
-    found = _ORDINAL(name_of(pod))
+def _ordinal(pod: Object) -> int:
+    found = _ORDINAL(pod.name)
     return int(found[1]) if found else -1
 
 
-def _new_claim(owner: Json, template: Json, name: str) -> Json:
-    selector = mapping(spec_of(owner).get("selector"))
+def _new_claim(owner: Object, template: Object, name: str) -> Json:
+    selector = mapping(owner.spec.get("selector"))
     metadata: Json = {
         "name": name,
-        "namespace": namespace_of(owner),
-        "labels": {**labels_of(template), **string_map(selector.get("matchLabels"))},
-        "annotations": string_map(metadata_of(template).get("annotations")),
+        "namespace": owner.namespace,
+        "labels": {**template.labels, **string_map(selector.get("matchLabels"))},
+        "annotations": string_map(template.metadata.get("annotations")),
     }
     return {"metadata": metadata, "spec": template.get("spec")}
 
 
-def _is_of_earlier_pod(claim: Json, pod_name: str, pod_uid: str) -> bool:
+def _is_of_earlier_pod(claim: Object, pod_name: str, pod_uid: str) -> bool:
     """True if an earlier pod of this name owns the claim, which will be deleted then."""
     return any(
         one.get("kind") == "Pod" and one.get("name") == pod_name and one.get("uid") != pod_uid
-        for one in owners_of(claim)
+        for one in claim.owners
     )
 
 
-def _claim_owners(claim: Json, owner: Json, pod: Json, *, scaled_down: bool) -> list[Json] | None:
+def _claim_owners(
+    claim: Object, owner: Object, pod: Object, *, scaled_down: bool
+) -> list[Json] | None:
     """Return the new owner references of a claim, None if they are to be left.
 
     Source: updateClaimOwnerRefForSetAndPod in stateful_set_utils.go.
     """
-    present = owners_of(claim)
-    uids = {uid_of(owner), uid_of(pod)}
-    names = {("StatefulSet", name_of(owner)), ("Pod", name_of(pod))}
+    present = claim.owners
+    uids = {owner.uid, pod.uid}
+    names = {("StatefulSet", owner.name), ("Pod", pod.name)}
     others = [one for one in present if one.get("uid") not in uids]
     if any((one.get("kind"), one.get("name")) in names for one in others):
         return None  # an earlier set or pod of this name, which is being deleted
     wanted = list(others)
     if not any(one.get("controller") for one in others):
-        policy = mapping(spec_of(owner).get("persistentVolumeClaimRetentionPolicy"))
+        policy = mapping(owner.spec.get("persistentVolumeClaimRetentionPolicy"))
         if policy.get("whenScaled") == "Delete" and scaled_down:
             wanted.append(owner_reference(PODS, pod))
         elif policy.get("whenDeleted") == "Delete":

@@ -7,6 +7,7 @@ import pytest
 from fakeapi import KubeletOptions
 from fakeapi.actors.controller import Context
 from fakeapi.actors.events import EventRecorder
+from fakeapi.actors.objects import Object
 from fakeapi.actors.resources import PODS as POD_RESOURCE
 
 from ..actor_cluster import NODES, PODS, Cluster, cluster, conditions, pod
@@ -279,7 +280,7 @@ def recorder(c: Cluster) -> EventRecorder:
 
 async def test_events_that_differ_in_their_message_alone_are_aggregated() -> None:
     async with cluster() as c:
-        writes, target = recorder(c), await c.api.create(PODS, pod())
+        writes, target = recorder(c), Object(await c.api.create(PODS, pod()))
         for number in range(15):
             await writes.record(POD_RESOURCE, target, "Tried", f"attempt {number}")
         found = await c.items(EVENTS)
@@ -292,12 +293,12 @@ async def test_events_that_differ_in_their_message_alone_are_aggregated() -> Non
 
 async def test_one_object_has_25_events_at_once_and_then_one_in_five_minutes() -> None:
     async with cluster() as c:
-        writes, target = recorder(c), await c.api.create(PODS, pod())
+        writes, target = recorder(c), Object(await c.api.create(PODS, pod()))
         other = await c.api.create(PODS, pod("q"))
         for number in range(40):
             await writes.record(POD_RESOURCE, target, f"Reason{number}", "x")
         assert len(await c.items(EVENTS)) == 25
-        await writes.record(POD_RESOURCE, other, "Own", "x")
+        await writes.record(POD_RESOURCE, Object(other), "Own", "x")
         c.clock.advance(300)
         for number in range(40, 43):
             await writes.record(POD_RESOURCE, target, f"Reason{number}", "x")
@@ -309,5 +310,5 @@ async def test_events_of_objects_without_namespace_are_in_default() -> None:
         found: Json = await c.read(f"{NODES}/n1")
         from fakeapi.actors.resources import NODES as NODE_RESOURCE
 
-        await recorder(c).record(NODE_RESOURCE, found, "Seen", "here")
+        await recorder(c).record(NODE_RESOURCE, Object(found), "Seen", "here")
         assert await events_of(c, "n1") == ["Seen: here"]
