@@ -152,10 +152,7 @@ def _by_ports(service: Object, pods: Iterable[Object]) -> _Groups:
         if any(numbers) or (not ports and service.spec.get("clusterIP") == "None"):
             groups[numbers].append(pod)
     return [
-        (
-            [_endpoint_port(port, n) for port, n in zip(ports, numbers, strict=True) if n],
-            members,
-        )
+        ([_endpoint_port(port, n) for port, n in zip(ports, numbers, strict=True) if n], members)
         for numbers, members in groups.items()
     ]
 
@@ -199,9 +196,4 @@ def _endpoint(service: Object, pod: Object) -> Json:
 
 
 def _reference(pod: Object) -> Json:
-    return {
-        "kind": "Pod",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-    }
+    return {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}

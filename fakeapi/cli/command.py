@@ -50,9 +50,7 @@ class StartOptions:
         metavar="FILE",
     )
     seed: int | None = option(
-        None,
-        "Makes uids, generated names and random faults the same on every run.",
-        type=int,
+        None, "Makes uids, generated names and random faults the same on every run.", type=int
     )
 
 

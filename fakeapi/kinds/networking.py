@@ -19,14 +19,7 @@ from fakeapi.types.columns import (
     selector_or_none,
 )
 from fakeapi.types.kind import Generation, Kind, KindRules
-from fakeapi.types.objects import (
-    Json,
-    child,
-    mapping,
-    mappings,
-    set_defaults,
-    text,
-)
+from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text
 
 
 def _set_policy_defaults(policy: Json) -> None:

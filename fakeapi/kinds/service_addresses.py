@@ -14,15 +14,7 @@ import itertools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types.errors import FieldError, InternalError, Invalid, invalid
-from fakeapi.types.objects import (
-    Json,
-    integer,
-    mapping,
-    mappings,
-    name_of,
-    text,
-    texts,
-)
+from fakeapi.types.objects import Json, integer, mapping, mappings, name_of, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -29,15 +29,7 @@ from fakeapi.types.errors import (
     too_long,
 )
 from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules
-from fakeapi.types.objects import (
-    Json,
-    child,
-    mapping,
-    mappings,
-    set_defaults,
-    text,
-    texts,
-)
+from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text, texts
 from fakeapi.types.quantity import parse_nano
 from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
 from fakeapi.validation.numbers import NOT_NEGATIVE

@@ -172,11 +172,7 @@ class StatefulSets(RevisedOwner):
         }
         pod = pod_from(self.resource, owner, template_of(revision), name=name, labels=labels)
         claims = await self._create_claims(replicas, ordinal, NOTHING)
-        spec = {
-            **pod.spec,
-            "hostname": name,
-            "subdomain": text(replicas.spec.get("serviceName")),
-        }
+        spec = {**pod.spec, "hostname": name, "subdomain": text(replicas.spec.get("serviceName"))}
         volumes = [one for one in mappings(spec.get("volumes")) if one.get("name") not in claims]
         for volume, claim in claims.items():
             volumes.append({"name": volume, "persistentVolumeClaim": {"claimName": claim}})

@@ -45,10 +45,7 @@ _RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _OWN_FORMS: Final[dict[str, Json]] = {
     PATCH: {"type": "object"},
     _QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    _INT_OR_STRING: {
-        "format": "int-or-string",
-        "oneOf": [{"type": "integer"}, {"type": "string"}],
-    },
+    _INT_OR_STRING: {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
     _RAW: {"type": "object"},
     f"{_META}FieldsV1": {"type": "object"},
     f"{_META}Time": {"type": "string", "format": "date-time"},
@@ -236,12 +233,7 @@ def list_definition(item: str, text: str) -> Json:
             "description": "Metadata of the list, such as its version.",
         },
     }
-    return {
-        "type": "object",
-        "description": text,
-        "properties": properties,
-        "required": ["items"],
-    }
+    return {"type": "object", "description": text, "properties": properties, "required": ["items"]}
 
 
 def references(value: object) -> Iterator[str]:
