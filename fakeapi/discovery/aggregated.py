@@ -7,74 +7,43 @@ request and cached until the table of kinds changes.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from fakeapi.discovery import documents
 from fakeapi.http.negotiation import clauses
 from fakeapi.types.media_types import JSON
-from fakeapi.types.objects import encode
+from fakeapi.types.objects import Json, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fakeapi.discovery.documents import DocumentRequest
     from fakeapi.http.answers import Answer
     from fakeapi.types.kind import Kind, KindTable
-    from fakeapi.types.objects import Json
 
 _GROUP: Final = "apidiscovery.k8s.io"
 _KIND: Final = "APIGroupDiscoveryList"
 _VERSIONS: Final = ("v2", "v2beta1")
-#: The first groups, in upstream's order; all others follow by name.
-_GROUP_ORDER: Final = (
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "resource.k8s.io",
-)
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", re.ASCII).fullmatch
 _LAST_LETTER: Final = 0x10FFFF
 _STABILITY: Final = {"alpha": 1, "beta": 2, None: 3}
 
-#: Verbs of subresources, and the kind of those that have a kind of their own.
-SUBRESOURCES: Final[Mapping[str, Json]] = {
-    "attach": {"kind": "PodAttachOptions", "verbs": ["create", "get"]},
-    "binding": {"kind": "Binding", "verbs": ["create"]},
-    "ephemeralcontainers": {"verbs": ["get", "patch", "update"]},
-    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
-    "exec": {"kind": "PodExecOptions", "verbs": ["create", "get"]},
-    "finalize": {"verbs": ["update"]},
-    "log": {"verbs": ["get"]},
-    "portforward": {"kind": "PodPortForwardOptions", "verbs": ["create", "get"]},
-    "resize": {"verbs": ["get", "patch", "update"]},
-    "scale": {
-        "group": "autoscaling",
-        "version": "v1",
-        "kind": "Scale",
-        "verbs": ["get", "patch", "update"],
-    },
-    "status": {"verbs": ["get", "patch", "update"]},
-    "token": {
-        "group": "authentication.k8s.io",
-        "version": "v1",
-        "kind": "TokenRequest",
-        "verbs": ["create"],
-    },
-}
+
+class _Tables(msgspec.Struct):
+    """Facts about kube-apiserver's discovery."""
+
+    version: Json
+    #: All other groups follow by name.
+    first_groups: list[str]
+    #: Verbs of subresources, and the kind of those that have a kind of their own.
+    subresources: dict[str, Json]
+
+
+TABLES: Final = msgspec.json.decode(
+    Path(__file__).with_name("tables.json").read_bytes(), type=_Tables
+)
+SUBRESOURCES: Final = TABLES.subresources
 
 
 def groups(kinds: KindTable) -> dict[str, list[str]]:
@@ -87,8 +56,8 @@ def groups(kinds: KindTable) -> dict[str, list[str]]:
 
 
 def _group_rank(group: str) -> tuple[int, str]:
-    known = _GROUP_ORDER.index(group) if group in _GROUP_ORDER else len(_GROUP_ORDER)
-    return (known, group)
+    first = TABLES.first_groups
+    return (first.index(group) if group in first else len(first), group)
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:

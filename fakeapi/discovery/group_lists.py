@@ -24,21 +24,7 @@ if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
 #: The release whose behaviour this server mirrors.
-VERSION: Final[Json] = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.3",
-    "gitCommit": "",
-    "gitTreeState": "",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "python/fakeapi",
-}
+VERSION: Final = aggregated.TABLES.version
 
 
 def plain(path: str, kinds: KindTable, request: DocumentRequest) -> Answer | None:

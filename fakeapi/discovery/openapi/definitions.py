@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fakeapi.types import schema
-from fakeapi.types.objects import mapping, sequence
+from fakeapi.types.objects import Json, mapping, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fakeapi.types.objects import Json
     from fakeapi.types.schema import Field
 
 _DESCRIPTIONS: Final = Path(__file__).with_name("descriptions.json")
@@ -37,47 +36,23 @@ STATUS: Final = f"{_META}Status"
 DELETE_OPTIONS: Final = f"{_META}DeleteOptions"
 RESOURCE_LIST: Final = f"{_META}APIResourceList"
 _LIST_META: Final = f"{_META}ListMeta"
-_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
-_INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
-#: Definitions of types that are not structs.
-_OWN_FORMS: Final[dict[str, Json]] = {
-    PATCH: {"type": "object"},
-    _QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    _INT_OR_STRING: {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
-    _RAW: {"type": "object"},
-    f"{_META}FieldsV1": {"type": "object"},
-    f"{_META}Time": {"type": "string", "format": "date-time"},
-    f"{_META}MicroTime": {"type": "string", "format": "date-time"},
-    f"{_EXTENSIONS}JSON": {},
-    f"{_EXTENSIONS}JSONSchemaPropsOrArray": {},
-    f"{_EXTENSIONS}JSONSchemaPropsOrBool": {},
-    f"{_EXTENSIONS}JSONSchemaPropsOrStringArray": {},
-}
-_SCALARS: Final[dict[str, Json]] = {
-    "string": {"type": "string"},
-    "bool": {"type": "boolean"},
-    "int": {"type": "integer", "format": "int32"},
-    "int32": {"type": "integer", "format": "int32"},
-    "int64": {"type": "integer", "format": "int64"},
-    "float64": {"type": "number", "format": "double"},
-    "bytes": {"type": "string", "format": "byte"},
-    "duration": {"type": "string"},
-}
-_REFERRED: Final = {
-    "quantity": _QUANTITY,
-    "intorstring": _INT_OR_STRING,
-    "time": f"{_META}Time",
-    "microtime": f"{_META}MicroTime",
-    "schemaorarray": f"{_EXTENSIONS}JSONSchemaPropsOrArray",
-    "schemaorbool": f"{_EXTENSIONS}JSONSchemaPropsOrBool",
-    "schemaorstrings": f"{_EXTENSIONS}JSONSchemaPropsOrStringArray",
-}
-#: The default of scalars that are neither pointers nor left out when empty.
-_ZEROS: Final[dict[str, object]] = {
-    "string": "", "bool": False, "int": 0, "int32": 0, "int64": 0, "float64": 0,
-}  # fmt: skip
+
+class _Forms(msgspec.Struct):
+    """The forms of types that are not structs, and the parameters of requests."""
+
+    scalars: dict[str, Json]
+    #: The default of scalars that are neither pointers nor left out when empty.
+    zeros: dict[str, object]
+    #: Names of definitions.
+    referred: dict[str, str]
+    own: dict[str, Json]
+    #: Type and description.
+    parameters: dict[str, tuple[str, str]]
+
+
+FORMS: Final = msgspec.json.decode(Path(__file__).with_name("forms.json").read_bytes(), type=_Forms)
 _PREFIXES: Final = {"meta/v1": _META, "apiextensions/v1": _EXTENSIONS}
 
 
@@ -121,7 +96,7 @@ def reference(name: str) -> Json:
 @functools.cache
 def built_in(name: str) -> Json:
     """Return the definition of that name. Raises LookupError if it is not built in."""
-    own_form = _OWN_FORMS.get(name)
+    own_form = FORMS.own.get(name)
     if own_form is not None:
         text = described(name.rpartition(".")[2])
         return {"description": text, **own_form} if text else own_form
@@ -176,7 +151,7 @@ def _default_of(field: Field) -> object:
         return None
     if _is_struct(field.type):
         return {}
-    return None if set("oz") & set(field.flags) else _ZEROS.get(field.type)
+    return None if set("oz") & set(field.flags) else FORMS.zeros.get(field.type)
 
 
 def _is_struct(type_name: str) -> bool:
@@ -191,11 +166,11 @@ def _value(owner: str, type_name: str) -> Json:
         return {"type": "object", "additionalProperties": _item(owner, "quantity")}
     if type_name.startswith("{}"):
         return {"type": "object", "additionalProperties": _item(owner, type_name[2:])}
-    if type_name in _SCALARS:
-        return dict(_SCALARS[type_name])
+    if type_name in FORMS.scalars:
+        return dict(FORMS.scalars[type_name])
     if type_name == "raw":
         return {"allOf": [reference(_raw_name(owner))]}
-    return {"allOf": [reference(_REFERRED.get(type_name) or definition_name(type_name))]}
+    return {"allOf": [reference(FORMS.referred.get(type_name) or definition_name(type_name))]}
 
 
 def _raw_name(owner: str) -> str:
@@ -208,8 +183,8 @@ def _item(owner: str, type_name: str) -> Json:
     item = _value(owner, type_name)
     if _is_struct(type_name):
         item["default"] = {}
-    elif type_name in _ZEROS:
-        item["default"] = _ZEROS[type_name]
+    elif type_name in FORMS.zeros:
+        item["default"] = FORMS.zeros[type_name]
     return _flattened(item)
 
 

@@ -39,38 +39,14 @@ _SERVED: Final = (JSON, YAML)
 _STREAMED: Final = (f"{JSON};stream=watch",)
 _PATCHES: Final = (APPLY_PATCH, JSON_PATCH, MERGE_PATCH)
 
-
 _PARAMETERS: Final = {
     name: {
         "name": name,
         "in": "query",
-        "description": text,
+        "description": description,
         "schema": {"type": value_type, "uniqueItems": True},
     }
-    for name, value_type, text in (
-        ("allowWatchBookmarks", "boolean", "True if a watch may send BOOKMARK events."),
-        ("continue", "string", "The continue token of the previous page."),
-        ("dryRun", "string", "All: process the request but store nothing. No other value."),
-        ("fieldManager", "string", "The owner of the fields that this request sets."),
-        ("fieldSelector", "string", "Selects objects by the values of fields."),
-        (
-            "fieldValidation",
-            "string",
-            "For unknown and repeated fields: Ignore, Warn (the default) or Strict.",
-        ),
-        ("force", "boolean", "For an apply: take over the fields of other owners."),
-        ("gracePeriodSeconds", "integer", "Seconds until the object is removed; 0 for at once."),
-        ("labelSelector", "string", "Selects objects by their labels."),
-        ("limit", "integer", "The maximum number of objects in a page."),
-        ("orphanDependents", "boolean", "Deprecated: use propagationPolicy."),
-        ("pretty", "string", "Has no effect."),
-        ("propagationPolicy", "string", "For dependents: Orphan, Background or Foreground."),
-        ("resourceVersion", "string", "The version of the list, or after which a watch begins."),
-        ("resourceVersionMatch", "string", "For resourceVersion: Exact or NotOlderThan."),
-        ("sendInitialEvents", "boolean", "True if a watch begins with the present objects."),
-        ("timeoutSeconds", "integer", "Seconds after which a watch ends."),
-        ("watch", "boolean", "Send changes as they happen instead of a list."),
-    )
+    for name, (value_type, description) in definitions.FORMS.parameters.items()
 }
 #: The types of subresources that have a kind of their own.
 _SUBRESOURCE_TYPES: Final = {
