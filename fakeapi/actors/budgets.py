@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import NOTHING, Object, with_condition
+from fakeapi.actors.objects import NOTHING, Object, condition, with_condition
 from fakeapi.actors.owners.pods import scaled
 from fakeapi.actors.resources import (
     BUDGETS,
@@ -64,22 +64,18 @@ class DisruptionBudgets(Controller):
             pod.is_ready and not pod.is_deleting and pod.name not in disrupted for pod in pods
         )
         allowed = max(healthy - desired, 0) if expected > 0 else 0
-        generation = budget.generation
         old = budget.status
-        condition: Json = {
-            "type": "DisruptionAllowed",
-            "status": "True" if allowed else "False",
-            "reason": "SufficientPods" if allowed else "InsufficientPods",
-            "message": "",
-            "observedGeneration": generation,
-        }
+        reason, observed = "SufficientPods" if allowed else "InsufficientPods", budget.generation
+        new = condition(
+            "DisruptionAllowed", str(allowed > 0), reason, "", observedGeneration=observed
+        )
         status: Json = {
-            "observedGeneration": generation,
+            "observedGeneration": observed,
             "disruptionsAllowed": allowed,
             "currentHealthy": healthy,
             "desiredHealthy": desired,
             "expectedPods": expected,
-            "conditions": with_condition(old.get("conditions"), condition, times.timestamp(now)),
+            "conditions": with_condition(old.get("conditions"), new, times.timestamp(now)),
         }
         if disrupted:
             status["disruptedPods"] = disrupted
@@ -122,8 +118,7 @@ class DisruptionBudgets(Controller):
             if owner is not None and reference.get("kind") == "ReplicaSet":
                 owner = self._owner(owner.owner, namespace) or owner
             if owner is not None:
-                wanted = owner.replicas
-                scales[owner.uid] = wanted
+                scales[owner.uid] = owner.replicas
         return sum(scales.values())
 
     def _owner(self, reference: Json, namespace: str) -> Object | None:

@@ -7,10 +7,11 @@ minutes. Source: client-go tools/record (event.go, events_cache.go) of v0.36.3.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import logging
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from cachetools import LRUCache
 
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.objects import Object
@@ -28,6 +29,7 @@ _BURST: Final = 25.0
 _REFILL_SECONDS: Final = 300.0
 _KEPT: Final = 4096
 _Value = TypeVar("_Value")
+_Recent: TypeAlias = LRUCache[tuple[str, ...], _Value]
 _log = logging.getLogger(__name__)
 
 
@@ -47,16 +49,6 @@ class _Similar:
     last: float
 
 
-class _Recent(collections.OrderedDict[tuple[str, ...], _Value]):
-    """A mapping that keeps the entries that were set last."""
-
-    def __setitem__(self, key: tuple[str, ...], value: _Value) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        if len(self) > _KEPT:
-            self.popitem(last=False)
-
-
 class EventRecorder:
     """Writes events about objects; an event that cannot be written is dropped."""
 
@@ -66,9 +58,9 @@ class EventRecorder:
         self._client = context.client(component)
         self._component = component
         self._is_on = context.records_events
-        self._written: _Recent[_Written] = _Recent()
-        self._similar: _Recent[_Similar] = _Recent()
-        self._tokens: _Recent[tuple[float, float]] = _Recent()
+        self._written: _Recent[_Written] = LRUCache(_KEPT)
+        self._similar: _Recent[_Similar] = LRUCache(_KEPT)
+        self._tokens: _Recent[tuple[float, float]] = LRUCache(_KEPT)
 
     async def record(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.kubelet_annotations import AnnotationReports, KubeletAnnotations
-from fakeapi.actors.objects import NOTHING, Object, with_condition
+from fakeapi.actors.objects import NOTHING, Object, condition, with_condition
 from fakeapi.actors.resources import LEASES, NODES
 from fakeapi.types import times
 from fakeapi.types.objects import Json, mapping, mappings, text
@@ -127,14 +127,8 @@ class NodeHeartbeats(Controller):
         stamp = times.timestamp(now)
         conditions: object = node.status.get("conditions")
         for kind, status, reason, message in _CONDITIONS:
-            condition: Json = {
-                "type": kind,
-                "status": status,
-                "reason": reason,
-                "message": message,
-                "lastHeartbeatTime": stamp,
-            }
-            conditions = with_condition(conditions, condition, stamp)
+            new = condition(kind, status, reason, message, lastHeartbeatTime=stamp)
+            conditions = with_condition(conditions, new, stamp)
         patch: Json = {"conditions": conditions}
         if not mappings(node.status.get("addresses")):
             patch["addresses"] = [
@@ -178,10 +172,10 @@ def _reported(node: Object, now: float) -> float:
     """Return the time of the last report, -inf if the conditions have changed since then."""
     beats = []
     for kind, status, *_ in _CONDITIONS:
-        condition = node.condition(kind)
-        if condition.get("status") != status:
+        present = node.condition(kind)
+        if present.get("status") != status:
             return -math.inf
-        beats.append(_epoch(condition.get("lastHeartbeatTime")))
+        beats.append(_epoch(present.get("lastHeartbeatTime")))
     return min(*beats, now)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
-from fakeapi.actors.objects import NOTHING, Object, with_condition
+from fakeapi.actors.objects import NOTHING, Object, condition, with_condition
 from fakeapi.actors.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, Resource, discovered
 from fakeapi.types import times
 from fakeapi.types.objects import Json, integer, mappings, text, texts
@@ -94,8 +94,8 @@ class NamespaceCollector(Controller):
         status = dict(namespace.status)
         now = times.timestamp(self.clock.now())
         conditions: object = status.get("conditions")
-        for condition in _conditions(remaining):
-            conditions = with_condition(conditions, condition, now)
+        for new in _conditions(remaining):
+            conditions = with_condition(conditions, new, now)
         status["conditions"] = conditions
         return await self.update_status(NAMESPACES, namespace, status)
 
@@ -161,17 +161,13 @@ def _conditions(remaining: dict[Resource, list[Object]]) -> list[Json]:
     remains = f"Some resources are remaining: {content}"
     waits = f"Some content in the namespace has finalizers remaining: {finalizers}"
     return [
-        _condition("NamespaceDeletionDiscoveryFailure", *_DISCOVERED),
-        _condition("NamespaceDeletionGroupVersionParsingFailure", *_PARSED),
-        _condition("NamespaceDeletionContentFailure", *_DELETED),
-        _condition("NamespaceContentRemaining", "SomeResourcesRemain", remains, status="True")
+        condition("NamespaceDeletionDiscoveryFailure", "False", *_DISCOVERED),
+        condition("NamespaceDeletionGroupVersionParsingFailure", "False", *_PARSED),
+        condition("NamespaceDeletionContentFailure", "False", *_DELETED),
+        condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", remains)
         if content
-        else _condition("NamespaceContentRemaining", *_REMOVED),
-        _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", waits, status="True")
+        else condition("NamespaceContentRemaining", "False", *_REMOVED),
+        condition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", waits)
         if finalizers
-        else _condition("NamespaceFinalizersRemaining", *_FINALIZED),
+        else condition("NamespaceFinalizersRemaining", "False", *_FINALIZED),
     ]
-
-
-def _condition(kind: str, reason: str, message: str, *, status: str = "False") -> Json:
-    return {"type": kind, "status": status, "reason": reason, "message": message}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
 from fakeapi.actors.heartbeats import LEASE_NAMESPACE
-from fakeapi.actors.objects import NOTHING, Object, with_condition
+from fakeapi.actors.objects import NOTHING, Object, condition, with_condition
 from fakeapi.actors.resources import LEASES, NODES, PODS
 from fakeapi.types import times
 from fakeapi.types.objects import Json, mappings, text
@@ -129,24 +129,16 @@ class NodeLifecycle(Controller):
         now = times.timestamp(self.clock.now())
         changed: list[Json] = []
         for kind in _WATCHED:
-            condition = node.condition(kind)
-            if condition.get("status") == "Unknown":
+            old = node.condition(kind)
+            if old.get("status") == "Unknown":
                 continue
             reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
-            heartbeat = condition.get("lastHeartbeatTime")
-            if not condition:
+            heartbeat = old.get("lastHeartbeatTime")
+            if not old:
                 reason, message = "NodeStatusNeverUpdated", "Kubelet never posted node status."
                 heartbeat = node.metadata.get("creationTimestamp")
-            changed.append(
-                {
-                    "type": kind,
-                    "status": "Unknown",
-                    "reason": reason,
-                    "message": message,
-                    "lastHeartbeatTime": heartbeat,
-                    "lastTransitionTime": now,
-                }
-            )
+            stamps = {"lastHeartbeatTime": heartbeat, "lastTransitionTime": now}
+            changed.append(condition(kind, "Unknown", reason, message, **stamps))
         if not changed:
             return node
         return await self.patch_status(NODES, node, {"conditions": changed}, if_unchanged=True)
@@ -188,8 +180,8 @@ class NodeLifecycle(Controller):
 
     async def _mark_not_ready(self, pod: Object) -> None:
         now = times.timestamp(self.clock.now())
-        condition = {**pod.condition("Ready"), "status": "False"}
-        conditions = with_condition(pod.status.get("conditions"), condition, now)
+        unready = {**pod.condition("Ready"), "status": "False"}
+        conditions = with_condition(pod.status.get("conditions"), unready, now)
         changed = [one for one in conditions if one.get("type") == "Ready"]
         await self.patch_status(PODS, pod, {"conditions": changed})
         message = "Node is not ready"
@@ -253,15 +245,11 @@ class TaintEviction(Controller):
 
     async def _evict(self, pod: Object) -> None:
         await self._record(pod, "Marking for deletion Pod")
-        condition: Json = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-        }
-        if pod.condition("DisruptionTarget").get("status") != "True":
-            condition["lastTransitionTime"] = times.timestamp(self.clock.now())
-            await self.patch_status(PODS, pod, {"conditions": [condition]})
+        if not pod.is_true("DisruptionTarget"):
+            message = "Taint manager: deleting due to NoExecute taint"
+            new = condition("DisruptionTarget", "True", "DeletionByTaintManager", message)
+            new["lastTransitionTime"] = times.timestamp(self.clock.now())
+            await self.patch_status(PODS, pod, {"conditions": [new]})
         await self.delete(PODS, pod)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:

@@ -157,6 +157,11 @@ def owner_reference(resource: Resource, owner: Object) -> Json:
     }
 
 
+def condition(kind: str, status: str, reason: str, message: str, **more: object) -> Json:
+    """Return a condition; `more` are other fields of it."""
+    return {"type": kind, "status": status, "reason": reason, "message": message, **more}
+
+
 def with_condition(conditions: object, condition: Json, now: str) -> list[Json]:
     """Return the conditions with this one set; a new status sets lastTransitionTime to `now`."""
     kept = mappings(conditions)

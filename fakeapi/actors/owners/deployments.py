@@ -10,7 +10,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import Object, owner_reference, with_condition
+from fakeapi.actors.objects import Object, condition, owner_reference, with_condition
 from fakeapi.actors.owners.pods import Owner, scaled, template_hash
 from fakeapi.actors.resources import DEPLOYMENTS, REPLICA_SETS
 from fakeapi.types import times
@@ -359,13 +359,11 @@ def _conditions(rollout: _Rollout, status: Json, now: float) -> list[Json]:
     stamp = times.timestamp(now)
     old = mappings(rollout.deployment.status.get("conditions"))
     enough = integer(status.get("availableReplicas")) >= rollout.wanted - rollout.max_unavailable
+    reason = "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable"
     has = "has" if enough else "does not have"
-    available: Json = {
-        "type": "Available",
-        "status": "True" if enough else "False",
-        "reason": "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
-        "message": f"Deployment {has} minimum availability.",
-    }
+    available = condition(
+        "Available", str(enough), reason, f"Deployment {has} minimum availability."
+    )
     conditions = _with_changed(old, available, stamp)
     deadline = rollout.spec.get("progressDeadlineSeconds")
     if not isinstance(deadline, int) or deadline == _NO_DEADLINE:
@@ -384,10 +382,9 @@ def _progress(rollout: _Rollout, status: Json, now: float) -> tuple[Json | None,
     if current.get("reason") == "NewReplicaSetAvailable" and left == 0:
         return None, False
     shown = f'ReplicaSet "{new.name}"' if new else f'Deployment "{deployment.name}"'
-    condition: Json = {"type": "Progressing", "status": "True"}
     if _is_complete(rollout, status):
         message = f"{shown} has successfully progressed."
-        return {**condition, "reason": "NewReplicaSetAvailable", "message": message}, False
+        return condition("Progressing", "True", "NewReplicaSetAvailable", message), False
     old = deployment.status
     left_before = integer(old.get("replicas")) - integer(old.get("updatedReplicas"))
     names = ("updatedReplicas", "readyReplicas", "availableReplicas")
@@ -396,21 +393,20 @@ def _progress(rollout: _Rollout, status: Json, now: float) -> tuple[Json | None,
     )
     if has_moved or not current:
         message = f"{shown} is progressing."
-        return {**condition, "reason": "ReplicaSetUpdated", "message": message}, True
+        return condition("Progressing", "True", "ReplicaSetUpdated", message), True
     deadline = integer(rollout.spec.get("progressDeadlineSeconds"))
     if times.epoch_seconds(text(current.get("lastUpdateTime"))) + deadline > now:
         return None, False
     message = f"{shown} has timed out progressing."
-    reason = "ProgressDeadlineExceeded"
-    return {**condition, "status": "False", "reason": reason, "message": message}, False
+    return condition("Progressing", "False", "ProgressDeadlineExceeded", message), False
 
 
 def _with_changed(
-    conditions: list[Json], condition: Json, stamp: str, *, always: bool = False
+    conditions: list[Json], new: Json, stamp: str, *, always: bool = False
 ) -> list[Json]:
     """Set a condition unless status and reason are the same; `always` sets lastUpdateTime too."""
-    present = next((one for one in conditions if one.get("type") == condition["type"]), {})
-    same = all(present.get(name) == condition[name] for name in ("status", "reason"))
+    present = next((one for one in conditions if one.get("type") == new["type"]), {})
+    same = all(present.get(name) == new[name] for name in ("status", "reason"))
     if same and not always:
         return conditions
-    return with_condition(conditions, {**condition, "lastUpdateTime": stamp}, stamp)
+    return with_condition(conditions, {**new, "lastUpdateTime": stamp}, stamp)

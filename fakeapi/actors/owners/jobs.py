@@ -19,7 +19,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fakeapi.actors.client import ActorApiError
-from fakeapi.actors.objects import NOTHING, Object, with_condition
+from fakeapi.actors.objects import NOTHING, Object, condition, with_condition
 from fakeapi.actors.owners.pod_groups_of_jobs import PodGroupsOfJobs, in_group
 from fakeapi.actors.owners.pods import Owner, deletion_rank, pod_from
 from fakeapi.actors.resources import JOBS, PODS
@@ -120,9 +120,8 @@ class _Turn:
         if any(one.get("type") == kind and one.get("status") == status for one in present):
             return False
         stamp = times.timestamp(self.now)
-        condition: Json = {"type": kind, "status": status, "reason": reason, "message": message}
-        condition["lastProbeTime"] = stamp
-        self.status["conditions"] = with_condition(present, condition, stamp)
+        new = condition(kind, status, reason, message, lastProbeTime=stamp)
+        self.status["conditions"] = with_condition(present, new, stamp)
         return True
 
 
@@ -316,9 +315,9 @@ def _ended_at(pod: Object, now: float) -> float:
 def _earlier_verdict(job: Object) -> _Verdict | None:
     """Return the verdict that the Job's conditions hold already."""
     for preliminary, final in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
-        condition = job.condition(preliminary)
-        if condition.get("status") == "True":
-            return _Verdict(final, text(condition.get("reason")), text(condition.get("message")))
+        if job.is_true(preliminary):
+            found = job.condition(preliminary)
+            return _Verdict(final, text(found.get("reason")), text(found.get("message")))
     return None
 
 

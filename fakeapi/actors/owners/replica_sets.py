@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.actors.objects import Object, with_condition
+from fakeapi.actors.objects import Object, condition, with_condition
 from fakeapi.actors.owners.pods import Owner, deletion_rank, is_available, pod_from
 from fakeapi.actors.resources import REPLICA_SETS, REPLICATION_CONTROLLERS
 from fakeapi.decoding.selectors import label_selector_of
@@ -68,13 +68,8 @@ class ReplicaSets(Owner):
             conditions = [one for one in conditions if one.get("type") != "ReplicaFailure"]
         elif not owner.is_true("ReplicaFailure"):
             # The message contains the name of a pod, each time another: it is written only once.
-            condition: Json = {
-                "type": "ReplicaFailure",
-                "status": "True",
-                "reason": "FailedCreate",
-                "message": str(error),
-            }
-            conditions = with_condition(conditions, condition, times.timestamp(now))
+            failed = condition("ReplicaFailure", "True", "FailedCreate", str(error))
+            conditions = with_condition(conditions, failed, times.timestamp(now))
         if conditions:
             status["conditions"] = conditions
         return status
