@@ -36,7 +36,7 @@ _RETRY_SECONDS_MAX: Final = 1000.0
 _notes: contextvars.ContextVar[list[tuple[Informer, Note]] | None] = contextvars.ContextVar(
     "notes", default=None
 )
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class WorkQueue:
@@ -322,10 +322,10 @@ class Controller:
             await self.sync(key)
         except ActorApiError as error:
             if error.code != 404 or error.reason != "NotFound":
-                _log.info("%s: %s: %s", self.name, key, error)
+                _logger.info("%s: %s: %s", self.name, key, error)
             self.queue.retry(key)
         except Exception:
-            _log.exception("%s: %s", self.name, key)
+            _logger.exception("%s: %s", self.name, key)
             self.queue.retry(key)
         else:
             self.queue.succeeded(key)
