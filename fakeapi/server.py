@@ -36,7 +36,7 @@ from fakeapi.store.registry import Registry
 from fakeapi.store.store import Store
 from fakeapi.types.identity import IdSource
 from fakeapi.types.kind import KindTable
-from fakeapi.types.option import option
+from fakeapi.types.option import check_values, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -155,9 +155,10 @@ class FakeApiServer:
         faults. `faults` are values and files, or FaultOptions. `security` is the address to listen
         on, TLS, users, roles and limits. `state` are files of an earlier state or for a later one;
         a restored state replaces `load`. Raises
-        {Load,Fault,State,Security,Admission,RuntimeConfig}Error.
+        {Load,Fault,State,Security,Admission,RuntimeConfig}Error, ValueError.
         """
         options = options or ServerOptions()
+        check_values(options)
         fault_options = FaultOptions.from_value(faults)
         admission = admission_chain(
             options.admission_plugins,

@@ -19,7 +19,7 @@ Groups: TypeAlias = "Mapping[str, type]"
 def click_options(groups: Groups) -> list[click.Option]:
     """Return an option for each field that is one."""
     return [
-        _click_option(f"{group}__{name}", _flag(name, option), option, default)
+        _click_option(f"{group}__{name}", option.flag_of(name), option, default)
         for group, owner in groups.items()
         for name, (option, default) in options_of(owner).items()
     ]
@@ -40,11 +40,7 @@ def files_of(values: Mapping[str, object], *, written: bool) -> Iterator[tuple[s
             if option.type is Path and option.written == written:
                 given = getattr(value, name)
                 paths = given if option.repeated else (given,)
-                yield from ((_flag(name, option), path) for path in paths if path is not None)
-
-
-def _flag(name: str, option: Option) -> str:
-    return option.flag or f"--{name.replace('_', '-')}"
+                yield from ((option.flag_of(name), path) for path in paths if path is not None)
 
 
 def _click_option(key: str, flag: str, option: Option, default: object) -> click.Option:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fakeapi.access.users import SecurityError
 from fakeapi.decoding.bodies import BODY_BYTES_MAX
-from fakeapi.types.option import file_option, option
+from fakeapi.types.option import check_values, file_option, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,18 +112,15 @@ class Security:
         self._check_files()
         if any(not letter.isprintable() or letter.isspace() for letter in self.token):
             raise SecurityError("--token: expected no blanks: a header cannot hold them")
-        if self.authorization_mode not in MODES:
-            raise SecurityError(f"authorization mode: expected one of {', '.join(MODES)}")
+        try:
+            check_values(self)
+        except ValueError as error:
+            raise SecurityError(str(error)) from error
         needs = "needs a way to authenticate: --token, --token-auth-file, --tls or --client-ca-file"
         if self.authorization_mode == "RBAC" and not self.authenticates:
             raise SecurityError(f"--authorization-mode RBAC {needs}")
         if self.anonymous_auth is False and not self.authenticates:
             raise SecurityError(f"--no-anonymous-auth {needs}")
-        for name in ("max_requests_inflight", "max_mutating_requests_inflight"):
-            if getattr(self, name) < 0:
-                raise SecurityError(f"--{name.replace('_', '-')}: expected 0 or more")
-        if self.max_request_bytes < 1:
-            raise SecurityError("--max-request-bytes: expected at least 1")
         is_open = self.lets_anonymous_in and self.authorization_mode == "AlwaysAllow"
         guarded = self.authenticates and not is_open
         if not guarded and not self.insecure_bind_anywhere and not is_loopback(self.host):

@@ -40,6 +40,24 @@ class Option:
     #: A file that is written, never one that another option names.
     written: bool = False
 
+    def flag_of(self, name: str) -> str:
+        """Return the flag of a field."""
+        return self.flag or f"--{name.replace('_', '-')}"
+
+    def complaint(self, value: object) -> str:
+        """Return the values expected instead of this one, "" if it is allowed."""
+        if self.choices and value not in self.choices:
+            return f"expected one of {', '.join(self.choices)}"
+        if not isinstance(value, int | float):
+            return ""
+        if self.minimum is not None and value < self.minimum:
+            return f"expected {self.minimum} or more"
+        if self.maximum is not None and value > self.maximum:
+            return f"expected {self.maximum} or less"
+        if self.above is not None and value <= self.above:
+            return f"expected more than {self.above}"
+        return ""
+
 
 def option(default: _T, help: str, *, type: type | None = None, **more: Any) -> _T:
     """Return a field with this default; its type is the default's unless it is given.
@@ -54,6 +72,13 @@ def option(default: _T, help: str, *, type: type | None = None, **more: Any) -> 
 def file_option(help: str, *, written: bool = False, **more: Any) -> Path | None:
     """Return a field that is the path of a file, None by default."""
     return option(None, help, type=Path, **{"metavar": "FILE", "written": written, **more})
+
+
+def check_values(options: object) -> None:
+    """Refuse values that the command line refuses. Raises ValueError."""
+    for name, (declared, _) in options_of(type(options)).items():
+        if complaint := declared.complaint(getattr(options, name)):
+            raise ValueError(f"{declared.flag_of(name)}: {complaint}")
 
 
 def options_of(owner: type) -> dict[str, tuple[Option, object]]:

@@ -6,14 +6,15 @@ import dataclasses
 import re
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from fakeapi import Security
+from fakeapi import FakeApiServer, Security, ServerOptions
 from fakeapi.cli.options import click_options, files_of, values_of
-from fakeapi.types.option import file_option, option
+from fakeapi.types.option import check_values, file_option, option
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,25 @@ def test_each_kind_of_option_is_read() -> None:
 def test_a_value_that_does_not_fit_is_refused(arguments: list[str], complaint: str) -> None:
     with pytest.raises(click.UsageError, match=re.escape(complaint)):
         parsed(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"slices": 0}, "--slices: expected 1 or more"),
+        ({"slices": 5}, "--slices: expected 4 or less"),
+        ({"pause_seconds": 0}, "--pause: expected more than 0"),
+        ({"mode": "odd"}, "--mode: expected one of gentle, black"),
+    ],
+)
+def test_the_same_values_are_refused_in_python(values: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        check_values(Toaster(**values))
+
+
+def test_a_server_refuses_options_out_of_bounds() -> None:
+    with pytest.raises(ValueError, match="--event-log-size: expected 1 or more"):
+        FakeApiServer(options=ServerOptions(event_log_size=0))
 
 
 def test_files_are_known_by_their_flags() -> None:

@@ -284,7 +284,7 @@ def test_a_guarded_or_forced_server_may(security: Security) -> None:
         ({"authorization_mode": "ABAC"}, "expected one of AlwaysAllow, RBAC"),
         ({"anonymous_auth": False}, "--no-anonymous-auth needs a way"),
         ({"max_requests_inflight": -1}, "--max-requests-inflight: expected 0 or more"),
-        ({"max_request_bytes": 0}, "--max-request-bytes: expected at least 1"),
+        ({"max_request_bytes": 0}, "--max-request-bytes: expected 1 or more"),
         ({"token_auth_file": "/nowhere"}, "/nowhere: No such file"),
         ({"tls": True, "client_ca_file": "/nowhere"}, "/nowhere: No such file"),
         ({"tls": True, "client_ca_file": pytest.__file__}, "expected certificates in PEM"),
