@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.kinds.pod_templates import set_template_defaults
-from fakeapi.kinds.replica_sets import DAEMON_SET, validate_workload, validate_workload_update
+from fakeapi.kinds.replica_sets import DAEMON_SET, validate_workload
 from fakeapi.types.columns import (
     AGE,
     NAME,
@@ -79,7 +80,7 @@ KINDS: Final = (
         ),
         rules=KindRules(
             set_defaults=_set_defaults, prepare=_prepare, prepare_update=_prepare_update,
-            validate=_validate, validate_update=validate_workload_update,
+            validate=_validate, validate_update=fixed("spec.selector"),
         ),
     ),
 )  # fmt: skip

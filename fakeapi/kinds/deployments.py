@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.kinds.pod_templates import set_template_defaults
-from fakeapi.kinds.replica_sets import validate_workload, validate_workload_update
+from fakeapi.kinds.replica_sets import validate_workload
 from fakeapi.types.columns import (
     AGE,
     NAME,
@@ -83,7 +84,7 @@ KINDS: Final = (
         status_keeps=("labels",),
         rules=KindRules(
             set_defaults=_set_defaults, validate=_validate,
-            validate_update=validate_workload_update,
+            validate_update=fixed("spec.selector"),
         ),
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types.columns import AGE, NAME, NAME_AND_AGE, Column, find
 from fakeapi.types.errors import FieldError, forbidden, invalid
 from fakeapi.types.gotext import quoted
@@ -35,7 +36,6 @@ from fakeapi.validation.devices import (
     validate_selectors,
     validate_template_spec,
 )
-from fakeapi.validation.metadata import IMMUTABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,12 +70,6 @@ def _validate_claim(claim: Json) -> list[FieldError]:
 
 def _validate_template(template: Json) -> list[FieldError]:
     return validate_template_spec(mapping(template.get("spec")), "spec")
-
-
-def _validate_same_spec(new: Json, old: Json) -> list[FieldError]:
-    if new.get("spec") == old.get("spec"):
-        return []
-    return [invalid("spec", new.get("spec"), IMMUTABLE)]
 
 
 def _admin_access_errors(obj: Json, old: Json | None, namespace_labels: Json) -> list[FieldError]:
@@ -300,7 +294,7 @@ _V1: Final = (
         status_keeps=CLIENT_METADATA,
         rules=KindRules(
             set_defaults=_set_claim_defaults, validate_create=_validate_claim,
-            validate_update=_validate_same_spec, validate_in_namespace=_admin_access_errors,
+            validate_update=fixed("spec"), validate_in_namespace=_admin_access_errors,
             subresources={
                 "status": UpdateRules(
                     prepare=_drop_deallocated_devices, validate=validate_claim_status,
@@ -315,7 +309,7 @@ _V1: Final = (
         columns=NAME_AND_AGE,
         rules=KindRules(
             set_defaults=_set_template_defaults, validate=_validate_template,
-            validate_update=_validate_same_spec, validate_in_namespace=_admin_access_errors,
+            validate_update=fixed("spec"), validate_in_namespace=_admin_access_errors,
         ),
     ),
     Kind(

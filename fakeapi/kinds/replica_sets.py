@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.decoding.selectors import SelectorError, label_selector_of
+from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.kinds.pod_templates import set_template_defaults, template_errors
 from fakeapi.types.columns import (
     AGE,
@@ -29,7 +30,7 @@ from fakeapi.types.kind import (
     number_at,
 )
 from fakeapi.types.objects import Json, child, labels_of, mapping, set_defaults
-from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
+from fakeapi.validation.metadata import validate_label_selector
 from fakeapi.validation.numbers import number_errors
 
 STATEFUL_SET: Final = "statefulset"
@@ -116,14 +117,6 @@ def _replica_errors(spec: Json) -> list[FieldError]:
     return number_errors(spec, "spec", ("replicas", "minReadySeconds"))
 
 
-def validate_workload_update(new: Json, old: Json) -> list[FieldError]:
-    """Return an error if the selector is changed."""
-    selector = mapping(new.get("spec")).get("selector")
-    if selector == mapping(old.get("spec")).get("selector"):
-        return []
-    return [invalid("spec.selector", selector, IMMUTABLE)]
-
-
 KINDS: Final = (
     Kind(
         "", "v1", "replicationcontrollers", "ReplicationController", categories=("all",),
@@ -141,7 +134,7 @@ KINDS: Final = (
         columns=(*_REPLICAS, _SELECTOR),
         rules=KindRules(
             set_defaults=_set_defaults, validate=validate_workload,
-            validate_update=validate_workload_update,
+            validate_update=fixed("spec.selector"),
         ),
     ),
 )  # fmt: skip

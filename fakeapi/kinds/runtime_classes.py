@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types import names
 from fakeapi.types.columns import AGE, NAME, Column
 from fakeapi.types.errors import FieldError, invalid, required
 from fakeapi.types.kind import Kind, KindRules
 from fakeapi.types.objects import Json, mapping, mappings, text
-from fakeapi.validation.metadata import IMMUTABLE, validate_labels
+from fakeapi.validation.metadata import validate_labels
 from fakeapi.validation.resources import validate_overhead
 from fakeapi.validation.scheduling import validate_tolerations
 
@@ -31,17 +32,11 @@ def _validate(runtime_class: Json) -> list[FieldError]:
     return errors + validate_tolerations(tolerations, "scheduling.tolerations")
 
 
-def _validate_update(new: Json, old: Json) -> list[FieldError]:
-    if new.get("handler") == old.get("handler"):
-        return []
-    return [invalid("handler", new.get("handler"), IMMUTABLE)]
-
-
 KINDS: Final = (
     Kind(
         "node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False,
         schema="node/v1.RuntimeClass", create_on_update=True, unconditional_update=False,
         columns=(NAME, Column("Handler", ".handler"), AGE),
-        rules=KindRules(validate=_validate, validate_update=_validate_update),
+        rules=KindRules(validate=_validate, validate_update=fixed("handler")),
     ),
 )  # fmt: skip

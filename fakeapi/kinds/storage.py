@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types import names
 from fakeapi.types.columns import (
     AGE,
@@ -31,7 +32,7 @@ from fakeapi.types.errors import (
 from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules
 from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text, texts
 from fakeapi.types.quantity import parse_nano
-from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
+from fakeapi.validation.metadata import validate_label_selector
 from fakeapi.validation.numbers import NOT_NEGATIVE
 
 _DRIVER_NAME_MAX: Final = 63
@@ -90,14 +91,6 @@ def _validate_class(storage_class: Json) -> list[FieldError]:
     return errors
 
 
-def _validate_class_update(new: Json, old: Json) -> list[FieldError]:
-    return [
-        invalid(field, new.get(field), IMMUTABLE)
-        for field in _CLASS_FIXED
-        if new.get(field) != old.get(field)
-    ]
-
-
 def _validate_csi_node(csi_node: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
@@ -139,14 +132,6 @@ def _validate_capacity(capacity: Json) -> list[FieldError]:
     return errors
 
 
-def _validate_capacity_update(new: Json, old: Json) -> list[FieldError]:
-    return [
-        invalid(field, new.get(field), IMMUTABLE)
-        for field in ("nodeTopology", "storageClassName")
-        if new.get(field) != old.get(field)
-    ]
-
-
 def _validate_attachment(attachment: Json) -> list[FieldError]:
     spec = mapping(attachment.get("spec"))
     errors = [] if spec.get("attacher") else [required("spec.attacher")]
@@ -160,12 +145,6 @@ def _validate_attachment(attachment: Json) -> list[FieldError]:
     node_name = text(spec.get("nodeName"))
     complaints = names.dns_subdomain(node_name)
     return errors + [invalid("spec.nodeName", node_name, why) for why in complaints]
-
-
-def _validate_attachment_update(new: Json, old: Json) -> list[FieldError]:
-    if new.get("spec") == old.get("spec"):
-        return []
-    return [invalid("spec", new.get("spec"), IMMUTABLE)]
 
 
 def _audiences(requests: object) -> str:
@@ -187,7 +166,7 @@ KINDS: Final = (
         ),
         rules=KindRules(
             set_defaults=_set_class_defaults, validate=_validate_class,
-            validate_update=_validate_class_update,
+            validate_update=fixed(*_CLASS_FIXED),
         ),
     ),
     Kind(
@@ -219,7 +198,10 @@ KINDS: Final = (
             NAME, Column("StorageClassName", ".storageClassName"),
             Column("Capacity", ".capacity", or_else(UNSET)),
         ),
-        rules=KindRules(validate=_validate_capacity, validate_update=_validate_capacity_update),
+        rules=KindRules(
+            validate=_validate_capacity,
+            validate_update=fixed("nodeTopology", "storageClassName"),
+        ),
     ),
     Kind(
         "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False,
@@ -231,7 +213,7 @@ KINDS: Final = (
             Column("Attached", ".status.attached", type="boolean"), AGE,
         ),
         status_keeps=CLIENT_METADATA,
-        rules=KindRules(validate=_validate_attachment, validate_update=_validate_attachment_update),
+        rules=KindRules(validate=_validate_attachment, validate_update=fixed("spec")),
     ),
     Kind(
         "storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass",
