@@ -54,12 +54,11 @@ class GarbageCollector(Controller):
         if resource is None or obj is None:
             return
         if obj.is_deleting:
-            finalizers = obj.finalizers
-            if FOREGROUND in finalizers:
+            if FOREGROUND in obj.finalizers:
                 await self._delete_dependents_first(resource, obj)
-            elif ORPHAN in finalizers:
+            elif ORPHAN in obj.finalizers:
                 await self._orphan_dependents(resource, obj)
-            if FOREGROUND not in finalizers:
+            if FOREGROUND not in obj.finalizers:
                 return
         if obj.owners:
             await self._check_owners(resource, obj)
@@ -141,13 +140,12 @@ class GarbageCollector(Controller):
         return found
 
     async def _delete_dependents_first(self, resource: Resource, owner: Object) -> None:
-        uid = owner.uid
         blocking = False
-        for key in sorted(self._dependents.get(uid, ())):
+        for key in sorted(self._dependents.get(owner.uid, ())):
             _, dependent = self._item(key)
             if dependent is None:
                 continue
-            references = [one for one in dependent.owners if one.get("uid") == uid]
+            references = [one for one in dependent.owners if one.get("uid") == owner.uid]
             blocking = blocking or any(one.get("blockOwnerDeletion") for one in references)
             if not dependent.is_deleting:
                 self.queue.add(key)
@@ -155,11 +153,10 @@ class GarbageCollector(Controller):
             await self._remove_finalizer(resource, owner, FOREGROUND)
 
     async def _orphan_dependents(self, resource: Resource, owner: Object) -> None:
-        uid = owner.uid
-        for key in sorted(self._dependents.get(uid, ())):
+        for key in sorted(self._dependents.get(owner.uid, ())):
             of, dependent = self._item(key)
             if of is not None and dependent is not None:
-                await self._drop_owners(of, dependent, {uid})
+                await self._drop_owners(of, dependent, {owner.uid})
         await self._remove_finalizer(resource, owner, ORPHAN)
 
     async def _remove_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> None:
@@ -198,14 +195,12 @@ class GarbageCollector(Controller):
         await self._delete_dependent(resource, obj, waiting=bool(waiting))
 
     async def _delete_dependent(self, resource: Resource, obj: Object, *, waiting: bool) -> None:
-        uid = obj.uid
-        finalizers = obj.finalizers
-        if waiting and self._dependents.get(uid):
+        if waiting and self._dependents.get(obj.uid):
             policy = "Foreground"
-        elif ORPHAN in finalizers:
+        elif ORPHAN in obj.finalizers:
             policy = "Orphan"
         else:
-            policy = "Foreground" if FOREGROUND in finalizers else "Background"
+            policy = "Foreground" if FOREGROUND in obj.finalizers else "Background"
         version = {"resourceVersion": obj.metadata.get("resourceVersion")}
         _log.debug("collecting %s %s, %s", resource.plural, obj.key, policy)
         await self.delete(resource, obj, propagationPolicy=policy, pre=version)

@@ -82,8 +82,7 @@ class Informer:
 
     def note_write(self, obj: Object) -> Note:
         """Return the note of a write whose answer was this object."""
-        uid = obj.uid
-        return Note(obj.key, uid, obj.version, self._lists_begun)
+        return Note(obj.key, obj.uid, obj.version, self._lists_begun)
 
     def note_delete(self, obj: Object) -> Note:
         """Return the note of the deletion of this object."""

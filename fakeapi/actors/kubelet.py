@@ -126,9 +126,8 @@ class Kubelet(Controller):
         status = pod_runs.pod_status(
             run, pod, host_ip=host_ip, pod_ip=self._pod_ip(pod, host_ip), now=now
         )
-        old = pod.status
-        changes = {name: value for name, value in status.items() if old.get(name) != value}
-        conditions, wanted = mappings(old.get("conditions")), mappings(status["conditions"])
+        changes = {name: value for name, value in status.items() if pod.status.get(name) != value}
+        conditions, wanted = mappings(pod.status.get("conditions")), mappings(status["conditions"])
         changes["conditions"] = _conditions_patch(conditions, wanted)
         if all(condition in conditions for condition in wanted):
             del changes["conditions"]
@@ -136,12 +135,11 @@ class Kubelet(Controller):
             await self.patch_status(PODS, pod, changes)
 
     def _run_of(self, pod: Object, now: float) -> PodRun:
-        uid = pod.uid
-        run = self._runs.get(uid)
+        run = self._runs.get(pod.uid)
         if run is None:
             is_new = not pod.status.get("startTime")
             run = pod_runs.begun(now) if is_new else pod_runs.recovered(pod, now)
-            self._runs[uid] = run
+            self._runs[pod.uid] = run
         return run
 
     async def _plan(self, pod: Object) -> PodPlan:

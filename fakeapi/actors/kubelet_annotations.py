@@ -92,12 +92,11 @@ class AnnotationReports:
         self, resource: Resource, obj: Object, annotations: KubeletAnnotations, node: str
     ) -> None:
         """Write an event, or a line of the log, for each error that is new."""
-        uid = obj.uid
-        reported = self._reported.get(uid, [])
+        reported = self._reported.get(obj.uid, [])
         if annotations.errors:
-            self._reported[uid] = annotations.errors
+            self._reported[obj.uid] = annotations.errors
         else:
-            self.forget(uid)
+            self.forget(obj.uid)
         for error in sorted(set(annotations.errors) - set(reported)):
             if not self._records_events:
                 _log.warning("%s %s: %s", resource.kind, obj.key, error)

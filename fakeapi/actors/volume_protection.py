@@ -78,9 +78,9 @@ class VolumeProtection(Controller):
 
     def _has_pod(self, claim: Object) -> bool:
         """True if a bound pod uses the claim."""
-        name = claim.name
         return any(
-            pod.node and name in claims_of(pod) for pod in self._pods.of_namespace(claim.namespace)
+            pod.node and claim.name in claims_of(pod)
+            for pod in self._pods.of_namespace(claim.namespace)
         )
 
     def _is_class_used(self, name: str) -> bool:

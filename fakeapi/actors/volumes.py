@@ -81,8 +81,7 @@ class Volumes(Controller):
             await self._sync_claim(claim)
 
     async def _sync_claim(self, claim: Object) -> None:
-        spec = claim.spec
-        wanted = text(spec.get("volumeName"))
+        wanted = text(claim.spec.get("volumeName"))
         if wanted:
             volume = self._volumes.get("", wanted)
             if volume is not None and _is_free_for(volume, claim):
@@ -99,7 +98,7 @@ class Volumes(Controller):
             await self._bind(claim, volume, chosen=True)
             return
         await self._set_status(CLAIMS, claim, {"phase": "Pending"})
-        storage_class = self._classes.get("", text(spec.get("storageClassName")))
+        storage_class = self._classes.get("", text(claim.spec.get("storageClassName")))
         await self._record_wait(claim, storage_class)
         is_waiting = self._waits_for_consumer(claim) and not _selected_node(claim)
         if storage_class is not None and not is_waiting:
@@ -122,18 +121,16 @@ class Volumes(Controller):
             event = "ExternalProvisioning", _EXTERNAL_MESSAGE.format(provisioner)
         else:
             return
-        uid = claim.uid
-        if self._last_events.get(uid) != event:
-            self._last_events[uid] = event
+        if self._last_events.get(claim.uid) != event:
+            self._last_events[claim.uid] = event
             await self._recorder.record(CLAIMS, claim, *event, kind=kind)
 
     def _consumer_event(self, claim: Object) -> tuple[str, str]:
         """Return reason and message for a claim that waits for its pods to be scheduled."""
-        name = claim.name
         pods = [
             pod.name
             for pod in self._pods.of_namespace(claim.namespace)
-            if name in claims_of(pod) and not pod.node and not pod.has_ended
+            if claim.name in claims_of(pod) and not pod.node and not pod.has_ended
         ]
         if not pods:
             return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
@@ -147,18 +144,17 @@ class Volumes(Controller):
 
     def _match(self, claim: Object) -> Object | None:
         """Return the volume reserved for the claim, else the smallest that fits."""
-        uid = claim.uid
         candidates = []
         for name, volume in sorted(self._volumes.objects.items()):
             if _is_reserved_for(volume, claim):
                 return volume
-            free = self._reserved.get(name, uid) == uid and not _reference(volume)
+            free = self._reserved.get(name, claim.uid) == claim.uid and not _reference(volume)
             if free and not volume.is_deleting and _fits(volume, claim):
                 candidates.append(volume)
         if not candidates or self._waits_for_consumer(claim):
             return None
         best = min(candidates, key=_capacity)
-        self._reserved[best.name] = uid
+        self._reserved[best.name] = claim.uid
         return best
 
     async def _bind(self, claim: Object, volume: Object, *, chosen: bool) -> None:
@@ -177,11 +173,10 @@ class Volumes(Controller):
             spec: Json = {"volumeName": volume.name}
             patch = {"metadata": {"annotations": annotations}, "spec": spec}
             claim = await self.patch(CLAIMS, claim, patch, if_unchanged=True)
-        volume_spec = volume.spec
         bound: Json = {
             "phase": "Bound",
-            "accessModes": volume_spec.get("accessModes"),
-            "capacity": volume_spec.get("capacity"),
+            "accessModes": volume.spec.get("accessModes"),
+            "capacity": volume.spec.get("capacity"),
         }
         await self._set_status(CLAIMS, claim, bound)
 
@@ -247,8 +242,7 @@ class Volumes(Controller):
 
     async def _set_status(self, resource: Resource, obj: Object, status: Json) -> Object:
         """Patch the fields of the status that differ."""
-        old = obj.status
-        changes = {name: value for name, value in status.items() if old.get(name) != value}
+        changes = {name: value for name, value in status.items() if obj.status.get(name) != value}
         if not changes:
             return obj
         return await self.patch_status(resource, obj, changes)

@@ -194,8 +194,7 @@ def _fits(template: Object, node: Object) -> tuple[bool, bool]:
 
 
 def _is_selected(spec: Json, node: Object) -> bool:
-    labels = node.labels
-    if not string_map(spec.get("nodeSelector")).items() <= labels.items():
+    if not string_map(spec.get("nodeSelector")).items() <= node.labels.items():
         return False
     required = _required(spec)
     if not required:

@@ -274,9 +274,8 @@ class Deployments(Owner):
         if conditions:
             status["conditions"] = conditions
         live = self.owners.objects.get(key, rollout.deployment)
-        old = live.status
-        if old != status:
-            gone: Json = {name: None for name in old if name not in status}
+        if live.status != status:
+            gone: Json = {name: None for name in live.status if name not in status}
             patch: Json = {"status": {**gone, **status}}
             await self.patch(DEPLOYMENTS, live, patch, subresource="status")
         deadline = rollout.spec.get("progressDeadlineSeconds")

@@ -41,11 +41,10 @@ class PodGroupsOfJobs:
         workload = await self._workload(job, pods)
         if workload is None:
             return None
-        name = workload.name
         groups = [
             group
             for group in self._groups.of_namespace(job.namespace)
-            if _workload_of(group) == name
+            if _workload_of(group) == workload.name
         ]
         if not groups:
             return await self._jobs.create(POD_GROUPS, _new_pod_group(job, workload))
@@ -91,8 +90,7 @@ def _is_gang(job: Object) -> bool:
 
 def _is_new(job: Object, pods: list[Object]) -> bool:
     """Return True if the Job has never started, nor been suspended."""
-    status = job.status
-    is_started = any(status.get(name) for name in _STARTED)
+    is_started = any(job.status.get(name) for name in _STARTED)
     return not pods and not is_started and not job.condition("Suspended")
 
 

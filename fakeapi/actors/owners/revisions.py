@@ -27,11 +27,10 @@ class RevisedOwner(Owner):
 
     def revisions_of(self, owner: Object) -> list[Object]:
         """Return the owner's revisions, the oldest first."""
-        uid = owner.uid
         mine = [
             one
             for one in self._revisions.of_namespace(owner.namespace)
-            if one.owner.get("uid") == uid
+            if one.owner.get("uid") == owner.uid
         ]
         return sorted(mine, key=_number)
 

@@ -213,12 +213,11 @@ class StatefulSets(RevisedOwner):
         self, replicas: _Replicas, pod: Object, *, scaled_down: bool
     ) -> None:
         """Set the owners of the pod's claims as persistentVolumeClaimRetentionPolicy demands."""
-        owner = replicas.owner
         for template in replicas.claim_templates:
-            claim = self._claims.get(owner.namespace, f"{template.name}-{pod.name}")
+            claim = self._claims.get(replicas.owner.namespace, f"{template.name}-{pod.name}")
             if claim is None or claim.is_deleting:
                 continue
-            owners = _claim_owners(claim, owner, pod, scaled_down=scaled_down)
+            owners = _claim_owners(claim, replicas.owner, pod, scaled_down=scaled_down)
             if owners is not None:
                 await self.patch(CLAIMS, claim, {"metadata": {"ownerReferences": owners}})
 
