@@ -19,14 +19,14 @@ import yaml
 
 from scheduler.api import core
 from scheduler.api.field import go_float
-from scheduler.config.document import resolve_scalar
 from scheduler.config.duration import Duration
+from scheduler.config.go_yaml import STANDARD_TAG, resolve
 from scheduler.config.types import ALL_FIELDS, API_VERSION, KIND, ConfigStruct, PluginArgs
 
 if TYPE_CHECKING:
     from scheduler.config.types import Json, KubeSchedulerConfiguration
 
-_STR: Final = "tag:yaml.org,2002:str"
+_STR: Final = f"{STANDARD_TAG}str"
 #: Numbers to the base 60 and dates of YAML 1.1: quoted, although they are read as text.
 _AMBIGUOUS: Final = re.compile(
     r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?"
@@ -80,11 +80,7 @@ class _Dumper(yaml.SafeDumper):
 
     def represent_text(self, text: str) -> yaml.nodes.Node:
         style = None
-        if (
-            not isinstance(resolve_scalar(text), str)
-            or _AMBIGUOUS.fullmatch(text)
-            or _WIDE.search(text)
-        ):
+        if not isinstance(resolve(text), str) or _AMBIGUOUS.fullmatch(text) or _WIDE.search(text):
             style = '"'
         elif "\n" in text:
             style = "|"
