@@ -5,7 +5,7 @@
     gates = enabled_gates(settings, version)       # raises ConfigError
 
 All gates that kube-scheduler accepts are accepted, unless the scheduler would decide otherwise with
-the gate and this program does not have that behaviour. The gates are in `known_features.py`. A
+the gate and this program does not have that behaviour. The gates are in `features.json`. A
 scheduler that emulates an earlier version has the gates and the defaults of that version.
 Source: component-base `featuregate/feature_gate.go`, `compatibility/registry.go`,
 `cli/flag/colon_separated_multimap_string_string.go`.
@@ -39,7 +39,7 @@ _log: Final = logging.getLogger(__name__)
 
 #: Gates that set all gates of a stage that are not set by name.
 _STAGES: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
-_ALL: Final = {name: FeatureSpec(stage, default=False) for name, stage in _STAGES.items()}
+_ALL: Final = {name: FeatureSpec(0, stage, default=False) for name, stage in _STAGES.items()}
 
 #: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
 _NOT_BUILT: Final = {
@@ -71,7 +71,7 @@ _BOOLEANS: Final = {
 def help_lines() -> list[str]:
     """Return the lines about the gates that may be set, as in kube-scheduler's help."""
     shown = [
-        f"{_COMPONENT}:{name}=true|false ({spec.stage.value} - default={_GO[spec.default]})"
+        f"{_COMPONENT}:{name}=true|false ({spec.stage.label} - default={_GO[spec.default]})"
         for name, spec in (*FEATURES.items(), *_ALL.items())
         if spec.stage in (Stage.ALPHA, Stage.BETA)
     ]
@@ -101,7 +101,7 @@ def feature_states(
 ) -> list[tuple[tuple[str, str], float]]:
     """Return name and stage of every gate, and 1 if it is on: the metric of the gates."""
     features = {**version.features, **_ALL}
-    return [((name, spec.stage.value), float(name in gates)) for name, spec in features.items()]
+    return [((name, spec.stage.label), float(name in gates)) for name, spec in features.items()]
 
 
 def parse_settings(values: Iterable[str]) -> dict[str, bool]:
@@ -147,7 +147,7 @@ def effective_version(
 
 def _version_of_component(values: Iterable[str]) -> _Version | None:
     """Return the version that is set for the scheduler; None for no value."""
-    found: _Version | None = None
+    chosen: _Version | None = None
     for text in values:
         before, equals, after = text.partition("=")
         component, version = (before.strip(), after.strip()) if equals else (_COMPONENT, text)
@@ -160,11 +160,11 @@ def _version_of_component(values: Iterable[str]) -> _Version | None:
             raise ConfigError(f"patch version not allowed, got: {component}={shown}")
         if component != _COMPONENT:
             raise ConfigError(f"component not registered: {component}")
-        if found is not None:
-            pair = f"{component}={_shown(found)} and {component}={_shown(number)}"
+        if chosen is not None:
+            pair = f"{component}={_shown(chosen)} and {component}={_shown(number)}"
             raise ConfigError(f"duplicate version flag, {pair}")
-        found = number
-    return found
+        chosen = number
+    return chosen
 
 
 def _shown(version: _Version) -> str:
@@ -250,7 +250,7 @@ class _Gates:
                 yield ConfigError(f"{cannot} locked to {_GO[spec.default]}")
 
     def _disabled_dependencies(self, name: str) -> list[str]:
-        return [other for other in DEPENDENCIES.get(name, "").split() if not self._is_on(other)]
+        return [other for other in DEPENDENCIES.get(name, ()) if not self._is_on(other)]
 
     def _missing_dependencies(self) -> Iterator[ConfigError]:
         for name in DEPENDENCIES:
