@@ -6,7 +6,7 @@ Source: pkg/kubelet/nodestatus, component-helpers/apimachinery/lease of Kubernet
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fakeapi.actors.client import ActorApiError
 from fakeapi.actors.controller import Context, Controller
@@ -22,9 +22,6 @@ from fakeapi.actors.objects import (
 from fakeapi.actors.resources import LEASES, NODES
 from fakeapi.types import times
 from fakeapi.types.objects import Json, mapping, mappings, name_of, text
-
-if TYPE_CHECKING:
-    from fakeapi.actors.kubelet import KubeletOptions
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 _STOPPED: Final = "fakeapi.kubesched.io/stopped"
@@ -101,9 +98,11 @@ class NodeHeartbeats(NodeLeases):
     A resource whose capacity alone was changed gets the same amount as allocatable.
     """
 
-    def __init__(self, context: Context, options: KubeletOptions) -> None:
-        super().__init__(context, options.lease_renew_seconds)
-        self._report_seconds = options.status_report_seconds
+    def __init__(
+        self, context: Context, *, lease_renew_seconds: float, status_report_seconds: float
+    ) -> None:
+        super().__init__(context, lease_renew_seconds)
+        self._report_seconds = status_report_seconds
         self._annotation_reports = AnnotationReports(context)
         self._stopped: set[str] = set()
         self._addresses: dict[str, str] = {}

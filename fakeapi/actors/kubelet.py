@@ -55,7 +55,11 @@ class Kubelet(Controller):
     def __init__(self, context: Context, options: KubeletOptions) -> None:
         super().__init__(context)
         self.options: Final = options
-        self.heartbeats: Final = NodeHeartbeats(context, options)
+        self.heartbeats: Final = NodeHeartbeats(
+            context,
+            lease_renew_seconds=options.lease_renew_seconds,
+            status_report_seconds=options.status_report_seconds,
+        )
         self._runs: dict[str, PodRun] = {}
         self._events = _ContainerEvents(context)
         self._annotation_reports = AnnotationReports(context)

@@ -36,7 +36,7 @@ class Stage(enum.Enum):
 
 
 class FeatureSpec(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a feature is from the version 1.`since` on; a locked gate only accepts its default."""
+    """A feature from the version 1.`since` on; a locked gate only accepts its default."""
 
     since: int
     stage: Stage
