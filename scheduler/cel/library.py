@@ -1,5 +1,7 @@
 """The functions of CEL and of Kubernetes' libraries: their types, and what they do.
 
+`overloads.txt` has the types of every function, one overload in a line; see `parse_overloads`.
+
 Not built, because nothing of a device has such a value: URLs, `format`, `strings.quote`, the
 named formats, authorization, and times in a time zone. An expression that uses one of them does not
 compile ("undeclared reference" or "found no matching overload").
@@ -12,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.api.quantity import QuantityError
@@ -27,135 +30,18 @@ if TYPE_CHECKING:
 _NANO: Final = 10**9
 _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
-_NUMERIC = ("int", "uint", "double")
-_ORDERED = ("int", "uint", "double", "bool", "string", "bytes", "T", "D")
 #: The names of the types whose values have an order.
-COMPARABLE: Final = {*_ORDERED[:-2], "google.protobuf.Timestamp", "google.protobuf.Duration"}
+COMPARABLE: Final = frozenset(
+    {
+        *("int", "uint", "double", "bool", "string", "bytes"),
+        *("google.protobuf.Timestamp", "google.protobuf.Duration"),
+    }
+)
 _TIMES = (times.Timestamp, times.Duration)
 
-#: The overloads of every function, `target~name(arguments): result`.
+#: The overloads of every function.
 OVERLOADS: Final = parse_overloads(
-    """
-    _?_:_(bool, A, A): A
-    _&&_(bool, bool): bool
-    _||_(bool, bool): bool
-    !_(bool): bool
-    _==_(A, A): bool
-    _!=_(A, A): bool
-    @in(A, list<A>): bool
-    @in(A, map<A, B>): bool
-    _[_](list<A>, int): A
-    _[_](map<A, B>, A): B
-    _[_](optional_type<list<A>>, int): optional_type<A>
-    _[_](optional_type<map<K, B>>, K): optional_type<B>
-    _[?_](list<A>, int): optional_type<A>
-    _[?_](map<K, B>, K): optional_type<B>
-    _[?_](optional_type<list<A>>, int): optional_type<A>
-    _[?_](optional_type<map<K, B>>, K): optional_type<B>
-    _+_(bytes, bytes): bytes
-    _+_(list<A>, list<A>): list<A>
-    _+_(string, string): string
-    -_(int): int
-    -_(double): double
-    _%_(int, int): int
-    _%_(uint, uint): uint
-    dyn(A): dyn
-    type(A): type
-    string~contains(string): bool
-    string~startsWith(string): bool
-    string~endsWith(string): bool
-    string~matches(string): bool
-    matches(string, string): bool
-    string~charAt(int): string
-    string~indexOf(string): int
-    string~indexOf(string, int): int
-    string~lastIndexOf(string): int
-    string~lastIndexOf(string, int): int
-    string~lowerAscii(): string
-    string~upperAscii(): string
-    string~replace(string, string): string
-    string~replace(string, string, int): string
-    string~split(string): list<string>
-    string~split(string, int): list<string>
-    string~substring(int): string
-    string~substring(int, int): string
-    string~trim(): string
-    string~find(string): string
-    string~findAll(string): list<string>
-    string~findAll(string, int): list<string>
-    list<string>~join(): string
-    list<string>~join(string): string
-    list<A>~indexOf(A): int
-    list<A>~lastIndexOf(A): int
-    list<A>~distinct(): list<A>
-    list<A>~reverse(): list<A>
-    list<A>~slice(int, int): list<A>
-    list<list<A>>~flatten(): list<A>
-    list<dyn>~flatten(int): list<dyn>
-    list<A>~first(): optional_type<A>
-    list<A>~last(): optional_type<A>
-    lists.range(int): list<int>
-    sets.contains(list<A>, list<A>): bool
-    sets.equivalent(list<A>, list<A>): bool
-    sets.intersects(list<A>, list<A>): bool
-    bool(string): bool
-    bool(bool): bool
-    bytes(string): bytes
-    bytes(bytes): bytes
-    string(bool): string
-    string(bytes): string
-    quantity(string): Q
-    isQuantity(string): bool
-    sign(Q): int
-    Q~isInteger(): bool
-    Q~asInteger(): int
-    Q~asApproximateFloat(): double
-    Q~add(Q): Q
-    Q~add(int): Q
-    Q~sub(Q): Q
-    Q~sub(int): Q
-    semver(string): S
-    semver(string, bool): S
-    isSemver(string): bool
-    isSemver(string, bool): bool
-    S~major(): int
-    S~minor(): int
-    S~patch(): int
-    optional.of(A): optional_type<A>
-    optional.ofNonZeroValue(A): optional_type<A>
-    optional.none(): optional_type<A>
-    optional.unwrap(list<optional_type<A>>): list<A>
-    list<optional_type<A>>~unwrapOpt(): list<A>
-    optional_type<A>~hasValue(): bool
-    optional_type<A>~value(): A
-    optional_type<A>~or(optional_type<A>): optional_type<A>
-    optional_type<A>~orValue(A): A
-    """
-    + times.OVERLOADS
-    + network.OVERLOADS
-    + "".join(f"{f}({n}, {n}): {n}\n" for f in ("_+_", "_-_", "_*_", "_/_") for n in _NUMERIC)
-    + "".join(
-        f"_{op}_({a}, {b}): bool\n"
-        for op in ("<", "<=", ">", ">=")
-        for a in _ORDERED
-        for b in _ORDERED
-        if a == b or {a, b} <= set(_NUMERIC)
-    )
-    + "".join(f"{convert}({n}): {convert}\n" for convert in _NUMERIC for n in (*_NUMERIC, "string"))
-    + "".join(f"string({n}): string\n" for n in (*_NUMERIC, "string"))
-    + "".join(
-        f"{t}~size(): int\nsize({t}): int\n" for t in ("string", "bytes", "list<A>", "map<A, B>")
-    )
-    + "".join(
-        f"list<{n}>~min(): {n}\nlist<{n}>~max(): {n}\nlist<{n}>~isSorted(): bool\n"
-        f"list<{n}>~sort(): list<{n}>\n"
-        for n in _ORDERED
-    )
-    + "".join(f"list<{n}>~sum(): {n}\n" for n in (*_NUMERIC, "D"))
-    + "".join(
-        f"{t}~isGreaterThan({t}): bool\n{t}~isLessThan({t}): bool\n{t}~compareTo({t}): int\n"
-        for t in "QS"
-    )
+    Path(__file__).with_name("overloads.txt").read_text(encoding="utf-8")
 )
 
 

@@ -167,29 +167,6 @@ def _is_global_unicast(ip: IP) -> bool:
     )
 
 
-OVERLOADS: Final = """
-    ip(string): IP
-    isIP(string): bool
-    ip.isCanonical(string): bool
-    string(IP): string
-    IP~family(): int
-    IP~isUnspecified(): bool
-    IP~isLoopback(): bool
-    IP~isLinkLocalMulticast(): bool
-    IP~isLinkLocalUnicast(): bool
-    IP~isGlobalUnicast(): bool
-    cidr(string): CIDR
-    isCIDR(string): bool
-    string(CIDR): string
-    CIDR~ip(): IP
-    CIDR~masked(): CIDR
-    CIDR~prefixLength(): int
-    CIDR~containsIP(string): bool
-    CIDR~containsIP(IP): bool
-    CIDR~containsCIDR(string): bool
-    CIDR~containsCIDR(CIDR): bool
-    """
-
 FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "ip": lambda value: IP(value.interface.ip) if isinstance(value, CIDR) else _ip(value),
     "isIP": _is_valid(_ip),

@@ -174,29 +174,6 @@ def _clock(unit: int, count: int) -> Callable[[Timestamp | Duration], int]:
     return get
 
 
-OVERLOADS: Final = (
-    """
-    timestamp(T): T
-    timestamp(string): T
-    timestamp(int): T
-    duration(D): D
-    duration(string): D
-    duration(int): D
-    int(T): int
-    int(D): int
-    string(T): string
-    string(D): string
-    _+_(D, D): D
-    _+_(D, T): T
-    _+_(T, D): T
-    _-_(D, D): D
-    _-_(T, D): T
-    _-_(T, T): D
-    """
-    + "".join(f"T~{name}(): int\n" for name in (*_PARTS, *_CLOCK))
-    + "".join(f"D~{name}(): int\n" for name in _CLOCK)
-)
-
 FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "timestamp": _to_timestamp,
     "duration": _to_duration,
