@@ -229,9 +229,9 @@ class _Checker:
 
     def _logical(self, node: Call, arguments: list[Type]) -> Type:
         result = types.BOOL
-        for argument, type in zip(node.arguments, arguments, strict=True):
-            if not self.substitutions.are_assignable((type,), (types.BOOL,)):
-                result = self._mismatch(argument, types.BOOL, type)
+        for argument, argument_type in zip(node.arguments, arguments, strict=True):
+            if not self.substitutions.are_assignable((argument_type,), (types.BOOL,)):
+                result = self._mismatch(argument, types.BOOL, argument_type)
         return result
 
     def _mismatch(self, node: Node, expected: Type, found: Type) -> Type:
@@ -242,12 +242,12 @@ class _Checker:
         """Return the arguments and the result of an overload with fresh type parameters."""
         fresh: dict[Type, Type] = {}
 
-        def renewed(type: Type) -> Type:
-            if type.is_parameter:
-                if type not in fresh:
-                    fresh[type] = self.substitutions.fresh()
-                return fresh[type]
-            return Type(type.name, tuple(map(renewed, type.parameters)))
+        def renewed(declared: Type) -> Type:
+            if declared.is_parameter:
+                if declared not in fresh:
+                    fresh[declared] = self.substitutions.fresh()
+                return fresh[declared]
+            return Type(declared.name, tuple(map(renewed, declared.parameters)))
 
         return [renewed(argument) for argument in overload.arguments], renewed(overload.result)
 
@@ -256,22 +256,22 @@ class _Checker:
         joined: Type | None = None
         kinds: list[tuple[Node, Type]] = []
         for node in nodes:
-            type = self.check(node)
+            element_type = self.check(node)
             if joined is None:
-                joined = type
-            elif self.substitutions.are_assignable((joined,), (type,)):
-                joined = types.most_general(joined, type)
+                joined = element_type
+            elif self.substitutions.are_assignable((joined,), (element_type,)):
+                joined = types.most_general(joined, element_type)
             else:
                 joined = types.DYN
-            kinds.append((node, type))
+            kinds.append((node, element_type))
         self._check_elements(kinds)
         return self.substitutions.fresh() if joined is None else joined
 
     def _check_elements(self, kinds: list[tuple[Node, Type]]) -> None:
         """Note elements of another type than the first: a problem if there is no other one."""
         first = self.substitutions.apply(kinds[0][1]) if kinds else ERROR
-        for node, type in kinds[1:]:
-            found = self.substitutions.apply(type)
+        for node, element_type in kinds[1:]:
+            found = self.substitutions.apply(element_type)
             if not _is_equivalent(first, found):
                 shown = (self.substitutions.apply(t, free_as_dyn=True) for t in (first, found))
                 text = "expected type '{}' but found '{}'".format(*shown)
@@ -312,9 +312,9 @@ class _Checker:
             return self._sorted(node, given, self.substitutions.apply(bodies[0]))
         if node.name == "map" or node.name.startswith("transform"):
             return self._transformed(node, variables, bodies)
-        for body, type in zip(node.bodies, bodies, strict=True):
-            if not self.substitutions.are_assignable((types.BOOL,), (type,)):
-                self._mismatch(body, types.BOOL, type)
+        for body, body_type in zip(node.bodies, bodies, strict=True):
+            if not self.substitutions.are_assignable((types.BOOL,), (body_type,)):
+                self._mismatch(body, types.BOOL, body_type)
         return types.list_of(variables[0]) if node.name == "filter" else types.BOOL
 
     def _sorted(self, node: Macro, given: Type, key: Type) -> Type:

@@ -257,7 +257,7 @@ class _Parser:
             return ListNode(token.position, self._arguments("]"))
         if self._accept("{"):
             return MapNode(token.position, self._entries())
-        self._fail(_OPERAND)
+        return self._fail(_OPERAND)
 
     def _ident(self) -> Node:
         token = self._take()

@@ -92,11 +92,11 @@ class Environment:
     structs: Mapping[str, StructType]
 
 
-def declared_name(type: Type) -> str:
+def declared_name(declared: Type) -> str:
     """Return a type as it is declared: wrappers by the names of their messages."""
-    if not type.parameters:
-        return {"any": "google.protobuf.Any"}.get(type.name, type.name)
-    return f"{type.name}({', '.join(map(declared_name, type.parameters))})"
+    if not declared.parameters:
+        return {"any": "google.protobuf.Any"}.get(declared.name, declared.name)
+    return f"{declared.name}({', '.join(map(declared_name, declared.parameters))})"
 
 
 class Overload(NamedTuple):
@@ -180,16 +180,16 @@ class Substitutions:
         self._types = before
         return False
 
-    def apply(self, type: Type, *, free_as_dyn: bool = False) -> Type:
+    def apply(self, generic: Type, *, free_as_dyn: bool = False) -> Type:
         """Return the type with its parameters replaced by what they stand for."""
-        if type in self._types:
-            return self.apply(self._types[type], free_as_dyn=free_as_dyn)
-        if type.is_parameter:
-            return DYN if free_as_dyn else type
-        if not type.parameters:
-            return type
-        inner = (self.apply(each, free_as_dyn=free_as_dyn) for each in type.parameters)
-        return Type(type.name, tuple(inner))
+        if generic in self._types:
+            return self.apply(self._types[generic], free_as_dyn=free_as_dyn)
+        if generic.is_parameter:
+            return DYN if free_as_dyn else generic
+        if not generic.parameters:
+            return generic
+        inner = (self.apply(each, free_as_dyn=free_as_dyn) for each in generic.parameters)
+        return Type(generic.name, tuple(inner))
 
     def _is_assignable(self, first: Type, second: Type) -> bool:
         if second.is_parameter:
@@ -209,22 +209,22 @@ class Substitutions:
             return False
         return all(map(self._is_assignable, first.parameters, second.parameters))
 
-    def _bind(self, type: Type, parameter: Type) -> tuple[bool, bool]:
+    def _bind(self, concrete: Type, parameter: Type) -> tuple[bool, bool]:
         """Let a parameter stand for a type: (it can, it stood for something before)."""
-        if type == parameter:
+        if concrete == parameter:
             return True, True
         bound = self._types.get(parameter)
         if bound is not None:
-            if type == bound:
+            if concrete == bound:
                 return True, True
-            if self._is_assignable(type, bound):
-                general = most_general(type, bound)
+            if self._is_assignable(concrete, bound):
+                general = most_general(concrete, bound)
                 if not self._occurs(parameter, general):
                     self._types[parameter] = general
                 return True, True
             return False, True
-        if not self._occurs(parameter, type):
-            self._types[parameter] = type
+        if not self._occurs(parameter, concrete):
+            self._types[parameter] = concrete
             return True, False
         return False, False
 
