@@ -112,10 +112,10 @@ def _index(container: Any, key: Any) -> object:
     if isinstance(container, Optional):
         return _optional_index(container, key)
     if isinstance(container, dict):
-        found, is_found = values.find(container, key)
+        item, is_found = values.find(container, key)
         if not is_found:
             raise CelError(f"no such key: {key}")
-        return found
+        return item
     if not isinstance(container, list) or not values.is_number(key) or key != int(key):
         raise no_such_overload()
     if not 0 <= key < len(container):
@@ -139,7 +139,7 @@ def _is_in(value: object, container: object) -> bool:
         return values.find(dict(container), value)[1]
     if not isinstance(container, list):
         raise no_such_overload()
-    return any(equal(value, each) for each in container)
+    return any(equal(value, item) for item in container)
 
 
 #: The errors of the C++ library in the words of Go's.
@@ -174,13 +174,13 @@ def pattern(text: str) -> Any:
 
 
 def _find(value: str, text: str) -> str:
-    found = pattern(text).search(value)
-    return found.group() if found else ""
+    match = pattern(text).search(value)
+    return match.group() if match else ""
 
 
 def _find_all(value: str, text: str, limit: int = -1) -> list[str]:
-    found = (match.group() for match in pattern(text).finditer(value))
-    return list(found if limit < 0 else itertools.islice(found, limit))
+    matches = (match.group() for match in pattern(text).finditer(value))
+    return list(matches if limit < 0 else itertools.islice(matches, limit))
 
 
 def _size(value: Any) -> int:
@@ -194,7 +194,7 @@ def _index_of(value: Any, item: Any, start: int = 0) -> int:
         if not 0 <= start <= len(value):
             raise CelError(f"index out of range: {start}")
         return value.find(item, start)
-    return next((at for at, each in enumerate(value) if equal(each, item)), -1)
+    return next((at for at, element in enumerate(value) if equal(element, item)), -1)
 
 
 def _last_index_of(value: Any, item: Any, end: int | None = None) -> int:
@@ -202,7 +202,7 @@ def _last_index_of(value: Any, item: Any, end: int | None = None) -> int:
         if end is not None and not 0 <= end <= len(value):
             raise CelError(f"index out of range: {end}")
         return value.rfind(item) if end is None else value.rfind(item, 0, end + len(item))
-    return max((at for at, each in enumerate(value) if equal(each, item)), default=-1)
+    return max((at for at, element in enumerate(value) if equal(element, item)), default=-1)
 
 
 def _split(value: str, separator: str, limit: int = -1) -> list[str]:
@@ -239,7 +239,7 @@ def _slice(value: list[object], start: int, end: int) -> list[object]:
 def _distinct(items: list[object]) -> list[object]:
     kept: list[object] = []
     for item in items:
-        if not any(equal(item, each) for each in kept):
+        if not any(equal(item, earlier) for earlier in kept):
             kept.append(item)
     return kept
 
@@ -249,12 +249,12 @@ def _flatten(items: list[Any], depth: int = 1) -> list[object]:
         raise CelError("level must be non-negative")
     if not depth:
         return items
-    inner = (_flatten(each, depth - 1) if isinstance(each, list) else [each] for each in items)
+    inner = (_flatten(item, depth - 1) if isinstance(item, list) else [item] for item in items)
     return list(itertools.chain.from_iterable(inner))
 
 
 def _unwrapped(items: list[Optional]) -> list[object]:
-    return [each.value for each in items if each.is_set]
+    return [item.value for item in items if item.is_set]
 
 
 def _chosen(choose: Callable[..., object], name: str) -> Callable[[list[object]], object]:

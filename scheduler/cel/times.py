@@ -99,27 +99,27 @@ def _timestamp(nanos: int, offset_minutes: int = 0) -> Timestamp:
 
 def parse_duration(text: str) -> Duration:
     """Parse a duration as Go does; raises `CelError`."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise CelError("type conversion error from 'string' to 'google.protobuf.Duration'")
-    terms = _TERM.findall(found[2])
+    terms = _TERM.findall(match[2])
     nanos = sum(int(Fraction(f"0{number}".rstrip(".")) * _UNITS[unit]) for number, unit in terms)
-    return _duration(-nanos if found[1] == "-" else nanos)
+    return _duration(-nanos if match[1] == "-" else nanos)
 
 
 def parse_timestamp(text: str) -> Timestamp:
     """Parse a time in the format of RFC 3339; raises `CelError`."""
-    found = _TIMESTAMP.fullmatch(text)
+    match = _TIMESTAMP.fullmatch(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError(text)
-        seconds = (datetime.fromisoformat(f"{found[1]}+00:00") - _EPOCH).total_seconds()
+        seconds = (datetime.fromisoformat(f"{match[1]}+00:00") - _EPOCH).total_seconds()
     except ValueError as error:
         message = "type conversion error from 'string' to 'google.protobuf.Timestamp'"
         raise CelError(message) from error
-    offset = int(found[4] or 0) * 60 + int(found[5] or 0)
-    offset = -offset if found[3] == "-" else offset
-    nanos = (int(seconds) - offset * 60) * _SECOND + int(f"{found[2] or '':0<9}"[:9])
+    offset = int(match[4] or 0) * 60 + int(match[5] or 0)
+    offset = -offset if match[3] == "-" else offset
+    nanos = (int(seconds) - offset * 60) * _SECOND + int(f"{match[2] or '':0<9}"[:9])
     return _timestamp(nanos, offset)
 
 

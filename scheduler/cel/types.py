@@ -127,14 +127,14 @@ def parse_overloads(text: str) -> dict[str, list[Overload]]:
     """Parse lines `[target~]name(arguments): result` into the overloads of each function."""
     functions: dict[str, list[Overload]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        found = _SIGNATURE.fullmatch(line)
-        assert found is not None, line
-        target, arguments = found["target"], _parse_types(found["arguments"])
+        match = _SIGNATURE.fullmatch(line)
+        assert match is not None, line
+        target, arguments = match["target"], _parse_types(match["arguments"])
         if target is not None:
             arguments = [*_parse_types(target), *arguments]
-        (result,) = _parse_types(found["result"])
+        (result,) = _parse_types(match["result"])
         overload = Overload(target is not None, tuple(arguments), result)
-        functions.setdefault(found["name"], []).append(overload)
+        functions.setdefault(match["name"], []).append(overload)
     return functions
 
 
@@ -172,10 +172,10 @@ class Substitutions:
         self._fresh += 1
         return Type(f"_var{self._fresh - 1}")
 
-    def are_assignable(self, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
+    def are_assignable(self, arguments: Sequence[Type], wanted: Sequence[Type]) -> bool:
         """Return True if values of the given types can be passed for the wanted ones."""
         before = dict(self._types)
-        if len(given) == len(wanted) and all(map(self._is_assignable, given, wanted)):
+        if len(arguments) == len(wanted) and all(map(self._is_assignable, arguments, wanted)):
             return True
         self._types = before
         return False
@@ -188,7 +188,7 @@ class Substitutions:
             return DYN if free_as_dyn else generic
         if not generic.parameters:
             return generic
-        inner = (self.apply(each, free_as_dyn=free_as_dyn) for each in generic.parameters)
+        inner = (self.apply(parameter, free_as_dyn=free_as_dyn) for parameter in generic.parameters)
         return Type(generic.name, tuple(inner))
 
     def _is_assignable(self, first: Type, second: Type) -> bool:
@@ -234,7 +234,7 @@ class Substitutions:
         if within.is_parameter:
             bound = self._types.get(within)
             return bound is not None and self._occurs(parameter, bound)
-        return any(self._occurs(parameter, each) for each in within.parameters)
+        return any(self._occurs(parameter, inner) for inner in within.parameters)
 
 
 def most_general(first: Type, second: Type) -> Type:

@@ -178,17 +178,17 @@ def _bytes(value: object, path: str) -> bytes:
 
 
 def _mismatch(kind: inspect.Type, value: object, path: str, owner: str) -> ValueError:
-    go_type, found = _go_type(kind), json_kind(value)
-    if found == "number" and go_type.startswith(("int", "float")):
+    go_type, shown = _go_type(kind), json_kind(value)
+    if shown == "number" and go_type.startswith(("int", "float")):
         # A number of a numeric type is out of range, or has a fraction.
         assert isinstance(value, int | float)
-        found = f"number {json.dumps(value)}"
+        shown = f"number {json.dumps(value)}"
     *above, name = _INDEX.sub("", path).split(".")
     if name in _EMBEDDED:
         above.append(_EMBEDDED[name])
     field = ".".join([owner, *above, name])
     return ValueError(
-        f"json: cannot unmarshal {found} into Go struct field {field} of type {go_type}"
+        f"json: cannot unmarshal {shown} into Go struct field {field} of type {go_type}"
     )
 
 

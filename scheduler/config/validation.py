@@ -231,8 +231,8 @@ def _extenders_errors(extenders: Sequence[Extender], path: str) -> list[FieldErr
             names[resource.name] += 1
     binders = sum(bool(extender.bind_verb) for extender in extenders)
     if binders > 1:
-        found = f"found {binders} extenders implementing bind"
-        errors.append(field.invalid(path, found, "only one extender can implement bind"))
+        problem = f"found {binders} extenders implementing bind"
+        errors.append(field.invalid(path, problem, "only one extender can implement bind"))
     return errors
 
 
@@ -255,8 +255,10 @@ def internal_form(value: object) -> object:
         return str(value)
     if isinstance(value, ConfigStruct):
         return {
-            _go_name(each.name): _internal_form_of_field(getattr(value, each.name), each.default)
-            for each in msgspec.structs.fields(value)
+            _go_name(field_info.name): _internal_form_of_field(
+                getattr(value, field_info.name), field_info.default
+            )
+            for field_info in msgspec.structs.fields(value)
         }
     if isinstance(value, tuple):
         return [internal_form(item) for item in value]

@@ -231,4 +231,4 @@ def match_cluster_events(registered: ClusterEvent, incoming: ClusterEvent) -> bo
 
 def match_any_cluster_event(event: ClusterEvent, registered: Iterable[ClusterEvent]) -> bool:
     """True if an event matches one of several registrations (`MatchAnyClusterEvent`)."""
-    return any(match_cluster_events(one, event) for one in registered)
+    return any(match_cluster_events(registration, event) for registration in registered)
