@@ -8,21 +8,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from scheduler.api import duration
 from scheduler.cel.errors import CelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SECOND: Final = 10**9
-_UNITS: Final = {
-    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
-    "s": _SECOND, "m": 60 * _SECOND, "h": 3600 * _SECOND,
-}  # fmt: skip
-_TERM: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION: Final = re.compile(rf"([-+]?)(0|(?:{_TERM.pattern})+)")
 _TIMESTAMP: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(?:Z|([-+])(\d\d):(\d\d))", re.ASCII
 )
@@ -99,12 +93,11 @@ def _timestamp(nanos: int, offset_minutes: int = 0) -> Timestamp:
 
 def parse_duration(text: str) -> Duration:
     """Parse a duration as Go does; raises `CelError`."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise CelError("type conversion error from 'string' to 'google.protobuf.Duration'")
-    terms = _TERM.findall(match[2])
-    nanos = sum(int(Fraction(f"0{number}".rstrip(".")) * _UNITS[unit]) for number, unit in terms)
-    return _duration(-nanos if match[1] == "-" else nanos)
+    try:
+        return _duration(duration.Duration.parse(text).nanoseconds)
+    except ValueError as error:
+        message = "type conversion error from 'string' to 'google.protobuf.Duration'"
+        raise CelError(message) from error
 
 
 def parse_timestamp(text: str) -> Timestamp:

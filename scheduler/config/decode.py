@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import inspect
 
+from scheduler.api.duration import Duration
 from scheduler.api.field import FieldError, child_path
-from scheduler.config.duration import Duration
 
 S = TypeVar("S", bound=msgspec.Struct)
 

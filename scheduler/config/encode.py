@@ -18,8 +18,8 @@ import msgspec
 import yaml
 
 from scheduler.api import core
+from scheduler.api.duration import Duration
 from scheduler.api.field import go_float
-from scheduler.config.duration import Duration
 from scheduler.config.go_yaml import STANDARD_TAG, resolve
 from scheduler.config.types import ALL_FIELDS, API_VERSION, KIND, ConfigStruct, PluginArgs
 

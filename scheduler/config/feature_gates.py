@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from scheduler.api import field
 from scheduler.api.field import quoted
+from scheduler.api.strconv import go_bool, parse_bool
 from scheduler.config.known_features import (
     DEPENDENCIES,
     FEATURES,
@@ -59,19 +60,12 @@ _Version: TypeAlias = tuple[int, int]
 _OLDEST: Final = (1, OLDEST_MINOR)
 _NEWEST: Final = (1, NEWEST_MINOR)
 _VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(\.(?P<patch>[0-9]+))?")
-#: As Go prints them.
-_GO: Final = {False: "false", True: "true"}
-#: The texts that Go reads as true and false.
-_BOOLEANS: Final = {
-    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
-}
 
 
 def help_lines() -> list[str]:
     """Return the lines about the gates that may be set, as in kube-scheduler's help."""
     shown = [
-        f"{_COMPONENT}:{name}=true|false ({spec.stage.label} - default={_GO[spec.default]})"
+        f"{_COMPONENT}:{name}=true|false ({spec.stage.label} - default={go_bool(spec.default)})"
         for name, spec in (*FEATURES.items(), *_ALL.items())
         if spec.stage in (Stage.ALPHA, Stage.BETA)
     ]
@@ -113,12 +107,10 @@ def parse_settings(values: Iterable[str]) -> dict[str, bool]:
     for name, value in _pairs(values):
         if value is None:
             raise ConfigError(f"missing bool value for {name}")
-        if value not in _BOOLEANS:
-            raise ConfigError(
-                f"invalid value of {name}={value}, "
-                f"err: strconv.ParseBool: parsing {quoted(value)}: invalid syntax"
-            )
-        settings[name] = _BOOLEANS[value]
+        try:
+            settings[name] = parse_bool(value)
+        except ValueError as error:
+            raise ConfigError(f"invalid value of {name}={value}, err: {error}") from error
     return settings
 
 
@@ -239,7 +231,7 @@ class _Gates:
     def _fixed(self) -> Iterator[ConfigError]:
         for name, value in self._settings.items():
             spec = self._features.get(name)
-            cannot = f"cannot set feature gate {name} to {_GO[value]}, feature is"
+            cannot = f"cannot set feature gate {name} to {go_bool(value)}, feature is"
             if spec is None and name not in _STAGES:
                 emulation, oldest = self._version.texts
                 yield ConfigError(
@@ -247,7 +239,7 @@ class _Gates:
                     f"min compatibility version {oldest}"
                 )
             elif spec is not None and spec.locked and value != spec.default:
-                yield ConfigError(f"{cannot} locked to {_GO[spec.default]}")
+                yield ConfigError(f"{cannot} locked to {go_bool(spec.default)}")
 
     def _disabled_dependencies(self, name: str) -> list[str]:
         return [other for other in DEPENDENCIES.get(name, ()) if not self._is_on(other)]
@@ -265,10 +257,12 @@ class _Gates:
         for name, value in _NOT_BUILT.items():
             # Without its dependencies a feature is off either way.
             if self._is_on(name) is value and not self._disabled_dependencies(name):
-                what = f"cannot set feature gate {name} to {_GO[value]}"
+                what = f"cannot set feature gate {name} to {go_bool(value)}"
                 if name not in self._values:
                     emulation, _ = self._version.texts
-                    what = f"feature gate {name} is {_GO[value]} at emulated version {emulation}"
+                    what = (
+                        f"feature gate {name} is {go_bool(value)} at emulated version {emulation}"
+                    )
                 yield ConfigError(f"{what}, this behaviour is not built into kubesched")
 
     def warn(self) -> None:

@@ -13,6 +13,8 @@ import re
 from types import NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from scheduler.api.strconv import go_integer
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -43,13 +45,6 @@ _TAGS: Final[Mapping[type, tuple[str, ...]]] = {
 }
 _RESOLVED_TAGS: Final = frozenset(("int", "float", "bool", "null"))
 _FIRST_OF_NUMBER: Final = frozenset("+-.0123456789")
-_INTEGER: Final = re.compile(
-    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>(?:_?[0-9a-fA-F])+)|0[bB](?P<binary>(?:_?[01])+)"
-    r"|0[oO]?(?P<octal>(?:_?[0-7])+)|(?P<decimal>0|[1-9](?:_?[0-9])*))"
-)
-_BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
-#: Digits of an integer that are read: Python refuses thousands, and 64 bits have fewer.
-_DIGITS_MAX: Final = 70
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BETWEEN_DIGITS: Final = re.compile("(?<=[0-9])_(?=[0-9])")
 _UINT64_MAX: Final = 2**64 - 1
@@ -77,21 +72,8 @@ def resolve(text: str) -> Scalar:
 
 
 def _integer(text: str) -> int | None:
-    number = parse_integer(text)
+    number = go_integer(text)
     return number if number is not None and _INT64_MIN <= number <= _UINT64_MAX else None
-
-
-def parse_integer(text: str) -> int | None:
-    """Parse an integer with Go's prefixes for other bases than ten; None if it is none.
-
-    Source: `strconv.ParseInt` with base 0, which allows `_` between digits.
-    """
-    match = _INTEGER.fullmatch(text)
-    if match is None:
-        return None
-    base, digits = next((base, match[base]) for base in _BASES if match[base])
-    plain = digits.replace("_", "").lstrip("0")[:_DIGITS_MAX]
-    return int(f"{match['sign']}{plain or 0}", _BASES[base])
 
 
 def json_scalar(text: str, tag: str = "") -> Scalar:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.api import field
+from scheduler.api.duration import Duration
 from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
-from scheduler.config.duration import Duration
 from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ Source: Go `time/format.go` (`ParseDuration`), `time/time.go` (`String`).
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Final
 
 import msgspec
 
+from scheduler.api.field import quoted
 from scheduler.api.quantity import INT64_MAX
 
 _MICROSECOND: Final = 1_000
@@ -83,9 +83,9 @@ class Duration(msgspec.Struct, frozen=True, order=True):
 def _nanoseconds(term: re.Match[str], text: str) -> int:
     unit = term["unit"]
     if not unit:
-        raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+        raise ValueError(f"time: missing unit in duration {quoted(text)}")
     if unit not in _UNITS:
-        raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
     if len(term["whole"].lstrip("0")) > len(str(INT64_MAX)):
         raise _invalid(text)
     nanoseconds = int(term["whole"] or "0") * _UNITS[unit]
@@ -119,8 +119,4 @@ def _decimal(nanoseconds: int, unit: int) -> str:
 
 
 def _invalid(text: str) -> ValueError:
-    return ValueError(f"time: invalid duration {_quoted(text)}")
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return ValueError(f"time: invalid duration {quoted(text)}")
