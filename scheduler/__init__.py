@@ -16,7 +16,7 @@ The names of this package are for plugin authors; everything else may change. Th
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.machinery
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | Non
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     is_special = name.startswith("__") and name != "__all__"
-    if is_special or importlib.util.find_spec(f"{__name__}.{name}") is not None:
+    if is_special or _is_submodule(name):
         # An import asks for the name of a submodule before it loads it.
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     framework = importlib.import_module("scheduler.framework")
@@ -53,6 +53,10 @@ def __getattr__(name: str) -> object:
     value: object = getattr(framework, name)
     globals()[name] = value
     return value
+
+
+def _is_submodule(name: str) -> bool:
+    return importlib.machinery.PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None
 
 
 def __dir__() -> list[str]:
