@@ -8,13 +8,14 @@ mappings from YAML are sorted by key, the order of upstream's error texts.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
 from scheduler.api.field import child_path
-from scheduler.config.go_yaml import MERGE, STANDARD_TAG, Scalar, json_key, json_scalar
+from scheduler.config.go_yaml import MERGE, Scalar, json_key, json_scalar
 from scheduler.config.types import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 VALUES_MAX: Final = 200_000
 
 _PLAIN: Final = ""
-_STR: Final = f"{STANDARD_TAG}str"
 
 
 @dataclass
@@ -92,13 +92,10 @@ def _mapping(pairs: Iterable[tuple[str, object]], path: str, document: Document)
 
 
 class _Loader(yaml.SafeLoader):
-    """Leave plain scalars unresolved, for `json_scalar`."""
+    """Gives every plain scalar an empty tag: `json_scalar` resolves it."""
 
-    def resolve(self, kind: type[yaml.nodes.Node], value: str, implicit: tuple[bool, bool]) -> str:
-        if kind is yaml.nodes.ScalarNode:
-            return _PLAIN if implicit[0] else _STR
-        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-        return tag
+
+_Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
 
 
 def _parse_yaml(text: str) -> Document:

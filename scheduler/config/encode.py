@@ -72,12 +72,6 @@ def config_yaml(config: KubeSchedulerConfiguration) -> str:
 class _Dumper(yaml.SafeDumper):
     """Writes YAML as go-yaml does: every scalar is plain where it reads back as the same value."""
 
-    def resolve(self, kind: type[yaml.nodes.Node], value: str, implicit: tuple[bool, bool]) -> str:
-        if kind is yaml.nodes.ScalarNode:
-            return _STR
-        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-        return tag
-
     def represent_text(self, text: str) -> yaml.nodes.Node:
         style = None
         if not isinstance(resolve(text), str) or _AMBIGUOUS.fullmatch(text) or _WIDE.search(text):
@@ -94,6 +88,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+_Dumper.yaml_implicit_resolvers = {}
 _Dumper.add_representer(str, _Dumper.represent_text)
 for _kind in (type(None), bool, int, float):
     _Dumper.add_representer(_kind, _Dumper.represent_other)
