@@ -17,6 +17,7 @@ The names of this package are for plugin authors; everything else may change. Th
 from __future__ import annotations
 
 import importlib.machinery
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def __getattr__(name: str) -> object:
 
 
 def _is_submodule(name: str) -> bool:
-    return importlib.machinery.PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None
+    folder = os.path.dirname(__file__)
+    return importlib.machinery.PathFinder.find_spec(f"{__name__}.{name}", [folder]) is not None
 
 
 def __dir__() -> list[str]:

@@ -7,12 +7,15 @@ Source: Go `time/format.go` (`ParseDuration`), `time/time.go` (`String`).
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from scheduler.api.field import quoted
 from scheduler.api.quantity import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MICROSECOND: Final = 1_000
 #: Units in nanoseconds.
@@ -21,7 +24,7 @@ SECOND: Final = 1_000_000_000
 MINUTE: Final = 60 * SECOND
 _HOUR: Final = 60 * MINUTE
 
-_UNITS: Final = {
+_UNITS: Final[Mapping[str, int]] = {
     "ns": 1,
     "us": _MICROSECOND,
     "\u00b5s": _MICROSECOND,  # the micro sign

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scheduler.cel.syntax import Node
     from scheduler.cel.types import Environment, Overload
 
-_LITERALS: Final = {
+_LITERALS: Final[Mapping[type, Type]] = {
     bool: types.BOOL, int: types.INT, UInt: types.UINT, float: types.DOUBLE, str: types.STRING,
     bytes: types.BYTES, type(None): types.NULL,
 }  # fmt: skip

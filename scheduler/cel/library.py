@@ -25,7 +25,7 @@ from scheduler.cel.types import parse_overloads
 from scheduler.cel.values import Optional, Quantity, Semver, compare, equal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _NANO: Final = 10**9
 _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -143,7 +143,7 @@ def _is_in(value: object, container: object) -> bool:
 
 
 #: The errors of the C++ library in the words of Go's.
-_IN_GO: Final = {
+_IN_GO: Final[Mapping[str, str]] = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
     "no argument for repetition operator": "missing argument to repetition operator",
@@ -383,7 +383,7 @@ def _ascii_case(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 #: The functions by name; a method gets its receiver first. `&&`, `||` and `?:` are in `program`.
-FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "!_": _not,
     "-_": _negate,
     "_==_": equal,

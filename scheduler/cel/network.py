@@ -15,7 +15,7 @@ from scheduler.api.field import quoted
 from scheduler.cel.errors import CelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Interface: TypeAlias = ipaddress.IPv4Interface | ipaddress.IPv6Interface
@@ -167,7 +167,7 @@ def _is_global_unicast(ip: IP) -> bool:
     )
 
 
-FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "ip": lambda value: IP(value.interface.ip) if isinstance(value, CIDR) else _ip(value),
     "isIP": _is_valid(_ip),
     "ip.isCanonical": lambda text: str(_ip(text)) == text,

@@ -14,7 +14,7 @@ from scheduler.api import duration
 from scheduler.cel.errors import CelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _SECOND: Final = 10**9
 _TIMESTAMP: Final = re.compile(
@@ -137,7 +137,7 @@ def to_int(value: Timestamp | Duration) -> int:
 
 
 #: By method: the part of a time in UTC.
-_PARTS: Final[dict[str, Callable[[datetime], int]]] = {
+_PARTS: Final[Mapping[str, Callable[[datetime], int]]] = {
     "getFullYear": lambda time: time.year,
     "getMonth": lambda time: time.month - 1,
     "getDate": lambda time: time.day,
@@ -146,7 +146,7 @@ _PARTS: Final[dict[str, Callable[[datetime], int]]] = {
     "getDayOfYear": lambda time: time.timetuple().tm_yday - 1,
 }
 #: By method: the unit in nanoseconds, and how many of it make the next larger one.
-_CLOCK: Final = {
+_CLOCK: Final[Mapping[str, tuple[int, int]]] = {
     "getHours": (3600 * _SECOND, 24),
     "getMinutes": (60 * _SECOND, 60),
     "getSeconds": (_SECOND, 60),
@@ -167,7 +167,7 @@ def _clock(unit: int, count: int) -> Callable[[Timestamp | Duration], int]:
     return get
 
 
-FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "timestamp": _to_timestamp,
     "duration": _to_duration,
     **{name: _part(of) for name, of in _PARTS.items()},

@@ -34,7 +34,7 @@ class Type(NamedTuple):
         return self.name in ("dyn", "any")
 
 
-_SHOWN: Final = {
+_SHOWN: Final[Mapping[str, str]] = {
     "!error!": "!error!", "null_type": "null",
     "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration",
 }  # fmt: skip
@@ -110,7 +110,7 @@ class Overload(NamedTuple):
 _SIGNATURE: Final = re.compile(
     r"(?:(?P<target>.+?)~)?(?P<name>\S+?)\((?P<arguments>.*)\): (?P<result>.+)"
 )
-_ABBREVIATIONS: Final = {
+_ABBREVIATIONS: Final[Mapping[str, Type]] = {
     "Q": QUANTITY,
     "S": SEMVER,
     "T": TIMESTAMP,

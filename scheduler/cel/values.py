@@ -9,13 +9,16 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from scheduler.api.quantity import parse_quantity
 from scheduler.cel.errors import CelError, no_such_overload
 from scheduler.cel.network import CIDR, IP
 from scheduler.cel.syntax import UInt
 from scheduler.cel.times import Duration, Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _NUMBERS: Final = (int, float)
 _UINT64_MAX: Final = 2**64 - 1
@@ -141,7 +144,7 @@ _NAMES: Final = (
 
 
 #: The Python classes of CEL's types.
-CLASSES: Final[dict[str, type]] = {name: kind for kind, name in _NAMES}
+CLASSES: Final[Mapping[str, type]] = {name: kind for kind, name in _NAMES}
 
 
 def is_number(value: object) -> bool:

@@ -12,7 +12,7 @@ import base64
 import functools
 import json
 import re
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -20,15 +20,18 @@ from msgspec import inspect
 from scheduler.api.duration import Duration
 from scheduler.api.field import FieldError, child_path
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 #: Types that upstream takes from another package than the configuration's own.
-_PACKAGES: Final = {
+_PACKAGES: Final[Mapping[str, str]] = {
     "ClientConnectionConfiguration": "v1alpha1",
     "LeaderElectionConfiguration": "v1alpha1",
 }
 #: Fields of a struct that upstream embeds; its name is part of their path in errors.
-_EMBEDDED: Final = {
+_EMBEDDED: Final[Mapping[str, str]] = {
     "enableProfiling": "DebuggingConfiguration",
     "enableContentionProfiling": "DebuggingConfiguration",
 }

@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 #: Gates that set all gates of a stage that are not set by name.
-_STAGES: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
-_ALL: Final = {name: FeatureSpec(0, stage, default=False) for name, stage in _STAGES.items()}
+_STAGES: Final[Mapping[str, Stage]] = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+_ALL: Final[Mapping[str, FeatureSpec]] = {
+    name: FeatureSpec(0, stage, default=False) for name, stage in _STAGES.items()
+}
 
 #: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
-_NOT_BUILT: Final = {
+_NOT_BUILT: Final[Mapping[str, bool]] = {
     "CoordinatedLeaderElection": True,
     "DRADeviceTaintRules": True,
     "DRAListTypeAttributes": True,

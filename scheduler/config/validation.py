@@ -19,7 +19,7 @@ from scheduler.api.resources import is_extended_resource_name
 from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scheduler.api.field import FieldError
     from scheduler.config.types import (
@@ -42,7 +42,7 @@ _INVALID_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimi
 _UNCHECKED_POINTS: Final = frozenset({"multiPoint", "placementGenerate", "placementScore"})
 
 #: Shown in place of a value that upstream's text takes from a path.
-_PATH_AS_VALUE: Final[dict[str, object]] = {}
+_PATH_AS_VALUE: Final[Mapping[str, object]] = {}
 
 
 def validate_config(config: KubeSchedulerConfiguration, scheme: Scheme) -> list[FieldError]:

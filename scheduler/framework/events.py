@@ -12,7 +12,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.snapshot.pod_info import PodInfo
@@ -82,7 +82,9 @@ class EventResource(enum.StrEnum):
 
 
 #: The resources of events, by the name of the kind.
-_RESOURCES: Final = {resource.rpartition("/")[2]: resource for resource in EventResource}
+_RESOURCES: Final[Mapping[str, EventResource]] = {
+    resource.rpartition("/")[2]: resource for resource in EventResource
+}
 
 
 class ClusterEvent(NamedTuple):

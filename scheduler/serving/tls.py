@@ -49,7 +49,7 @@ _MAX_AGE: Final = datetime.timedelta(days=365)
 #: Certificates are valid this long before they are made, as clocks differ.
 _LEEWAY: Final = datetime.timedelta(hours=1)
 
-TLS_VERSIONS: Final = {
+TLS_VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
     "VersionTLS11": ssl.TLSVersion.TLSv1_1,
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
