@@ -45,6 +45,7 @@ _TAGS: Final[Mapping[type, tuple[str, ...]]] = {
 }
 _RESOLVED_TAGS: Final = frozenset(("int", "float", "bool", "null"))
 _FIRST_OF_NUMBER: Final = frozenset("+-.0123456789")
+_LAST_OF_NUMBER: Final = frozenset("0123456789abcdefABCDEF._")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BETWEEN_DIGITS: Final = re.compile("(?<=[0-9])_(?=[0-9])")
 _UINT64_MAX: Final = 2**64 - 1
@@ -57,7 +58,7 @@ def resolve(text: str) -> Scalar:
     """Return the value of a plain (unquoted) scalar in go-yaml."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in _FIRST_OF_NUMBER:
+    if text[0] not in _FIRST_OF_NUMBER or text[-1] not in _LAST_OF_NUMBER:
         return text
     if text[0] == ".":
         plain = _BETWEEN_DIGITS.sub("", text)
@@ -82,20 +83,25 @@ def json_scalar(text: str, tag: str = "") -> Scalar:
     A float without a fraction is an integer in JSON. Raises ValueError for a value that JSON does
     not have, or that its tag does not allow.
     """
-    name = tag.removeprefix(STANDARD_TAG)
-    if name == "binary":
-        return _decoded(text)
-    if tag and name not in _RESOLVED_TAGS:
-        return text
-    value = resolve(text)
-    if tag and name not in _TAGS[type(value)]:
-        raise ValueError(f"cannot decode !!{_TAGS[type(value)][0]} `{text}` as a !!{name}")
+    value = _tagged(text, tag.removeprefix(STANDARD_TAG)) if tag else resolve(text)
     if not isinstance(value, float):
         return value
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a JSON value")
     is_whole = value.is_integer() and abs(value) < _WHOLE_FLOAT_MAX
     return int(value) if is_whole else value
+
+
+def _tagged(text: str, tag: str) -> Scalar:
+    if tag == "binary":
+        return _decoded(text)
+    if tag not in _RESOLVED_TAGS:
+        return text
+    value = resolve(text)
+    tags = _TAGS[type(value)]
+    if tag not in tags:
+        raise ValueError(f"cannot decode !!{tags[0]} `{text}` as a !!{tag}")
+    return value
 
 
 def _decoded(text: str) -> str:
