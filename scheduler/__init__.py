@@ -16,170 +16,16 @@ The names of this package are for plugin authors; everything else may change. Th
 
 from __future__ import annotations
 
-import importlib
+import importlib.machinery
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.framework import (
-        MAX_NODE_SCORE,
-        MIN_NODE_SCORE,
-        PODS_TO_ACTIVATE,
-        ActionType,
-        ArgsWithDefaults,
-        BindPlugin,
-        BoolArray,
-        ClusterEvent,
-        ClusterEventWithHint,
-        Code,
-        Codes,
-        Condition,
-        CycleState,
-        EnqueueExtensions,
-        EventResource,
-        FilterNodesPlugin,
-        FilterPlugin,
-        FitError,
-        Handle,
-        IntArray,
-        Kind,
-        Lister,
-        Node,
-        NodeInfo,
-        Nodes,
-        NodeToStatus,
-        NominatingInfo,
-        NominatingMode,
-        NormalizeScorePlugin,
-        PermitPlugin,
-        Plugin,
-        PluginSetupError,
-        Pod,
-        PodInfo,
-        PostBindPlugin,
-        PostFilterPlugin,
-        PostFilterResult,
-        PreBindPlugin,
-        PreBindPreFlightPlugin,
-        PreBindPreFlightResult,
-        PreEnqueuePlugin,
-        PreFilterExtensions,
-        PreFilterPlugin,
-        PreFilterResult,
-        PreScorePlugin,
-        QueuedPod,
-        QueueingHint,
-        QueueingHintFn,
-        QueueSortPlugin,
-        Rejections,
-        Remedy,
-        RemedyPlugin,
-        ReservePlugin,
-        ScoreNodesPlugin,
-        ScorePlugin,
-        SharedHintsPlugin,
-        Snapshot,
-        SortKeyPlugin,
-        StateKey,
-        Status,
-        Unstructured,
-        ValidatedArgs,
-        Victims,
-        WaitingPod,
-        World,
-        Worlds,
-        as_kind,
-        default_normalize_score,
-        pending,
-        reject,
-        reject_by,
-        reject_together,
-        skip,
-        unresolvable,
-        unschedulable,
-        wait,
-    )
-
-__all__ = [
-    "MAX_NODE_SCORE",
-    "MIN_NODE_SCORE",
-    "PODS_TO_ACTIVATE",
-    "ActionType",
-    "ArgsWithDefaults",
-    "BindPlugin",
-    "BoolArray",
-    "ClusterEvent",
-    "ClusterEventWithHint",
-    "Code",
-    "Codes",
-    "Condition",
-    "CycleState",
-    "EnqueueExtensions",
-    "EventResource",
-    "FilterNodesPlugin",
-    "FilterPlugin",
-    "FitError",
-    "Handle",
-    "IntArray",
-    "Kind",
-    "Lister",
-    "Node",
-    "NodeInfo",
-    "NodeToStatus",
-    "Nodes",
-    "NominatingInfo",
-    "NominatingMode",
-    "NormalizeScorePlugin",
-    "PermitPlugin",
-    "Plugin",
-    "PluginSetupError",
-    "Pod",
-    "PodInfo",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PostFilterResult",
-    "PreBindPlugin",
-    "PreBindPreFlightPlugin",
-    "PreBindPreFlightResult",
-    "PreEnqueuePlugin",
-    "PreFilterExtensions",
-    "PreFilterPlugin",
-    "PreFilterResult",
-    "PreScorePlugin",
-    "QueueSortPlugin",
-    "QueuedPod",
-    "QueueingHint",
-    "QueueingHintFn",
-    "Rejections",
-    "Remedy",
-    "RemedyPlugin",
-    "ReservePlugin",
-    "ScoreNodesPlugin",
-    "ScorePlugin",
-    "SharedHintsPlugin",
-    "Snapshot",
-    "SortKeyPlugin",
-    "StateKey",
-    "Status",
-    "Unstructured",
-    "ValidatedArgs",
-    "Victims",
-    "WaitingPod",
-    "World",
-    "Worlds",
-    "as_kind",
-    "default_normalize_score",
-    "pending",
-    "reject",
-    "reject_by",
-    "reject_together",
-    "run",
-    "skip",
-    "unresolvable",
-    "unschedulable",
-    "wait",
-]
+    # The framework's `__all__` is the list of the public names.
+    from scheduler.framework import *  # noqa: F403
+    from scheduler.framework import Plugin
 
 
 def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | None = None) -> None:
@@ -196,12 +42,25 @@ def run(*, plugins: Sequence[type[Plugin] | str] = (), args: Sequence[str] | Non
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
-    if name not in __all__:
+    is_special = name.startswith("__") and name != "__all__"
+    if is_special or _is_submodule(name):
+        # An import asks for the name of a submodule before it loads it.
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module("scheduler.framework"), name)
+    framework = importlib.import_module("scheduler.framework")
+    if name == "__all__":
+        return [*framework.__all__, "run"]
+    if name not in framework.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(framework, name)
     globals()[name] = value
     return value
 
 
+def _is_submodule(name: str) -> bool:
+    folder = os.path.dirname(__file__)
+    return importlib.machinery.PathFinder.find_spec(f"{__name__}.{name}", [folder]) is not None
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    framework = importlib.import_module("scheduler.framework")
+    return sorted([*framework.__all__, "run"])

@@ -38,9 +38,9 @@ from scheduler.serving.options import ServingError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
+    from scheduler.api.duration import Duration
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
-    from scheduler.config.duration import Duration
     from scheduler.flags.options import Options
     from scheduler.framework.interface import Plugin
 

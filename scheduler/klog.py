@@ -113,9 +113,9 @@ def _set_levels(verbosity: int, module_levels: tuple[tuple[str, int], ...]) -> N
     highest = max([verbosity, *(level for _, level in module_levels)])
     logging.getLogger().setLevel(max(logging.INFO - highest, _LEVEL_MIN))
     for handler in logging.getLogger().handlers:
-        for each in handler.filters:
-            if isinstance(each, _ModuleLevels):
-                each.verbosity = verbosity
+        for log_filter in handler.filters:
+            if isinstance(log_filter, _ModuleLevels):
+                log_filter.verbosity = verbosity
 
 
 def _buffered(options: LogOptions) -> TextIO:

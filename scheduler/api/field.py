@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: Go's escapes of these characters inside quotes.
-_ESCAPES: Final = {
+_ESCAPES: Final[Mapping[str, str]] = {
     '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
     "\t": "\\t", "\v": "\\v",
 }  # fmt: skip
@@ -29,8 +29,8 @@ GO_JSON_ESCAPES: Final = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u202
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """Return ` (did you mean "x"?)` for the word most like `word`; an empty text if none is."""
-    found = difflib.get_close_matches(word, list(words), n=1)
-    return f' (did you mean "{found[0]}"?)' if found else ""
+    matches = difflib.get_close_matches(word, list(words), n=1)
+    return f' (did you mean "{matches[0]}"?)' if matches else ""
 
 
 class FieldError(ValueError):

@@ -74,6 +74,6 @@ class PodGroup(Struct, frozen=True):
         """The priority of the group in preemption; the members' own do not count."""
         return self.spec.priority or 0
 
-    def condition(self, type: str) -> PodCondition | None:
+    def condition(self, condition_type: str) -> PodCondition | None:
         """Return a condition of the status; None if there is none of this type."""
-        return next((c for c in self.status.conditions if c.type == type), None)
+        return next((c for c in self.status.conditions if c.type == condition_type), None)

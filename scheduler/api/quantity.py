@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: The largest value of an int64 column.
 INT64_MAX: Final = 2**63 - 1
@@ -25,8 +28,8 @@ _NANO_DIGITS: Final = 9
 _INT64_DIGITS: Final = 18
 #: Larger exponents make no difference, as the result is capped or rounded away.
 _EXPONENT_MAX: Final = 60
-_BINARY_SUFFIXES: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
-_DECIMAL_SUFFIXES: Final = {
+_BINARY_SUFFIXES: Final[Mapping[str, int]] = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL_SUFFIXES: Final[Mapping[str, int]] = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip
 #: Number and suffix, as permissive as upstream's scanner: a number without digits is 0.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _INT64 = re.compile(r"[+-]?[0-9]+")
 
 #: The check of the number of values, and its error text, by operator.
-_VALUE_COUNT_RULES: Final[dict[str, tuple[Callable[[int], bool], str]]] = {
+_VALUE_COUNT_RULES: Final[Mapping[str, tuple[Callable[[int], bool], str]]] = {
     "In": (lambda n: n > 0, "for 'in', 'notin' operators, values set can't be empty"),
     "NotIn": (lambda n: n > 0, "for 'in', 'notin' operators, values set can't be empty"),
     "Exists": (lambda n: n == 0, "values set must be empty for exists and does not exist"),

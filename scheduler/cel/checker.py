@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scheduler.cel.syntax import Node
     from scheduler.cel.types import Environment, Overload
 
-_LITERALS: Final = {
+_LITERALS: Final[Mapping[type, Type]] = {
     bool: types.BOOL, int: types.INT, UInt: types.UINT, float: types.DOUBLE, str: types.STRING,
     bytes: types.BYTES, type(None): types.NULL,
 }  # fmt: skip
@@ -138,8 +138,8 @@ class _Checker:
         return self._problem(node.position, text)
 
     def _ident(self, node: Ident) -> Type:
-        found = self._lookup(node.name)
-        return self._undeclared(node, node.name) if found is None else found
+        declared = self._lookup(node.name)
+        return self._undeclared(node, node.name) if declared is None else declared
 
     def _select(self, node: Select) -> Type:
         selected = self._field(node, self.check(node.operand))
@@ -208,7 +208,9 @@ class _Checker:
                 result = types.DYN
         if result is not None:
             return result
-        shown = [str(self.substitutions.apply(each, free_as_dyn=True)) for each in arguments]
+        shown = [
+            str(self.substitutions.apply(argument, free_as_dyn=True)) for argument in arguments
+        ]
         target = f"{shown.pop(0)}." if is_method else ""
         text = f"found no matching overload for '{name}' applied to '{target}({', '.join(shown)})'"
         return self._problem(node.position, text)
@@ -229,25 +231,25 @@ class _Checker:
 
     def _logical(self, node: Call, arguments: list[Type]) -> Type:
         result = types.BOOL
-        for argument, type in zip(node.arguments, arguments, strict=True):
-            if not self.substitutions.are_assignable((type,), (types.BOOL,)):
-                result = self._mismatch(argument, types.BOOL, type)
+        for argument, argument_type in zip(node.arguments, arguments, strict=True):
+            if not self.substitutions.are_assignable((argument_type,), (types.BOOL,)):
+                result = self._mismatch(argument, types.BOOL, argument_type)
         return result
 
-    def _mismatch(self, node: Node, expected: Type, found: Type) -> Type:
-        expected, found = map(self.substitutions.apply, (expected, found))
-        return self._problem(node.position, f"expected type '{expected}' but found '{found}'")
+    def _mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
+        expected, actual = map(self.substitutions.apply, (expected, actual))
+        return self._problem(node.position, f"expected type '{expected}' but found '{actual}'")
 
     def _instance(self, overload: Overload) -> tuple[list[Type], Type]:
         """Return the arguments and the result of an overload with fresh type parameters."""
         fresh: dict[Type, Type] = {}
 
-        def renewed(type: Type) -> Type:
-            if type.is_parameter:
-                if type not in fresh:
-                    fresh[type] = self.substitutions.fresh()
-                return fresh[type]
-            return Type(type.name, tuple(map(renewed, type.parameters)))
+        def renewed(declared: Type) -> Type:
+            if declared.is_parameter:
+                if declared not in fresh:
+                    fresh[declared] = self.substitutions.fresh()
+                return fresh[declared]
+            return Type(declared.name, tuple(map(renewed, declared.parameters)))
 
         return [renewed(argument) for argument in overload.arguments], renewed(overload.result)
 
@@ -256,73 +258,73 @@ class _Checker:
         joined: Type | None = None
         kinds: list[tuple[Node, Type]] = []
         for node in nodes:
-            type = self.check(node)
+            element_type = self.check(node)
             if joined is None:
-                joined = type
-            elif self.substitutions.are_assignable((joined,), (type,)):
-                joined = types.most_general(joined, type)
+                joined = element_type
+            elif self.substitutions.are_assignable((joined,), (element_type,)):
+                joined = types.most_general(joined, element_type)
             else:
                 joined = types.DYN
-            kinds.append((node, type))
+            kinds.append((node, element_type))
         self._check_elements(kinds)
         return self.substitutions.fresh() if joined is None else joined
 
     def _check_elements(self, kinds: list[tuple[Node, Type]]) -> None:
         """Note elements of another type than the first: a problem if there is no other one."""
         first = self.substitutions.apply(kinds[0][1]) if kinds else ERROR
-        for node, type in kinds[1:]:
-            found = self.substitutions.apply(type)
-            if not _is_equivalent(first, found):
-                shown = (self.substitutions.apply(t, free_as_dyn=True) for t in (first, found))
+        for node, element_type in kinds[1:]:
+            applied = self.substitutions.apply(element_type)
+            if not _is_equivalent(first, applied):
+                shown = (self.substitutions.apply(t, free_as_dyn=True) for t in (first, applied))
                 text = "expected type '{}' but found '{}'".format(*shown)
                 self.literal_problems.append((node.position, text))
 
     def _macro(self, node: Macro) -> Type:
-        given = self.substitutions.apply(self.check(node.range))
+        range_type = self.substitutions.apply(self.check(node.range))
         if node.name in ("optMap", "optFlatMap"):
-            variables = [self._unwrapped(node, given)]
+            variables = [self._unwrapped(node, range_type)]
         elif node.name == "bind":
-            variables = [given]
+            variables = [range_type]
         else:
-            variables = self._elements(node, given)
+            variables = self._elements(node, range_type)
         self._scopes.append(dict(zip(node.variables, variables, strict=True)))
         bodies = [self.check(body) for body in node.bodies]
         self._scopes.pop()
-        return self._macro_result(node, given, variables, bodies)
+        return self._macro_result(node, range_type, variables, bodies)
 
-    def _unwrapped(self, node: Macro, given: Type) -> Type:
+    def _unwrapped(self, node: Macro, range_type: Type) -> Type:
         """Return the type inside an optional type; a problem, as of its methods, for any other."""
-        if given.name == types.OPTIONAL:
-            return given.parameters[0]
-        if given.is_dynamic or given == ERROR:
+        if range_type.name == types.OPTIONAL:
+            return range_type.parameters[0]
+        if range_type.is_dynamic or range_type == ERROR:
             return types.DYN
         for name in ("hasValue", "value"):
-            text = f"found no matching overload for '{name}' applied to '{given}.()'"
+            text = f"found no matching overload for '{name}' applied to '{range_type}.()'"
             self._problem(node.position, text)
         return ERROR
 
     def _macro_result(
-        self, node: Macro, given: Type, variables: list[Type], bodies: list[Type]
+        self, node: Macro, range_type: Type, variables: list[Type], bodies: list[Type]
     ) -> Type:
         if node.name in ("bind", "optFlatMap"):
             return bodies[0]
         if node.name == "optMap":
             return types.optional_of(bodies[0])
         if node.name == "sortBy":
-            return self._sorted(node, given, self.substitutions.apply(bodies[0]))
+            return self._sorted(node, range_type, self.substitutions.apply(bodies[0]))
         if node.name == "map" or node.name.startswith("transform"):
             return self._transformed(node, variables, bodies)
-        for body, type in zip(node.bodies, bodies, strict=True):
-            if not self.substitutions.are_assignable((types.BOOL,), (type,)):
-                self._mismatch(body, types.BOOL, type)
+        for body, body_type in zip(node.bodies, bodies, strict=True):
+            if not self.substitutions.are_assignable((types.BOOL,), (body_type,)):
+                self._mismatch(body, types.BOOL, body_type)
         return types.list_of(variables[0]) if node.name == "filter" else types.BOOL
 
-    def _sorted(self, node: Macro, given: Type, key: Type) -> Type:
-        is_list = given.name == "list" or given.is_dynamic
+    def _sorted(self, node: Macro, range_type: Type, key: Type) -> Type:
+        is_list = range_type.name == "list" or range_type.is_dynamic
         if is_list and (key.is_dynamic or key == ERROR or key.name in COMPARABLE):
-            return given
+            return range_type
         text = "found no matching overload for '@sortByAssociatedKeys' applied to "
-        return self._problem(node.position, f"{text}'{given}.(list({key}))'")
+        return self._problem(node.position, f"{text}'{range_type}.(list({key}))'")
 
     def _transformed(self, node: Macro, variables: list[Type], bodies: list[Type]) -> Type:
         """Return the type of the list or the map that a macro makes."""
@@ -348,16 +350,16 @@ class _Checker:
                 )
         return result
 
-    def _elements(self, node: Macro, given: Type) -> list[Type]:
+    def _elements(self, node: Macro, range_type: Type) -> list[Type]:
         """Return the types of a macro's variables: the elements of a list, the keys of a map."""
-        if given.name == "list":
-            found = [types.INT, given.parameters[0]]
-            return found if len(node.variables) > 1 else found[1:]
-        if given.name == "map":
-            return list(given.parameters[: len(node.variables)])
-        if not (given in (types.DYN, ERROR) or given.is_parameter):
+        if range_type.name == "list":
+            element_types = [types.INT, range_type.parameters[0]]
+            return element_types if len(node.variables) > 1 else element_types[1:]
+        if range_type.name == "map":
+            return list(range_type.parameters[: len(node.variables)])
+        if not (range_type in (types.DYN, ERROR) or range_type.is_parameter):
             text = (
-                f"expression of type '{given}' cannot be range of a comprehension "
+                f"expression of type '{range_type}' cannot be range of a comprehension "
                 "(must be list, map, or dynamic)"
             )
             self._problem(node.range.position, text)

@@ -1,5 +1,7 @@
 """The functions of CEL and of Kubernetes' libraries: their types, and what they do.
 
+`overloads.txt` has the types of every function, one overload in a line; see `parse_overloads`.
+
 Not built, because nothing of a device has such a value: URLs, `format`, `strings.quote`, the
 named formats, authorization, and times in a time zone. An expression that uses one of them does not
 compile ("undeclared reference" or "found no matching overload").
@@ -12,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.api.quantity import QuantityError
@@ -22,140 +25,23 @@ from scheduler.cel.types import parse_overloads
 from scheduler.cel.values import Optional, Quantity, Semver, compare, equal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _NANO: Final = 10**9
 _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
-_NUMERIC = ("int", "uint", "double")
-_ORDERED = ("int", "uint", "double", "bool", "string", "bytes", "T", "D")
 #: The names of the types whose values have an order.
-COMPARABLE: Final = {*_ORDERED[:-2], "google.protobuf.Timestamp", "google.protobuf.Duration"}
+COMPARABLE: Final = frozenset(
+    {
+        *("int", "uint", "double", "bool", "string", "bytes"),
+        *("google.protobuf.Timestamp", "google.protobuf.Duration"),
+    }
+)
 _TIMES = (times.Timestamp, times.Duration)
 
-#: The overloads of every function, `target~name(arguments): result`.
+#: The overloads of every function.
 OVERLOADS: Final = parse_overloads(
-    """
-    _?_:_(bool, A, A): A
-    _&&_(bool, bool): bool
-    _||_(bool, bool): bool
-    !_(bool): bool
-    _==_(A, A): bool
-    _!=_(A, A): bool
-    @in(A, list<A>): bool
-    @in(A, map<A, B>): bool
-    _[_](list<A>, int): A
-    _[_](map<A, B>, A): B
-    _[_](optional_type<list<A>>, int): optional_type<A>
-    _[_](optional_type<map<K, B>>, K): optional_type<B>
-    _[?_](list<A>, int): optional_type<A>
-    _[?_](map<K, B>, K): optional_type<B>
-    _[?_](optional_type<list<A>>, int): optional_type<A>
-    _[?_](optional_type<map<K, B>>, K): optional_type<B>
-    _+_(bytes, bytes): bytes
-    _+_(list<A>, list<A>): list<A>
-    _+_(string, string): string
-    -_(int): int
-    -_(double): double
-    _%_(int, int): int
-    _%_(uint, uint): uint
-    dyn(A): dyn
-    type(A): type
-    string~contains(string): bool
-    string~startsWith(string): bool
-    string~endsWith(string): bool
-    string~matches(string): bool
-    matches(string, string): bool
-    string~charAt(int): string
-    string~indexOf(string): int
-    string~indexOf(string, int): int
-    string~lastIndexOf(string): int
-    string~lastIndexOf(string, int): int
-    string~lowerAscii(): string
-    string~upperAscii(): string
-    string~replace(string, string): string
-    string~replace(string, string, int): string
-    string~split(string): list<string>
-    string~split(string, int): list<string>
-    string~substring(int): string
-    string~substring(int, int): string
-    string~trim(): string
-    string~find(string): string
-    string~findAll(string): list<string>
-    string~findAll(string, int): list<string>
-    list<string>~join(): string
-    list<string>~join(string): string
-    list<A>~indexOf(A): int
-    list<A>~lastIndexOf(A): int
-    list<A>~distinct(): list<A>
-    list<A>~reverse(): list<A>
-    list<A>~slice(int, int): list<A>
-    list<list<A>>~flatten(): list<A>
-    list<dyn>~flatten(int): list<dyn>
-    list<A>~first(): optional_type<A>
-    list<A>~last(): optional_type<A>
-    lists.range(int): list<int>
-    sets.contains(list<A>, list<A>): bool
-    sets.equivalent(list<A>, list<A>): bool
-    sets.intersects(list<A>, list<A>): bool
-    bool(string): bool
-    bool(bool): bool
-    bytes(string): bytes
-    bytes(bytes): bytes
-    string(bool): string
-    string(bytes): string
-    quantity(string): Q
-    isQuantity(string): bool
-    sign(Q): int
-    Q~isInteger(): bool
-    Q~asInteger(): int
-    Q~asApproximateFloat(): double
-    Q~add(Q): Q
-    Q~add(int): Q
-    Q~sub(Q): Q
-    Q~sub(int): Q
-    semver(string): S
-    semver(string, bool): S
-    isSemver(string): bool
-    isSemver(string, bool): bool
-    S~major(): int
-    S~minor(): int
-    S~patch(): int
-    optional.of(A): optional_type<A>
-    optional.ofNonZeroValue(A): optional_type<A>
-    optional.none(): optional_type<A>
-    optional.unwrap(list<optional_type<A>>): list<A>
-    list<optional_type<A>>~unwrapOpt(): list<A>
-    optional_type<A>~hasValue(): bool
-    optional_type<A>~value(): A
-    optional_type<A>~or(optional_type<A>): optional_type<A>
-    optional_type<A>~orValue(A): A
-    """
-    + times.OVERLOADS
-    + network.OVERLOADS
-    + "".join(f"{f}({n}, {n}): {n}\n" for f in ("_+_", "_-_", "_*_", "_/_") for n in _NUMERIC)
-    + "".join(
-        f"_{op}_({a}, {b}): bool\n"
-        for op in ("<", "<=", ">", ">=")
-        for a in _ORDERED
-        for b in _ORDERED
-        if a == b or {a, b} <= set(_NUMERIC)
-    )
-    + "".join(f"{convert}({n}): {convert}\n" for convert in _NUMERIC for n in (*_NUMERIC, "string"))
-    + "".join(f"string({n}): string\n" for n in (*_NUMERIC, "string"))
-    + "".join(
-        f"{t}~size(): int\nsize({t}): int\n" for t in ("string", "bytes", "list<A>", "map<A, B>")
-    )
-    + "".join(
-        f"list<{n}>~min(): {n}\nlist<{n}>~max(): {n}\nlist<{n}>~isSorted(): bool\n"
-        f"list<{n}>~sort(): list<{n}>\n"
-        for n in _ORDERED
-    )
-    + "".join(f"list<{n}>~sum(): {n}\n" for n in (*_NUMERIC, "D"))
-    + "".join(
-        f"{t}~isGreaterThan({t}): bool\n{t}~isLessThan({t}): bool\n{t}~compareTo({t}): int\n"
-        for t in "QS"
-    )
+    Path(__file__).with_name("overloads.txt").read_text(encoding="utf-8")
 )
 
 
@@ -226,10 +112,10 @@ def _index(container: Any, key: Any) -> object:
     if isinstance(container, Optional):
         return _optional_index(container, key)
     if isinstance(container, dict):
-        found, is_found = values.find(container, key)
+        item, is_found = values.find(container, key)
         if not is_found:
             raise CelError(f"no such key: {key}")
-        return found
+        return item
     if not isinstance(container, list) or not values.is_number(key) or key != int(key):
         raise no_such_overload()
     if not 0 <= key < len(container):
@@ -253,11 +139,11 @@ def _is_in(value: object, container: object) -> bool:
         return values.find(dict(container), value)[1]
     if not isinstance(container, list):
         raise no_such_overload()
-    return any(equal(value, each) for each in container)
+    return any(equal(value, item) for item in container)
 
 
 #: The errors of the C++ library in the words of Go's.
-_IN_GO: Final = {
+_IN_GO: Final[Mapping[str, str]] = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
     "no argument for repetition operator": "missing argument to repetition operator",
@@ -288,13 +174,13 @@ def pattern(text: str) -> Any:
 
 
 def _find(value: str, text: str) -> str:
-    found = pattern(text).search(value)
-    return found.group() if found else ""
+    match = pattern(text).search(value)
+    return match.group() if match else ""
 
 
 def _find_all(value: str, text: str, limit: int = -1) -> list[str]:
-    found = (match.group() for match in pattern(text).finditer(value))
-    return list(found if limit < 0 else itertools.islice(found, limit))
+    matches = (match.group() for match in pattern(text).finditer(value))
+    return list(matches if limit < 0 else itertools.islice(matches, limit))
 
 
 def _size(value: Any) -> int:
@@ -308,7 +194,7 @@ def _index_of(value: Any, item: Any, start: int = 0) -> int:
         if not 0 <= start <= len(value):
             raise CelError(f"index out of range: {start}")
         return value.find(item, start)
-    return next((at for at, each in enumerate(value) if equal(each, item)), -1)
+    return next((at for at, element in enumerate(value) if equal(element, item)), -1)
 
 
 def _last_index_of(value: Any, item: Any, end: int | None = None) -> int:
@@ -316,7 +202,7 @@ def _last_index_of(value: Any, item: Any, end: int | None = None) -> int:
         if end is not None and not 0 <= end <= len(value):
             raise CelError(f"index out of range: {end}")
         return value.rfind(item) if end is None else value.rfind(item, 0, end + len(item))
-    return max((at for at, each in enumerate(value) if equal(each, item)), default=-1)
+    return max((at for at, element in enumerate(value) if equal(element, item)), default=-1)
 
 
 def _split(value: str, separator: str, limit: int = -1) -> list[str]:
@@ -353,7 +239,7 @@ def _slice(value: list[object], start: int, end: int) -> list[object]:
 def _distinct(items: list[object]) -> list[object]:
     kept: list[object] = []
     for item in items:
-        if not any(equal(item, each) for each in kept):
+        if not any(equal(item, earlier) for earlier in kept):
             kept.append(item)
     return kept
 
@@ -363,12 +249,12 @@ def _flatten(items: list[Any], depth: int = 1) -> list[object]:
         raise CelError("level must be non-negative")
     if not depth:
         return items
-    inner = (_flatten(each, depth - 1) if isinstance(each, list) else [each] for each in items)
+    inner = (_flatten(item, depth - 1) if isinstance(item, list) else [item] for item in items)
     return list(itertools.chain.from_iterable(inner))
 
 
 def _unwrapped(items: list[Optional]) -> list[object]:
-    return [each.value for each in items if each.is_set]
+    return [item.value for item in items if item.is_set]
 
 
 def _chosen(choose: Callable[..., object], name: str) -> Callable[[list[object]], object]:
@@ -497,7 +383,7 @@ def _ascii_case(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 #: The functions by name; a method gets its receiver first. `&&`, `||` and `?:` are in `program`.
-FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "!_": _not,
     "-_": _negate,
     "_==_": equal,

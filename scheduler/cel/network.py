@@ -15,7 +15,7 @@ from scheduler.api.field import quoted
 from scheduler.cel.errors import CelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Interface: TypeAlias = ipaddress.IPv4Interface | ipaddress.IPv6Interface
@@ -167,30 +167,7 @@ def _is_global_unicast(ip: IP) -> bool:
     )
 
 
-OVERLOADS: Final = """
-    ip(string): IP
-    isIP(string): bool
-    ip.isCanonical(string): bool
-    string(IP): string
-    IP~family(): int
-    IP~isUnspecified(): bool
-    IP~isLoopback(): bool
-    IP~isLinkLocalMulticast(): bool
-    IP~isLinkLocalUnicast(): bool
-    IP~isGlobalUnicast(): bool
-    cidr(string): CIDR
-    isCIDR(string): bool
-    string(CIDR): string
-    CIDR~ip(): IP
-    CIDR~masked(): CIDR
-    CIDR~prefixLength(): int
-    CIDR~containsIP(string): bool
-    CIDR~containsIP(IP): bool
-    CIDR~containsCIDR(string): bool
-    CIDR~containsCIDR(CIDR): bool
-    """
-
-FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "ip": lambda value: IP(value.interface.ip) if isinstance(value, CIDR) else _ip(value),
     "isIP": _is_valid(_ip),
     "ip.isCanonical": lambda text: str(_ip(text)) == text,

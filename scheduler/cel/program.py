@@ -113,10 +113,10 @@ def _field(value: Any, field: str) -> Any:
         return _optional_field(value, field)
     if not isinstance(value, dict):
         raise CelError(f"no such key: {field}")
-    found, is_found = values.find(value, field)
+    item, is_found = values.find(value, field)
     if not is_found:
         raise CelError(f"no such key: {field}")
-    return found
+    return item
 
 
 def _has(value: Any, field: str) -> bool:
@@ -156,12 +156,12 @@ def _call(node: Call) -> Evaluate:
         _check_pattern(node)
 
     def call(variables: Variables) -> Any:
-        given = [argument(variables) for argument in arguments]
-        if accepted and not any(_accepts(classes, given) for classes in accepted):
-            shown = ", ".join(map(values.type_name, given))
+        operands = [argument(variables) for argument in arguments]
+        if accepted and not any(_accepts(classes, operands) for classes in accepted):
+            shown = ", ".join(map(values.type_name, operands))
             raise CelError(f"no such overload: {name}({shown})")
         try:
-            return function(*given)
+            return function(*operands)
         except _WRONG_TYPE as error:
             raise no_such_overload() from error
 
@@ -170,10 +170,10 @@ def _call(node: Call) -> Evaluate:
 
 def _check_pattern(node: Call) -> None:
     """Compile a literal regular expression; raises `CompileError`."""
-    found = node.arguments[0 if node.target is not None else 1]
-    if isinstance(found, Literal) and isinstance(found.value, str):
+    literal = node.arguments[0 if node.target is not None else 1]
+    if isinstance(literal, Literal) and isinstance(literal.value, str):
         try:
-            pattern(found.value)
+            pattern(literal.value)
         except CelError as error:
             raise CompileError(f"program instantiation failed: {error}") from error
 
@@ -188,13 +188,13 @@ def _accepted(name: str) -> list[tuple[type | None, ...]]:
     return [tuple(values.CLASSES.get(a.name) for a in o.arguments) for o in OVERLOADS[name]]
 
 
-def _accepts(classes: tuple[type | None, ...], given: list[Any]) -> bool:
+def _accepts(classes: tuple[type | None, ...], operands: list[Any]) -> bool:
     # A bool is an int in Python, and a map may have a default.
-    return len(classes) == len(given) and all(
+    return len(classes) == len(operands) and all(
         expected is None
         or type(value) is expected
         or (expected is dict and isinstance(value, dict))
-        for expected, value in zip(classes, given, strict=True)
+        for expected, value in zip(classes, operands, strict=True)
     )
 
 
@@ -231,13 +231,13 @@ def _ternary(condition: Evaluate, truthy: Evaluate, falsy: Evaluate) -> Evaluate
 
 
 def _macro(node: Macro) -> Evaluate:
-    given, bodies = _compiled(node.range), [_compiled(body) for body in node.bodies]
+    range_of, bodies = _compiled(node.range), [_compiled(body) for body in node.bodies]
     if node.name in ("bind", "optMap", "optFlatMap"):
-        return _binding(node.name, given, node.variables[0], bodies[0])
+        return _binding(node.name, range_of, node.variables[0], bodies[0])
     cost = sum(map(_size, node.bodies))
 
     def scopes(variables: Variables) -> Iterable[tuple[Any, Variables]]:
-        for keys in _elements(given(variables), len(node.variables)):
+        for keys in _elements(range_of(variables), len(node.variables)):
             spent = variables[_COST]
             spent[0] += cost
             if spent[0] > _COST_MAX:
@@ -247,12 +247,12 @@ def _macro(node: Macro) -> Evaluate:
     return _LOOPS[node.name](scopes, bodies)
 
 
-def _binding(name: str, given: Evaluate, variable: str, body: Evaluate) -> Evaluate:
+def _binding(name: str, range_of: Evaluate, variable: str, body: Evaluate) -> Evaluate:
     def bind(variables: Variables) -> Any:
-        return body({**variables, variable: given(variables)})
+        return body({**variables, variable: range_of(variables)})
 
     def map_optional(variables: Variables) -> Any:
-        optional = given(variables)
+        optional = range_of(variables)
         if not isinstance(optional, Optional):
             raise no_such_overload()
         if not optional.is_set:
@@ -381,7 +381,7 @@ def _size(node: Node) -> int:
     elif isinstance(node, ListNode):
         children = [*node.elements]
     elif isinstance(node, MapNode):
-        children = [each for entry in node.entries for each in entry]
+        children = [child for entry in node.entries for child in entry]
     elif isinstance(node, Macro):
         children = [node.range, *node.bodies]
     return 1 + sum(map(_size, children))

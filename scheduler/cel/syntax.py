@@ -151,14 +151,14 @@ def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
+        match = _TOKEN.match(text, position)
+        if match is None:
             shown = text[position] if text[position] not in "\"'" else text[position:]
             raise SyntaxProblem(position, f"Syntax error: token recognition error at: '{shown}'")
-        kind = found.lastgroup or ""
+        kind = match.lastgroup or ""
         if kind != "space":
-            tokens.append(_Token(kind, found[0], position))
-        position = found.end()
+            tokens.append(_Token(kind, match[0], position))
+        position = match.end()
     tokens.append(_Token("end", "<EOF>", position))
     return tokens
 
@@ -257,7 +257,7 @@ class _Parser:
             return ListNode(token.position, self._arguments("]"))
         if self._accept("{"):
             return MapNode(token.position, self._entries())
-        self._fail(_OPERAND)
+        return self._fail(_OPERAND)
 
     def _ident(self) -> Node:
         token = self._take()
@@ -300,9 +300,9 @@ class _Parser:
         return token
 
     def _accept(self, text: str) -> bool:
-        found = self.token.kind == "operator" and self.token.text == text
-        self._index += found
-        return found
+        is_next = self.token.kind == "operator" and self.token.text == text
+        self._index += is_next
+        return is_next
 
     def _expect(self, text: str) -> None:
         if not self._accept(text):

@@ -8,21 +8,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from scheduler.api import duration
 from scheduler.cel.errors import CelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _SECOND: Final = 10**9
-_UNITS: Final = {
-    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
-    "s": _SECOND, "m": 60 * _SECOND, "h": 3600 * _SECOND,
-}  # fmt: skip
-_TERM: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION: Final = re.compile(rf"([-+]?)(0|(?:{_TERM.pattern})+)")
 _TIMESTAMP: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(?:Z|([-+])(\d\d):(\d\d))", re.ASCII
 )
@@ -99,27 +93,26 @@ def _timestamp(nanos: int, offset_minutes: int = 0) -> Timestamp:
 
 def parse_duration(text: str) -> Duration:
     """Parse a duration as Go does; raises `CelError`."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise CelError("type conversion error from 'string' to 'google.protobuf.Duration'")
-    terms = _TERM.findall(found[2])
-    nanos = sum(int(Fraction(f"0{number}".rstrip(".")) * _UNITS[unit]) for number, unit in terms)
-    return _duration(-nanos if found[1] == "-" else nanos)
+    try:
+        return _duration(duration.Duration.parse(text).nanoseconds)
+    except ValueError as error:
+        message = "type conversion error from 'string' to 'google.protobuf.Duration'"
+        raise CelError(message) from error
 
 
 def parse_timestamp(text: str) -> Timestamp:
     """Parse a time in the format of RFC 3339; raises `CelError`."""
-    found = _TIMESTAMP.fullmatch(text)
+    match = _TIMESTAMP.fullmatch(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError(text)
-        seconds = (datetime.fromisoformat(f"{found[1]}+00:00") - _EPOCH).total_seconds()
+        seconds = (datetime.fromisoformat(f"{match[1]}+00:00") - _EPOCH).total_seconds()
     except ValueError as error:
         message = "type conversion error from 'string' to 'google.protobuf.Timestamp'"
         raise CelError(message) from error
-    offset = int(found[4] or 0) * 60 + int(found[5] or 0)
-    offset = -offset if found[3] == "-" else offset
-    nanos = (int(seconds) - offset * 60) * _SECOND + int(f"{found[2] or '':0<9}"[:9])
+    offset = int(match[4] or 0) * 60 + int(match[5] or 0)
+    offset = -offset if match[3] == "-" else offset
+    nanos = (int(seconds) - offset * 60) * _SECOND + int(f"{match[2] or '':0<9}"[:9])
     return _timestamp(nanos, offset)
 
 
@@ -144,7 +137,7 @@ def to_int(value: Timestamp | Duration) -> int:
 
 
 #: By method: the part of a time in UTC.
-_PARTS: Final[dict[str, Callable[[datetime], int]]] = {
+_PARTS: Final[Mapping[str, Callable[[datetime], int]]] = {
     "getFullYear": lambda time: time.year,
     "getMonth": lambda time: time.month - 1,
     "getDate": lambda time: time.day,
@@ -153,7 +146,7 @@ _PARTS: Final[dict[str, Callable[[datetime], int]]] = {
     "getDayOfYear": lambda time: time.timetuple().tm_yday - 1,
 }
 #: By method: the unit in nanoseconds, and how many of it make the next larger one.
-_CLOCK: Final = {
+_CLOCK: Final[Mapping[str, tuple[int, int]]] = {
     "getHours": (3600 * _SECOND, 24),
     "getMinutes": (60 * _SECOND, 60),
     "getSeconds": (_SECOND, 60),
@@ -174,30 +167,7 @@ def _clock(unit: int, count: int) -> Callable[[Timestamp | Duration], int]:
     return get
 
 
-OVERLOADS: Final = (
-    """
-    timestamp(T): T
-    timestamp(string): T
-    timestamp(int): T
-    duration(D): D
-    duration(string): D
-    duration(int): D
-    int(T): int
-    int(D): int
-    string(T): string
-    string(D): string
-    _+_(D, D): D
-    _+_(D, T): T
-    _+_(T, D): T
-    _-_(D, D): D
-    _-_(T, D): T
-    _-_(T, T): D
-    """
-    + "".join(f"T~{name}(): int\n" for name in (*_PARTS, *_CLOCK))
-    + "".join(f"D~{name}(): int\n" for name in _CLOCK)
-)
-
-FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "timestamp": _to_timestamp,
     "duration": _to_duration,
     **{name: _part(of) for name, of in _PARTS.items()},

@@ -34,7 +34,7 @@ class Type(NamedTuple):
         return self.name in ("dyn", "any")
 
 
-_SHOWN: Final = {
+_SHOWN: Final[Mapping[str, str]] = {
     "!error!": "!error!", "null_type": "null",
     "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration",
 }  # fmt: skip
@@ -92,11 +92,11 @@ class Environment:
     structs: Mapping[str, StructType]
 
 
-def declared_name(type: Type) -> str:
+def declared_name(declared: Type) -> str:
     """Return a type as it is declared: wrappers by the names of their messages."""
-    if not type.parameters:
-        return {"any": "google.protobuf.Any"}.get(type.name, type.name)
-    return f"{type.name}({', '.join(map(declared_name, type.parameters))})"
+    if not declared.parameters:
+        return {"any": "google.protobuf.Any"}.get(declared.name, declared.name)
+    return f"{declared.name}({', '.join(map(declared_name, declared.parameters))})"
 
 
 class Overload(NamedTuple):
@@ -110,7 +110,7 @@ class Overload(NamedTuple):
 _SIGNATURE: Final = re.compile(
     r"(?:(?P<target>.+?)~)?(?P<name>\S+?)\((?P<arguments>.*)\): (?P<result>.+)"
 )
-_ABBREVIATIONS: Final = {
+_ABBREVIATIONS: Final[Mapping[str, Type]] = {
     "Q": QUANTITY,
     "S": SEMVER,
     "T": TIMESTAMP,
@@ -127,14 +127,14 @@ def parse_overloads(text: str) -> dict[str, list[Overload]]:
     """Parse lines `[target~]name(arguments): result` into the overloads of each function."""
     functions: dict[str, list[Overload]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        found = _SIGNATURE.fullmatch(line)
-        assert found is not None, line
-        target, arguments = found["target"], _parse_types(found["arguments"])
+        match = _SIGNATURE.fullmatch(line)
+        assert match is not None, line
+        target, arguments = match["target"], _parse_types(match["arguments"])
         if target is not None:
             arguments = [*_parse_types(target), *arguments]
-        (result,) = _parse_types(found["result"])
+        (result,) = _parse_types(match["result"])
         overload = Overload(target is not None, tuple(arguments), result)
-        functions.setdefault(found["name"], []).append(overload)
+        functions.setdefault(match["name"], []).append(overload)
     return functions
 
 
@@ -172,24 +172,24 @@ class Substitutions:
         self._fresh += 1
         return Type(f"_var{self._fresh - 1}")
 
-    def are_assignable(self, given: Sequence[Type], wanted: Sequence[Type]) -> bool:
+    def are_assignable(self, arguments: Sequence[Type], wanted: Sequence[Type]) -> bool:
         """Return True if values of the given types can be passed for the wanted ones."""
         before = dict(self._types)
-        if len(given) == len(wanted) and all(map(self._is_assignable, given, wanted)):
+        if len(arguments) == len(wanted) and all(map(self._is_assignable, arguments, wanted)):
             return True
         self._types = before
         return False
 
-    def apply(self, type: Type, *, free_as_dyn: bool = False) -> Type:
+    def apply(self, generic: Type, *, free_as_dyn: bool = False) -> Type:
         """Return the type with its parameters replaced by what they stand for."""
-        if type in self._types:
-            return self.apply(self._types[type], free_as_dyn=free_as_dyn)
-        if type.is_parameter:
-            return DYN if free_as_dyn else type
-        if not type.parameters:
-            return type
-        inner = (self.apply(each, free_as_dyn=free_as_dyn) for each in type.parameters)
-        return Type(type.name, tuple(inner))
+        if generic in self._types:
+            return self.apply(self._types[generic], free_as_dyn=free_as_dyn)
+        if generic.is_parameter:
+            return DYN if free_as_dyn else generic
+        if not generic.parameters:
+            return generic
+        inner = (self.apply(parameter, free_as_dyn=free_as_dyn) for parameter in generic.parameters)
+        return Type(generic.name, tuple(inner))
 
     def _is_assignable(self, first: Type, second: Type) -> bool:
         if second.is_parameter:
@@ -209,22 +209,22 @@ class Substitutions:
             return False
         return all(map(self._is_assignable, first.parameters, second.parameters))
 
-    def _bind(self, type: Type, parameter: Type) -> tuple[bool, bool]:
+    def _bind(self, concrete: Type, parameter: Type) -> tuple[bool, bool]:
         """Let a parameter stand for a type: (it can, it stood for something before)."""
-        if type == parameter:
+        if concrete == parameter:
             return True, True
         bound = self._types.get(parameter)
         if bound is not None:
-            if type == bound:
+            if concrete == bound:
                 return True, True
-            if self._is_assignable(type, bound):
-                general = most_general(type, bound)
+            if self._is_assignable(concrete, bound):
+                general = most_general(concrete, bound)
                 if not self._occurs(parameter, general):
                     self._types[parameter] = general
                 return True, True
             return False, True
-        if not self._occurs(parameter, type):
-            self._types[parameter] = type
+        if not self._occurs(parameter, concrete):
+            self._types[parameter] = concrete
             return True, False
         return False, False
 
@@ -234,7 +234,7 @@ class Substitutions:
         if within.is_parameter:
             bound = self._types.get(within)
             return bound is not None and self._occurs(parameter, bound)
-        return any(self._occurs(parameter, each) for each in within.parameters)
+        return any(self._occurs(parameter, inner) for inner in within.parameters)
 
 
 def most_general(first: Type, second: Type) -> Type:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from scheduler.api.quantity import parse_quantity
 from scheduler.cel.errors import CelError, no_such_overload
 from scheduler.cel.network import CIDR, IP
 from scheduler.cel.syntax import UInt
 from scheduler.cel.times import Duration, Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _NUMBERS: Final = (int, float)
 _UINT64_MAX: Final = 2**64 - 1
@@ -79,11 +82,11 @@ def parse_semver(text: str, *, normalize: bool = False) -> Semver:
     major, minor = _version_number("major", parts[0]), _version_number("minor", parts[1])
     patch_number = _version_number("patch", patch)
     identifiers = tuple(map(_prerelease, prerelease.split("."))) if dash else ()
-    for each in build.split(".") if "+" in parts[2] else ():
-        if not each:
+    for identifier in build.split(".") if "+" in parts[2] else ():
+        if not identifier:
             raise CelError("Build meta data is empty")
-        if not re.fullmatch(r"[0-9A-Za-z-]+", each):
-            raise CelError(f'Invalid character(s) found in build meta data "{each}"')
+        if not re.fullmatch(r"[0-9A-Za-z-]+", identifier):
+            raise CelError(f'Invalid character(s) found in build meta data "{identifier}"')
     return Semver(major, minor, patch_number, identifiers)
 
 
@@ -141,7 +144,7 @@ _NAMES: Final = (
 
 
 #: The Python classes of CEL's types.
-CLASSES: Final[dict[str, type]] = {name: kind for kind, name in _NAMES}
+CLASSES: Final[Mapping[str, type]] = {name: kind for kind, name in _NAMES}
 
 
 def is_number(value: object) -> bool:
@@ -178,8 +181,8 @@ def compare(first: object, second: object) -> int:
 def find(mapping: dict[object, object], key: object) -> tuple[object, bool]:
     """Return the value under a key of a map, and True if there is one."""
     if isinstance(key, bool) or (isinstance(key, float) and not key.is_integer()):
-        found = next((k for k in mapping if k is key or equal(k, key)), None)
-        return (mapping[found], True) if found is not None else (None, False)
+        equal_key = next((k for k in mapping if k is key or equal(k, key)), None)
+        return (mapping[equal_key], True) if equal_key is not None else (None, False)
     try:
         if key in mapping:
             return mapping[key], True

@@ -66,8 +66,8 @@ _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: How long a header of an auth provider is used before it is renewed.
 _PROVIDER_SECONDS: Final = 60.0
 
-#: The auth providers of the official package. The others were replaced by exec plugins.
-_PROVIDERS: Final = ("gcp", "oidc")
+#: The only auth provider of client-go since 1.26. The others were replaced by exec plugins.
+_PROVIDER: Final = "oidc"
 
 #: The fields with a user's identity; an exec plugin is used only without any of them.
 _IDENTITIES: Final = (
@@ -269,10 +269,10 @@ class _Files:
                 "exclude each other"
             )
         provider = self.user.get("auth-provider")
-        if isinstance(provider, dict) and provider.get("name") not in _PROVIDERS:
+        if isinstance(provider, dict) and provider.get("name") != _PROVIDER:
             raise KubeconfigError(
-                f"{self.source}: user {self._user_name!r}: expected auth-provider to be one of "
-                f"{', '.join(_PROVIDERS)}, got {provider.get('name')!r}; use an exec plugin"
+                f"{self.source}: user {self._user_name!r}: expected auth-provider to be "
+                f"{_PROVIDER}, got {provider.get('name')!r}; use an exec plugin"
             )
         # The package would ignore a failing plugin, and read a token file only once.
         user = {key: self.user[key] for key in self.user if key not in {"exec", "tokenFile"}}

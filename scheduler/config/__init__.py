@@ -8,8 +8,8 @@ A `Scheme` holds the types of plugins' arguments; the one of the in-tree plugins
 `scheduler.plugins.SCHEME`.
 """
 
+from scheduler.api.duration import Duration
 from scheduler.config.default_plugins import ALL_PLUGINS, default_plugins, merge_plugins
-from scheduler.config.duration import Duration
 from scheduler.config.encode import encode_config
 from scheduler.config.feature_gates import NEWEST_VERSION, EffectiveVersion, enabled_gates
 from scheduler.config.load import default_config, load_config, load_text

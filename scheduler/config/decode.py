@@ -12,23 +12,26 @@ import base64
 import functools
 import json
 import re
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec import inspect
 
+from scheduler.api.duration import Duration
 from scheduler.api.field import FieldError, child_path
-from scheduler.config.duration import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 #: Types that upstream takes from another package than the configuration's own.
-_PACKAGES: Final = {
+_PACKAGES: Final[Mapping[str, str]] = {
     "ClientConnectionConfiguration": "v1alpha1",
     "LeaderElectionConfiguration": "v1alpha1",
 }
 #: Fields of a struct that upstream embeds; its name is part of their path in errors.
-_EMBEDDED: Final = {
+_EMBEDDED: Final[Mapping[str, str]] = {
     "enableProfiling": "DebuggingConfiguration",
     "enableContentionProfiling": "DebuggingConfiguration",
 }
@@ -178,17 +181,17 @@ def _bytes(value: object, path: str) -> bytes:
 
 
 def _mismatch(kind: inspect.Type, value: object, path: str, owner: str) -> ValueError:
-    go_type, found = _go_type(kind), json_kind(value)
-    if found == "number" and go_type.startswith(("int", "float")):
+    go_type, shown = _go_type(kind), json_kind(value)
+    if shown == "number" and go_type.startswith(("int", "float")):
         # A number of a numeric type is out of range, or has a fraction.
         assert isinstance(value, int | float)
-        found = f"number {json.dumps(value)}"
+        shown = f"number {json.dumps(value)}"
     *above, name = _INDEX.sub("", path).split(".")
     if name in _EMBEDDED:
         above.append(_EMBEDDED[name])
     field = ".".join([owner, *above, name])
     return ValueError(
-        f"json: cannot unmarshal {found} into Go struct field {field} of type {go_type}"
+        f"json: cannot unmarshal {shown} into Go struct field {field} of type {go_type}"
     )
 
 

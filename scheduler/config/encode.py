@@ -18,15 +18,15 @@ import msgspec
 import yaml
 
 from scheduler.api import core
+from scheduler.api.duration import Duration
 from scheduler.api.field import go_float
-from scheduler.config.document import resolve_scalar
-from scheduler.config.duration import Duration
+from scheduler.config.go_yaml import STANDARD_TAG, resolve
 from scheduler.config.types import ALL_FIELDS, API_VERSION, KIND, ConfigStruct, PluginArgs
 
 if TYPE_CHECKING:
     from scheduler.config.types import Json, KubeSchedulerConfiguration
 
-_STR: Final = "tag:yaml.org,2002:str"
+_STR: Final = f"{STANDARD_TAG}str"
 #: Numbers to the base 60 and dates of YAML 1.1: quoted, although they are read as text.
 _AMBIGUOUS: Final = re.compile(
     r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?"
@@ -72,19 +72,9 @@ def config_yaml(config: KubeSchedulerConfiguration) -> str:
 class _Dumper(yaml.SafeDumper):
     """Writes YAML as go-yaml does: every scalar is plain where it reads back as the same value."""
 
-    def resolve(self, kind: type[yaml.nodes.Node], value: str, implicit: tuple[bool, bool]) -> str:
-        if kind is yaml.nodes.ScalarNode:
-            return _STR
-        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-        return tag
-
     def represent_text(self, text: str) -> yaml.nodes.Node:
         style = None
-        if (
-            not isinstance(resolve_scalar(text), str)
-            or _AMBIGUOUS.fullmatch(text)
-            or _WIDE.search(text)
-        ):
+        if not isinstance(resolve(text), str) or _AMBIGUOUS.fullmatch(text) or _WIDE.search(text):
             style = '"'
         elif "\n" in text:
             style = "|"
@@ -98,6 +88,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+_Dumper.yaml_implicit_resolvers = {}
 _Dumper.add_representer(str, _Dumper.represent_text)
 for _kind in (type(None), bool, int, float):
     _Dumper.add_representer(_kind, _Dumper.represent_other)

@@ -5,7 +5,7 @@
     gates = enabled_gates(settings, version)       # raises ConfigError
 
 All gates that kube-scheduler accepts are accepted, unless the scheduler would decide otherwise with
-the gate and this program does not have that behaviour. The gates are in `known_features.py`. A
+the gate and this program does not have that behaviour. The gates are in `features.json`. A
 scheduler that emulates an earlier version has the gates and the defaults of that version.
 Source: component-base `featuregate/feature_gate.go`, `compatibility/registry.go`,
 `cli/flag/colon_separated_multimap_string_string.go`.
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from scheduler.api import field
 from scheduler.api.field import quoted
+from scheduler.api.strconv import go_bool, parse_bool
 from scheduler.config.known_features import (
     DEPENDENCIES,
     FEATURES,
@@ -38,11 +39,13 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 #: Gates that set all gates of a stage that are not set by name.
-_STAGES: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
-_ALL: Final = {name: FeatureSpec(stage, default=False) for name, stage in _STAGES.items()}
+_STAGES: Final[Mapping[str, Stage]] = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+_ALL: Final[Mapping[str, FeatureSpec]] = {
+    name: FeatureSpec(0, stage, default=False) for name, stage in _STAGES.items()
+}
 
 #: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
-_NOT_BUILT: Final = {
+_NOT_BUILT: Final[Mapping[str, bool]] = {
     "CoordinatedLeaderElection": True,
     "DRADeviceTaintRules": True,
     "DRAListTypeAttributes": True,
@@ -59,19 +62,12 @@ _Version: TypeAlias = tuple[int, int]
 _OLDEST: Final = (1, OLDEST_MINOR)
 _NEWEST: Final = (1, NEWEST_MINOR)
 _VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(\.(?P<patch>[0-9]+))?")
-#: As Go prints them.
-_GO: Final = {False: "false", True: "true"}
-#: The texts that Go reads as true and false.
-_BOOLEANS: Final = {
-    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
-}
 
 
 def help_lines() -> list[str]:
     """Return the lines about the gates that may be set, as in kube-scheduler's help."""
     shown = [
-        f"{_COMPONENT}:{name}=true|false ({spec.stage.value} - default={_GO[spec.default]})"
+        f"{_COMPONENT}:{name}=true|false ({spec.stage.label} - default={go_bool(spec.default)})"
         for name, spec in (*FEATURES.items(), *_ALL.items())
         if spec.stage in (Stage.ALPHA, Stage.BETA)
     ]
@@ -101,7 +97,7 @@ def feature_states(
 ) -> list[tuple[tuple[str, str], float]]:
     """Return name and stage of every gate, and 1 if it is on: the metric of the gates."""
     features = {**version.features, **_ALL}
-    return [((name, spec.stage.value), float(name in gates)) for name, spec in features.items()]
+    return [((name, spec.stage.label), float(name in gates)) for name, spec in features.items()]
 
 
 def parse_settings(values: Iterable[str]) -> dict[str, bool]:
@@ -113,12 +109,10 @@ def parse_settings(values: Iterable[str]) -> dict[str, bool]:
     for name, value in _pairs(values):
         if value is None:
             raise ConfigError(f"missing bool value for {name}")
-        if value not in _BOOLEANS:
-            raise ConfigError(
-                f"invalid value of {name}={value}, "
-                f"err: strconv.ParseBool: parsing {quoted(value)}: invalid syntax"
-            )
-        settings[name] = _BOOLEANS[value]
+        try:
+            settings[name] = parse_bool(value)
+        except ValueError as error:
+            raise ConfigError(f"invalid value of {name}={value}, err: {error}") from error
     return settings
 
 
@@ -147,7 +141,7 @@ def effective_version(
 
 def _version_of_component(values: Iterable[str]) -> _Version | None:
     """Return the version that is set for the scheduler; None for no value."""
-    found: _Version | None = None
+    chosen: _Version | None = None
     for text in values:
         before, equals, after = text.partition("=")
         component, version = (before.strip(), after.strip()) if equals else (_COMPONENT, text)
@@ -160,11 +154,11 @@ def _version_of_component(values: Iterable[str]) -> _Version | None:
             raise ConfigError(f"patch version not allowed, got: {component}={shown}")
         if component != _COMPONENT:
             raise ConfigError(f"component not registered: {component}")
-        if found is not None:
-            pair = f"{component}={_shown(found)} and {component}={_shown(number)}"
+        if chosen is not None:
+            pair = f"{component}={_shown(chosen)} and {component}={_shown(number)}"
             raise ConfigError(f"duplicate version flag, {pair}")
-        found = number
-    return found
+        chosen = number
+    return chosen
 
 
 def _shown(version: _Version) -> str:
@@ -239,7 +233,7 @@ class _Gates:
     def _fixed(self) -> Iterator[ConfigError]:
         for name, value in self._settings.items():
             spec = self._features.get(name)
-            cannot = f"cannot set feature gate {name} to {_GO[value]}, feature is"
+            cannot = f"cannot set feature gate {name} to {go_bool(value)}, feature is"
             if spec is None and name not in _STAGES:
                 emulation, oldest = self._version.texts
                 yield ConfigError(
@@ -247,10 +241,10 @@ class _Gates:
                     f"min compatibility version {oldest}"
                 )
             elif spec is not None and spec.locked and value != spec.default:
-                yield ConfigError(f"{cannot} locked to {_GO[spec.default]}")
+                yield ConfigError(f"{cannot} locked to {go_bool(spec.default)}")
 
     def _disabled_dependencies(self, name: str) -> list[str]:
-        return [other for other in DEPENDENCIES.get(name, "").split() if not self._is_on(other)]
+        return [other for other in DEPENDENCIES.get(name, ()) if not self._is_on(other)]
 
     def _missing_dependencies(self) -> Iterator[ConfigError]:
         for name in DEPENDENCIES:
@@ -265,10 +259,12 @@ class _Gates:
         for name, value in _NOT_BUILT.items():
             # Without its dependencies a feature is off either way.
             if self._is_on(name) is value and not self._disabled_dependencies(name):
-                what = f"cannot set feature gate {name} to {_GO[value]}"
+                what = f"cannot set feature gate {name} to {go_bool(value)}"
                 if name not in self._values:
                     emulation, _ = self._version.texts
-                    what = f"feature gate {name} is {_GO[value]} at emulated version {emulation}"
+                    what = (
+                        f"feature gate {name} is {go_bool(value)} at emulated version {emulation}"
+                    )
                 yield ConfigError(f"{what}, this behaviour is not built into kubesched")
 
     def warn(self) -> None:

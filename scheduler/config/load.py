@@ -85,8 +85,8 @@ def load_text(text: str, scheme: Scheme) -> KubeSchedulerConfiguration:
         raise ConfigError(f"Object 'apiVersion' is missing in '{_shown(text)}'")
     _check_registered(api_version, kind, scheme)
     if kind != KIND:
-        found = f"{api_version}, Kind={kind}"
-        raise ConfigError(f"couldn't decode as KubeSchedulerConfiguration, got {found}: ")
+        decoded = f"{api_version}, Kind={kind}"
+        raise ConfigError(f"couldn't decode as KubeSchedulerConfiguration, got {decoded}: ")
     written = _fill_in_context(_without_type_meta(document.value))
     return _set_defaults(decode_config(written, scheme, duplicates=document.duplicates), scheme)
 
@@ -166,9 +166,9 @@ def _type_meta(value: object) -> tuple[str, str]:
     for key in ("apiVersion", "kind"):
         text = value.get(key)
         if text is not None and not isinstance(text, str):
-            found = json_kind(text)
+            json_type = json_kind(text)
             raise _TypeMetaError(
-                f"{_NO_TYPE_META} {found} into Go struct field .{key} of type string"
+                f"{_NO_TYPE_META} {json_type} into Go struct field .{key} of type string"
             )
         found_texts.append(text or "")
     api_version, kind = found_texts
@@ -242,14 +242,14 @@ def complete_profile(profile: KubeSchedulerProfile, scheme: Scheme) -> KubeSched
     Arguments of the file come first, in their order; then the default ones, by plugin name.
     """
     plugins = merge_plugins(default_plugins(scheme.gates), profile.plugins)
-    given = [_complete_args(entry, scheme.gates) for entry in profile.plugin_config]
-    names = {entry.name for entry in given}
+    configured = [_complete_args(entry, scheme.gates) for entry in profile.plugin_config]
+    names = {entry.name for entry in configured}
     missing = [
         PluginConfig(name, scheme.plugin_args[name]().with_defaults(scheme.gates))
         for name in plugins.names()
         if name in scheme.plugin_args and name not in names
     ]
-    return msgspec.structs.replace(profile, plugins=plugins, plugin_config=(*given, *missing))
+    return msgspec.structs.replace(profile, plugins=plugins, plugin_config=(*configured, *missing))
 
 
 def _complete_args(entry: PluginConfig, gates: FeatureGates) -> PluginConfig:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 import msgspec
 
 from scheduler.api.core import Struct
-from scheduler.config.duration import SECOND, Duration
+from scheduler.api.duration import SECOND, Duration
 from scheduler.config.known_features import FEATURES
 
 if TYPE_CHECKING:

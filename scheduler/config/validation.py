@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.api import field
+from scheduler.api.duration import Duration
 from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
-from scheduler.config.duration import Duration
 from scheduler.config.types import API_VERSION, ConfigStruct, PluginArgs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scheduler.api.field import FieldError
     from scheduler.config.types import (
@@ -42,7 +42,7 @@ _INVALID_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimi
 _UNCHECKED_POINTS: Final = frozenset({"multiPoint", "placementGenerate", "placementScore"})
 
 #: Shown in place of a value that upstream's text takes from a path.
-_PATH_AS_VALUE: Final[dict[str, object]] = {}
+_PATH_AS_VALUE: Final[Mapping[str, object]] = {}
 
 
 def validate_config(config: KubeSchedulerConfiguration, scheme: Scheme) -> list[FieldError]:
@@ -231,8 +231,8 @@ def _extenders_errors(extenders: Sequence[Extender], path: str) -> list[FieldErr
             names[resource.name] += 1
     binders = sum(bool(extender.bind_verb) for extender in extenders)
     if binders > 1:
-        found = f"found {binders} extenders implementing bind"
-        errors.append(field.invalid(path, found, "only one extender can implement bind"))
+        problem = f"found {binders} extenders implementing bind"
+        errors.append(field.invalid(path, problem, "only one extender can implement bind"))
     return errors
 
 
@@ -255,8 +255,10 @@ def internal_form(value: object) -> object:
         return str(value)
     if isinstance(value, ConfigStruct):
         return {
-            _go_name(each.name): _internal_form_of_field(getattr(value, each.name), each.default)
-            for each in msgspec.structs.fields(value)
+            _go_name(field_info.name): _internal_form_of_field(
+                getattr(value, field_info.name), field_info.default
+            )
+            for field_info in msgspec.structs.fields(value)
         }
     if isinstance(value, tuple):
         return [internal_form(item) for item in value]

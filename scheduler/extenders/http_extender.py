@@ -18,8 +18,7 @@ import numpy as np
 from scheduler.client import NODES, DecodeError
 from scheduler.client.decoding import JsonKeepingDecoder
 from scheduler.extenders.http_client import HTTPClient
-from scheduler.framework.extender import ExtenderError, ExtenderFilterResult
-from scheduler.framework.handle import Victims
+from scheduler.framework.extender import ExtenderError, ExtenderFilterResult, Victims
 from scheduler.snapshot import NodeNotFoundError
 from scheduler.snapshot.what_if import nodes_without_pods
 

@@ -15,18 +15,18 @@ Source: `github.com/spf13/pflag` (`flag.go`, `bool.go`, `ip.go`, `string_slice.g
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import ipaddress
-import re
-import struct
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from scheduler.api.duration import Duration
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity
+from scheduler.api.strconv import go_bool, parse_bool, parse_float32, parse_int
 from scheduler.config import KUBERNETES_VERSION
-from scheduler.config.duration import Duration
 from scheduler.klog import parse_verbosity
 from scheduler.serving.options import NamedCertKey
 
@@ -35,17 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The texts that Go reads as true and false.
-_BOOLEANS: Final = {
-    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
-}
-#: An integer, with Go's prefixes for other bases than ten.
-_INTEGER: Final = re.compile(
-    r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)"
-    r"|(?P<decimal>0|[1-9][0-9]*))"
-)
-_BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
 _HELP_WIDTH: Final = 100
 
 
@@ -241,44 +230,8 @@ class FlagSet:
 # Types.
 
 
-def _boolean(text: str) -> bool:
-    if text not in _BOOLEANS:
-        raise ValueError(f"strconv.ParseBool: parsing {quoted(text)}: invalid syntax")
-    return _BOOLEANS[text]
-
-
-def _go_integer(bits: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        match = _INTEGER.fullmatch(text)
-        if match is None or match.lastgroup is None:
-            raise ValueError(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
-        number = int(match["sign"] + match[match.lastgroup], _BASES[match.lastgroup])
-        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-            raise ValueError(f"strconv.ParseInt: parsing {quoted(text)}: value out of range")
-        return number
-
-    return parse
-
-
 def _port(text: str) -> int:
-    return AUTOMATIC_PORT if text == "auto" else _go_integer(64)(text)
-
-
-def _float32(text: str) -> float:
-    """Parse a number of 32 bits; return the shortest decimal number that means it."""
-    try:
-        number = struct.unpack("f", struct.pack("f", float(text)))[0]
-    except OverflowError:
-        raise ValueError(
-            f"strconv.ParseFloat: parsing {quoted(text)}: value out of range"
-        ) from None
-    except ValueError:
-        raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax") from None
-    shortened = (float(f"{number:.{digits}g}") for digits in range(1, 10))
-    return next(
-        (short for short in shortened if struct.pack("f", short) == struct.pack("f", number)),
-        float(number),
-    )
+    return AUTOMATIC_PORT if text == "auto" else parse_int(text, bits=64)
 
 
 def _ip_address(text: str) -> str:
@@ -302,7 +255,7 @@ def _strings(text: str) -> tuple[str, ...]:
 
 
 def _integers(text: str) -> tuple[int, ...]:
-    return tuple(map(_go_integer(32), text.split(",")))
+    return tuple(parse_int(number, bits=32) for number in text.split(","))
 
 
 def _string_map(text: str) -> tuple[tuple[str, str], ...]:
@@ -334,8 +287,8 @@ def _named_cert_keys(text: str) -> tuple[NamedCertKey, ...]:
     files, _, names = text.partition(":")
     match files.split(","):
         case [cert_file, key_file]:
-            given = tuple(name.strip() for name in names.split(",")) if names else ()
-            return (NamedCertKey(cert_file, key_file, given),)
+            hosts = tuple(name.strip() for name in names.split(",")) if names else ()
+            return (NamedCertKey(cert_file, key_file, hosts),)
     raise ValueError("expected comma separated certificate and key file paths")
 
 
@@ -350,16 +303,12 @@ def _version(text: str) -> str:
                 f"{quoted(KUBERNETES_VERSION)}"
             )
         return text
-    return "true" if _boolean(text) else "false"
+    return go_bool(parse_bool(text))
 
 
 def _quantity(text: str) -> str:
     parse_quantity(text)
     return text
-
-
-def _go_bool(value: object) -> str:
-    return "true" if value else "false"
 
 
 def _csv(value: object) -> str:
@@ -388,28 +337,29 @@ def _joined_pairs(value: object) -> str:
 #: The value of `--secure-port=auto`, which is ours: any free port.
 AUTOMATIC_PORT: Final = -1 << 63
 
-STRING: Final = FlagType("string", str)
-BOOL: Final = FlagType("bool", _boolean, _go_bool, without_value="true")
-INT: Final = FlagType("int", _go_integer(64))
-INT32: Final = FlagType("int32", _go_integer(32))
-PORT: Final = FlagType(
-    "int", _port, lambda value: "auto" if value == AUTOMATIC_PORT else str(value)
-)
-FLOAT32: Final = FlagType("float32", _float32, lambda value: f"{value:.9g}")
-IP: Final = FlagType("ip", _ip_address)
-DURATION: Final = FlagType("duration", Duration.parse)
-QUANTITY: Final = FlagType("quantity", _quantity)
-LEVEL: Final = FlagType("Level", parse_verbosity)
-VERSION: Final = FlagType("version", _version, without_value="true")
-STRINGS: Final = FlagType("strings", _strings, _csv, repeated=True)
-INT32_SLICE: Final = FlagType("int32Slice", _integers, _csv, repeated=True)
-STRING_TO_STRING: Final = FlagType("stringToString", _string_map, _csv_pairs, repeated=True)
-MODULE_LEVELS: Final = FlagType("pattern=N,...", _module_levels, _joined_pairs, repeated=True)
-NAMED_CERT_KEY: Final = FlagType("namedCertKey", _named_cert_keys, _semicolons, repeated=True)
-#: Feature gates are parsed later, when the version to emulate is known.
-FEATURE_GATES: Final = FlagType(
-    "colonSeparatedMultimapStringString",
-    lambda text: (text,),
-    lambda value: ",".join(value) if isinstance(value, tuple) else "",
-    repeated=True,
-)
+#: The types by their names in `flags.json`.
+TYPES: Final[Mapping[str, FlagType]] = {
+    "STRING": FlagType("string", str),
+    "BOOL": FlagType("bool", parse_bool, go_bool, without_value="true"),
+    "INT": FlagType("int", functools.partial(parse_int, bits=64)),
+    "INT32": FlagType("int32", functools.partial(parse_int, bits=32)),
+    "PORT": FlagType("int", _port, lambda value: "auto" if value == AUTOMATIC_PORT else str(value)),
+    "FLOAT32": FlagType("float32", parse_float32, lambda value: f"{value:.9g}"),
+    "IP": FlagType("ip", _ip_address),
+    "DURATION": FlagType("duration", Duration.parse),
+    "QUANTITY": FlagType("quantity", _quantity),
+    "LEVEL": FlagType("Level", parse_verbosity),
+    "VERSION": FlagType("version", _version, without_value="true"),
+    "STRINGS": FlagType("strings", _strings, _csv, repeated=True),
+    "INT32_SLICE": FlagType("int32Slice", _integers, _csv, repeated=True),
+    "STRING_TO_STRING": FlagType("stringToString", _string_map, _csv_pairs, repeated=True),
+    "MODULE_LEVELS": FlagType("pattern=N,...", _module_levels, _joined_pairs, repeated=True),
+    "NAMED_CERT_KEY": FlagType("namedCertKey", _named_cert_keys, _semicolons, repeated=True),
+    # Feature gates are parsed later, when the version to emulate is known.
+    "FEATURE_GATES": FlagType(
+        "colonSeparatedMultimapStringString",
+        lambda text: (text,),
+        lambda value: ",".join(value) if isinstance(value, tuple) else "",
+        repeated=True,
+    ),
+}

@@ -17,8 +17,9 @@ from scheduler.framework.events import (
     QueueingHintFn,
     as_kind,
 )
+from scheduler.framework.extender import Victims
 from scheduler.framework.failures import PluginSetupError
-from scheduler.framework.handle import Handle, Lister, Victims, WaitingPod, Worlds
+from scheduler.framework.handle import Handle, Lister, WaitingPod, Worlds
 from scheduler.framework.interface import (
     ArgsWithDefaults,
     BindPlugin,

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, overload
 
-from scheduler.framework.failures import PluginSetupError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.api.unstructured import Kind, Unstructured
-    from scheduler.framework.interface import Plugin
     from scheduler.snapshot.pod_info import PodInfo
 
 
@@ -86,7 +82,9 @@ class EventResource(enum.StrEnum):
 
 
 #: The resources of events, by the name of the kind.
-_RESOURCES: Final = {resource.rpartition("/")[2]: resource for resource in EventResource}
+_RESOURCES: Final[Mapping[str, EventResource]] = {
+    resource.rpartition("/")[2]: resource for resource in EventResource
+}
 
 
 class ClusterEvent(NamedTuple):
@@ -211,10 +209,6 @@ ALL_EVENTS: Final = tuple(
     )
 )
 
-_POD_GROUP_EVENTS: Final = ClusterEventWithHint(
-    ClusterEvent(EventResource.POD_GROUP, ActionType.ALL)
-)
-
 _PODS: Final = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
 
 
@@ -239,35 +233,4 @@ def match_cluster_events(registered: ClusterEvent, incoming: ClusterEvent) -> bo
 
 def match_any_cluster_event(event: ClusterEvent, registered: Iterable[ClusterEvent]) -> bool:
     """True if an event matches one of several registrations (`MatchAnyClusterEvent`)."""
-    return any(match_cluster_events(one, event) for one in registered)
-
-
-class PluginEvents(NamedTuple):
-    """A plugin that can reject pods, and the events that it has registered for."""
-
-    plugin: Plugin
-    events: Sequence[ClusterEventWithHint]
-
-
-def events_of(plugin: Plugin, *, generic_workload: bool = False) -> PluginEvents:
-    """Return the events of a plugin: all events if it has no `events_to_register`.
-
-    With `generic_workload` (the feature gate) these are events of pod groups too.
-    Raises `PluginSetupError` if the method fails, or returns anything but events with hints.
-    """
-    if not hasattr(plugin, "events_to_register"):
-        unlisted = (*ALL_EVENTS, _POD_GROUP_EVENTS) if generic_workload else ALL_EVENTS
-        return PluginEvents(plugin, unlisted)
-    try:
-        answer: object = plugin.events_to_register()
-    except Exception as error:
-        raise PluginSetupError(f'plugin "{plugin.name}": events_to_register: {error}') from error
-    if isinstance(answer, Iterable) and not isinstance(answer, ClusterEventWithHint):
-        entries = tuple(answer)
-        registered = [entry for entry in entries if isinstance(entry, ClusterEventWithHint)]
-        if len(registered) == len(entries):
-            return PluginEvents(plugin, registered)
-    raise PluginSetupError(
-        f'plugin "{plugin.name}": events_to_register returned {answer!r}: '
-        "return a list of ClusterEventWithHint"
-    )
+    return any(match_cluster_events(registration, event) for registration in registered)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from scheduler.framework.handle import Victims
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
@@ -22,6 +21,14 @@ MAX_EXTENDER_PRIORITY: Final = 10
 
 class ExtenderError(Exception):
     """A call of an extender has failed; the text is the message of the pod's condition."""
+
+
+class Victims(NamedTuple):
+    """The pods to preempt on a node, the most important one first."""
+
+    pods: Sequence[PodInfo]
+    #: The number of these pods whose eviction violates a disruption budget.
+    num_pdb_violations: int
 
 
 class ExtenderFilterResult(NamedTuple):

@@ -6,7 +6,7 @@ Source: `Handle` in `k8s.io/kube-scheduler/framework/interface.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -300,14 +300,6 @@ class Worlds(Protocol):
         Nominated pods are taken into account. A filter that fails gives an Error status.
         """
         ...
-
-
-class Victims(NamedTuple):
-    """The pods to preempt on a node, the most important one first."""
-
-    pods: Sequence[PodInfo]
-    #: The number of them that no disruption budget allows to evict.
-    num_pdb_violations: int
 
 
 class Handle(Protocol):

@@ -263,8 +263,8 @@ class NodeToStatus:
         return statuses
 
     def __len__(self) -> int:
-        known = int(np.count_nonzero(self._codes >= 0)) if self._statuses else 0
-        return known + len(self._unknown_nodes)
+        rejected = int(np.count_nonzero(self._codes >= 0)) if self._statuses else 0
+        return rejected + len(self._unknown_nodes)
 
     def get(self, name: str) -> Status:
         """Return the status of a node; nodes that were not searched share one."""

@@ -25,10 +25,10 @@ import socket
 import uuid
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
+from scheduler.api.duration import SECOND
 from scheduler.client import RestClient
 from scheduler.clock import wait_for
 from scheduler.config import ConfigError
-from scheduler.config.duration import SECOND
 from scheduler.klog import V5
 from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.core_events import CoreEventRecorder

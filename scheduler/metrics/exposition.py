@@ -74,9 +74,9 @@ class Exposition:
         if not names:
             return generate_latest(self._everything)
         rows = {name: metric for name, metric in self._rows.items() if metric.name in names}
-        some = CollectorRegistry(auto_describe=False)
-        some.register(_SchedulerCollector(self._metrics, rows, self._options))
-        return generate_latest(some)
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_SchedulerCollector(self._metrics, rows, self._options))
+        return generate_latest(registry)
 
 
 class _SchedulerCollector(Collector):

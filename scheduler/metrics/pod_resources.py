@@ -13,7 +13,7 @@ from scheduler.metrics.exposition import family_text
 from scheduler.metrics.instruments import Kind, Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from scheduler.api.core import Pod
     from scheduler.metrics.instruments import LabelValues
@@ -31,7 +31,7 @@ _LIMIT: Final = Metric(
     *("kube_pod_resource_limit", Kind.GAUGE, _LABELS, "STABLE"),
     f"Resources limit for workloads on the cluster, broken down by pod. {_EXPECTATION}",
 )
-_UNITS: Final = {
+_UNITS: Final[Mapping[str, str]] = {
     resources.CPU: "cores",
     resources.MEMORY: "bytes",
     "storage": "bytes",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
-from scheduler.framework.handle import Victims
+from scheduler.framework.extender import Victims
 from scheduler.framework.status import Code, Rejections, Status, unresolvable
 from scheduler.preemption.importance import (
     Candidate,

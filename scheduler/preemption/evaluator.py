@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.extender import Extender
-    from scheduler.framework.handle import Handle, Victims
+    from scheduler.framework.extender import Extender, Victims
+    from scheduler.framework.handle import Handle
     from scheduler.preemption.executor import Executor
 
 _log: Final = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scheduler.framework.handle import Victims
+    from scheduler.framework.extender import Victims
     from scheduler.snapshot.pod_info import PodInfo
 
 #: More than the resolution of a time of today as a float.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.pod_groups import DISRUPTION_MODE_POD_GROUP, PodGroup
 from scheduler.api.workloads import PodDisruptionBudget
-from scheduler.framework.handle import Victims
+from scheduler.framework.extender import Victims
 from scheduler.framework.status import Status, unresolvable, unschedulable
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.executor import Preemptor

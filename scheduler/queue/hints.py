@@ -44,7 +44,8 @@ from scheduler.queue.queued_pod_info import HintAnswer
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from scheduler.framework.events import ClusterEventWithHint, PluginEvents
+    from scheduler.framework.events import ClusterEventWithHint
+    from scheduler.framework.registrations import PluginEvents
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
     from scheduler.queue.queued_pod_info import QueuedPodInfo

@@ -211,7 +211,7 @@ class Filters:
     def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
         """Return the nominated pods that the pod must leave room for, by position of their node."""
         nominator = self._nominator
-        found: dict[int, list[PodInfo]] = {}
+        by_row: dict[int, list[PodInfo]] = {}
         names = nominator.nominated_nodes
         for name, position in nodes.positions(names).items() if names else ():
             pods = [
@@ -220,8 +220,8 @@ class Filters:
                 if other.priority >= pod.priority and other.uid != pod.uid
             ]
             if pods:
-                found[position] = pods
-        return found
+                by_row[position] = pods
+        return by_row
 
 
 class _MergedRejections:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.config.types import GENERIC_WORKLOAD
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
-from scheduler.framework.events import events_of
 from scheduler.framework.failures import PluginFailedError, PluginSetupError
 from scheduler.framework.interface import Plugin
+from scheduler.framework.registrations import events_of
 from scheduler.framework.status import Code, Status, unschedulable
 from scheduler.framework.types import EXTENDER_NAME, NominatingMode
 from scheduler.runtime.binding import BindingPlugins
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from scheduler.config.types import KubeSchedulerProfile, Plugins, PluginSet
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.events import PluginEvents
     from scheduler.framework.handle import Handle
     from scheduler.framework.interface import PodGroupPreemption
+    from scheduler.framework.registrations import PluginEvents
     from scheduler.framework.status import NodeToStatus
     from scheduler.framework.types import PostFilterResult, QueuedPod
     from scheduler.runtime.handle import MakeHandle

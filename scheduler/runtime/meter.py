@@ -30,14 +30,14 @@ from typing import (
 from scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
     from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics, Stopwatch
 
 Labels: TypeAlias = "tuple[str, str, str]"
 
-_WORDS: Final = {code: str(code) for code in Code}
+_WORDS: Final[Mapping[Code, str]] = {code: str(code) for code in Code}
 
 
 def _status_of(result: object) -> Status | None:

@@ -101,7 +101,9 @@ class Placements:
         step = "running PlacementScore plugins"
         try:
             with self.meter.plugin(state, name, "PlacementScore"):
-                scores = [plugin.score_placement(state, group, one) for one in assignments]
+                scores = [
+                    plugin.score_placement(state, group, assignment) for assignment in assignments
+                ]
             if hasattr(plugin, "normalize_placement_score"):
                 step = "running NormalizePlacementScore on PlacementScore plugins"
                 with self.meter.plugin(state, name, "PlacementScoreExtensionNormalize"):

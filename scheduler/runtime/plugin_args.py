@@ -69,21 +69,21 @@ class _FieldNames:
         self, kind: inspect.StructType, value: Mapping[object, object], path: str
     ) -> dict[str, object]:
         fields = {name: f for f in kind.fields for name in _spellings(f)}
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for key, item in value.items():
             if key == kind.tag_field:
-                found[str(key)] = item
+                values[str(key)] = item
                 continue
             below = field.child_path(path, str(key))
             if (expected := fields.get(str(key))) is None:
                 hint = field.nearest(str(key), [f.encode_name for f in kind.fields])
                 self.errors.append(f'unknown field "{below}"{hint}')
-            elif expected.encode_name in found:
+            elif expected.encode_name in values:
                 self.errors.append(f'duplicate field "{below}"')
             else:
                 self._written[expected.encode_name] = str(key)
-                found[expected.encode_name] = self.renamed(expected.type, item, below)
-        return found
+                values[expected.encode_name] = self.renamed(expected.type, item, below)
+        return values
 
 
 def _is_meant(member: inspect.Type, value: object) -> bool:

@@ -99,7 +99,7 @@ def _import(reference: str) -> object:
     if not module_name or not attribute:
         raise PluginSetupError(f'plugin "{reference}": expected module:Class')
     try:
-        found: object = importlib.import_module(module_name)
+        value: object = importlib.import_module(module_name)
     except Exception as error:
         # A module runs as it is imported, and may raise anything.
         text = f'plugin "{reference}": cannot import: {error}'
@@ -108,12 +108,12 @@ def _import(reference: str) -> object:
         raise PluginSetupError(text) from error
     for part in attribute.split("."):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError as error:
             raise PluginSetupError(
-                f'plugin "{reference}": {error}{field.nearest(part, dir(found))}'
+                f'plugin "{reference}": {error}{field.nearest(part, dir(value))}'
             ) from error
-    return found
+    return value
 
 
 def _is_part_of(missing: str | None, module_name: str) -> bool:
@@ -128,12 +128,12 @@ def _folders_searched() -> str:
     return ", ".join([*folders, f"PYTHONPATH ({python_path or 'not set'})"])
 
 
-def _checked(found: object, reference: str) -> type[Plugin]:
-    if isinstance(found, type) and issubclass(found, Plugin) and found is not Plugin:
-        require_extension_point(found)
-        return found
+def _checked(value: object, reference: str) -> type[Plugin]:
+    if isinstance(value, type) and issubclass(value, Plugin) and value is not Plugin:
+        require_extension_point(value)
+        return value
     raise PluginSetupError(
-        f'plugin "{reference}": expected a subclass of scheduler.Plugin, got {found!r}'
+        f'plugin "{reference}": expected a subclass of scheduler.Plugin, got {value!r}'
     )
 
 
@@ -181,8 +181,8 @@ def _decoded_args(plugin_class: type[Plugin], args: object) -> msgspec.Struct | 
 def _announced(path: tuple[str, ...]) -> tuple[str, ...]:
     """Return the entry points on this path, cached: the search is slower than a whole profile."""
     del path
-    found = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
-    return tuple(entry_point.value for entry_point in found)
+    entry_points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    return tuple(entry_point.value for entry_point in entry_points)
 
 
 def registry_of(in_tree: Mapping[str, type[Plugin]], others: Iterable[type[Plugin]]) -> Registry:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from scheduler.config.duration import Duration
+from scheduler.api.duration import Duration
 from scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 import logging
 import os
 import ssl
@@ -34,6 +35,8 @@ from scheduler.serving.authentication import ClientTrust
 from scheduler.serving.options import ServingError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scheduler.serving.options import NamedCertKey, ServingOptions
 
 _log: Final = logging.getLogger(__name__)
@@ -46,51 +49,22 @@ _MAX_AGE: Final = datetime.timedelta(days=365)
 #: Certificates are valid this long before they are made, as clocks differ.
 _LEEWAY: Final = datetime.timedelta(hours=1)
 
-TLS_VERSIONS: Final = {
+TLS_VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
     "VersionTLS11": ssl.TLSVersion.TLSv1_1,
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 
-#: OpenSSL's names by Go's; suites of TLS 1.3 are not chosen by name.
-CIPHER_SUITES: Final = {
-    "TLS_AES_128_GCM_SHA256": "",
-    "TLS_AES_256_GCM_SHA384": "",
-    "TLS_CHACHA20_POLY1305_SHA256": "",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
-}
+#: OpenSSL's names by Go's, for `secure` and `insecure` suites; the latter are allowed with a
+#: warning. Suites of TLS 1.3 are not chosen by name.
+_CIPHER_SUITES: Final[Mapping[str, Mapping[str, str]]] = json.loads(
+    Path(__file__).with_name("cipher_suites.json").read_bytes()
+)
 
 #: The numbers of the curves of Go 1.26: P-256, P-384, P-521, X25519, and those with ML-KEM.
 _CURVES: Final = frozenset({23, 24, 25, 29, 4587, 4588, 4589})
 _CURVE_MAX: Final = 65535
-
-#: Allowed with a warning.
-INSECURE_CIPHER_SUITES: Final = {
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA": "ECDHE-ECDSA-RC4-SHA",
-    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA": "ECDHE-RSA-DES-CBC3-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
-    "TLS_ECDHE_RSA_WITH_RC4_128_SHA": "ECDHE-RSA-RC4-SHA",
-    "TLS_RSA_WITH_3DES_EDE_CBC_SHA": "DES-CBC3-SHA",
-    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
-    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
-    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
-    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
-    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
-    "TLS_RSA_WITH_RC4_128_SHA": "RC4-SHA",
-}
 
 
 class ServerTls:
@@ -242,14 +216,15 @@ def _names_of(pair: CertKey) -> list[str]:
 
 
 def _choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
-    known = CIPHER_SUITES | INSECURE_CIPHER_SUITES
+    insecure = _CIPHER_SUITES["insecure"]
+    suites = {**_CIPHER_SUITES["secure"], **insecure}
     for name in names:
-        if name not in known:
+        if name not in suites:
             raise ServingError(f"Cipher suite {name} not supported or doesn't exist")
     for name in names:
-        if name in INSECURE_CIPHER_SUITES:
+        if name in insecure:
             _log.warning("Use of insecure cipher '%s' detected.", name)
-    chosen = [known[name] for name in names if known[name]]
+    chosen = [suites[name] for name in names if suites[name]]
     try:
         # Only suites of TLS 1.3: TLS 1.2 has none left.
         if chosen:

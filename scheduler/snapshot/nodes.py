@@ -169,8 +169,8 @@ class Nodes:
         rows = self._rows
         if isinstance(rows, slice):
             return row - rows.start if rows.start <= row < rows.stop else None
-        found = (rows == row).nonzero()[0]
-        return int(found[0]) if len(found) else None
+        matches = (rows == row).nonzero()[0]
+        return int(matches[0]) if len(matches) else None
 
     def positions(self, names: Iterable[str]) -> dict[str, int]:
         """Return the positions of nodes in this view; nodes that are not in it are left out."""
@@ -183,8 +183,8 @@ class Nodes:
             return {}
         position_of = np.full(len(self._table), -1, dtype=np.int64)
         position_of[rows] = np.arange(len(rows))
-        found = position_of[[row for _, row in wanted]].tolist()
-        return {name: at for (name, _), at in zip(wanted, found, strict=True) if at >= 0}
+        indexes = position_of[[row for _, row in wanted]].tolist()
+        return {name: at for (name, _), at in zip(wanted, indexes, strict=True) if at >= 0}
 
     def _others(self, rows: slice | IntArray) -> Nodes:
         return Nodes(

@@ -66,8 +66,8 @@ class PodGroupState:
 
     def assume_pod(self, pod: PodInfo) -> None:
         """Assume a member on its node; a no-op for an unknown or an assigned one."""
-        known = self._pods.get(pod.uid)
-        if known is not None and not known.spec.node_name:
+        member = self._pods.get(pod.uid)
+        if member is not None and not member.spec.node_name:
             self._unscheduled.pop(pod.uid, None)
             self._assumed[pod.uid] = pod
 

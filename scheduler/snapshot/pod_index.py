@@ -191,8 +191,8 @@ class PodIndex(PodsBySlot):
         # `getattr` instead of `isinstance`, which for protocols takes longer than all the rest.
         terms: Collection[AffinityTerm] | None = getattr(weight, "terms", None)
         if terms is not None:
-            found = [self._by_term.get(term, {}) for term in terms]
-            return found[0].values() if len(found) == 1 else _merged(found).values()
+            by_term = [self._by_term.get(term, {}) for term in terms]
+            return by_term[0].values() if len(by_term) == 1 else _merged(by_term).values()
         labels: Collection[tuple[str, str]] | None = getattr(weight, "wanted_labels", None)
         return None if labels is None else self._by_label.find(labels)
 
@@ -283,7 +283,7 @@ class PodIndex(PodsBySlot):
 
     def check(self) -> None:
         """Verify that all counts are the sums over the pods; raises AssertionError. For tests."""
-        found = Counter(
+        counts = Counter(
             (pod.kind, slot) for slot, pods in self._pods.items() for pod in pods.values()
         )
         kept = {
@@ -291,7 +291,7 @@ class PodIndex(PodsBySlot):
             for kind, on_nodes in self._kinds.items()
             for slot, number in on_nodes.slots.items()
         }
-        assert kept == dict(found), "pods by kind"
+        assert kept == dict(counts), "pods by kind"
         for weight in list(self._counts):
             expected = np.zeros(self._capacity, dtype=np.int64)
             for (kind, slot), number in kept.items():
@@ -321,7 +321,7 @@ class _LabelIndex:
 
     def find(self, labels: Iterable[tuple[str, str]]) -> Collection[_KindOnNodes]:
         """Return all kinds with at least one of these labels, each once."""
-        found: dict[PodKind, _KindOnNodes] = {}
+        matches: dict[PodKind, _KindOnNodes] = {}
         for key, value in labels:
             by_value = self._by_key.touch(key)
             if by_value is None:
@@ -330,8 +330,8 @@ class _LabelIndex:
                     if key in kind.labels:
                         by_value.setdefault(kind.labels[key], {})[kind] = on_nodes
                 self._by_key.put(key, by_value)
-            found.update(by_value.get(value, {}))
-        return found.values()
+            matches.update(by_value.get(value, {}))
+        return matches.values()
 
     def add(self, kind: PodKind, on_nodes: _KindOnNodes) -> None:
         """Add a new kind to the index of each of its labels."""
@@ -401,14 +401,14 @@ class AffinityTermIndex:
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> Mapping[str, frozenset[AffinityTerm]]:
         """Return the terms that match a pod, by topology key; keys without any are left out."""
-        found: dict[str, list[AffinityTerm]] = {}
+        by_topology_key: dict[str, list[AffinityTerm]] = {}
         buckets = [self._without_label] if self._without_label else []
         by_label = self._by_label
         buckets += [by_label[label] for label in labels.items() if label in by_label]
         for bucket in buckets:
             for term in bucket:
                 if term.matches(namespace, labels, namespace_labels):
-                    found.setdefault(term.topology_key, []).append(term)
-        if not found:
+                    by_topology_key.setdefault(term.topology_key, []).append(term)
+        if not by_topology_key:
             return _NO_TERMS_FOUND
-        return {key: frozenset(terms) for key, terms in found.items()}
+        return {key: frozenset(terms) for key, terms in by_topology_key.items()}

@@ -12,7 +12,7 @@ from scheduler.api.core import Pod
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache, CacheCorruptedError
 from scheduler.cycle.scheduling_queue import SchedulingQueue
-from scheduler.framework.events import events_of
+from scheduler.framework.registrations import events_of
 from scheduler.framework.status import unschedulable
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map

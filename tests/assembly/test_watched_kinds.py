@@ -21,8 +21,8 @@ from scheduler.framework.events import (
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
-    events_of,
 )
+from scheduler.framework.registrations import events_of
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map

@@ -230,9 +230,8 @@ def test_no_configuration_at_all_is_an_error_that_lists_the_sources(tmp_path: Pa
             "other",
         ),
         (
-            config({"auth-provider": {"name": "azure"}}),
-            "{path}: user 'u': expected auth-provider to be one of gcp, oidc, got 'azure'; use an "
-            "exec plugin",
+            config({"auth-provider": {"name": "gcp"}}),
+            "{path}: user 'u': expected auth-provider to be oidc, got 'gcp'; use an exec plugin",
         ),
         (config({"tokenFile": "missing"}), "{directory}/missing: the token cannot be read: "),
         (config({"exec": "plugin"}), "{path}: user 'u': exec: expected a mapping"),

@@ -15,8 +15,7 @@ from scheduler.client.decoding import JsonKeepingDecoder
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError
 from scheduler.extenders import HTTPExtender, HTTPExtenders
-from scheduler.framework.extender import ExtenderError
-from scheduler.framework.handle import Victims
+from scheduler.framework.extender import ExtenderError, Victims
 from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.testing import VirtualClock, make_node, make_pod, snapshot_of
 from tests.extenders.running import config_of, running

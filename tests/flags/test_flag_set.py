@@ -68,6 +68,10 @@ def test_a_truth_value_is_written_after_an_equals_sign(argument: str, value: boo
         (("--log-text-info-buffer-size=1Ki",), "log-text-info-buffer-size", "1Ki"),
         (("--secure-port=0x10",), "secure-port", "16"),
         (("--secure-port=010",), "secure-port", "8"),
+        (("--secure-port=1_000",), "secure-port", "1000"),
+        (("--secure-port=0x_1F",), "secure-port", "31"),
+        (("--secure-port=0_17",), "secure-port", "15"),
+        (("--kube-api-qps=1_0.5",), "kube-api-qps", "10.5"),
         (("--version=v1.36.3-x",), "version", "v1.36.3-x"),
         (("--version",), "version", "true"),
         (("--feature-gates=kube:WatchList=f,kube:AllAlpha=0",), "feature-gates",
@@ -127,6 +131,10 @@ def test_a_free_port_may_be_taken() -> None:
          '"--kube-api-burst" flag: strconv.ParseInt: parsing "99999999999": value out of range'),
         (("--kube-api-qps=x",), 'invalid argument "x" for "--kube-api-qps" flag: '
          'strconv.ParseFloat: parsing "x": invalid syntax'),
+        (("--kube-api-qps= 1 ",), 'invalid argument " 1 " for "--kube-api-qps" flag: '
+         'strconv.ParseFloat: parsing " 1 ": invalid syntax'),
+        (("--secure-port=1__0",), 'invalid argument "1__0" for "--secure-port" flag: '
+         'strconv.ParseInt: parsing "1__0": invalid syntax'),
         (("--tls-curve-preferences=x",), 'invalid argument "x" for "--tls-curve-preferences" '
          'flag: strconv.ParseInt: parsing "x": invalid syntax'),
         (("--tls-sni-cert-key=a",), 'invalid argument "a" for "--tls-sni-cert-key" flag: '

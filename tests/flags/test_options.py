@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from scheduler.api.duration import MILLISECOND, SECOND
 from scheduler.config import ConfigError, Duration, default_config
-from scheduler.config.duration import MILLISECOND, SECOND
 from scheduler.flags.flag_set import UsageError
 from scheduler.flags.options import Options, parse_flags
 from scheduler.klog import LogOptions

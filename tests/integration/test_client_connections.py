@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import ssl
@@ -312,25 +313,45 @@ def test_a_plugins_certificate_that_is_none_is_an_error(tmp_path: Path) -> None:
 # --- auth providers ---
 
 
-def provider(directory: Path, body: str) -> dict[str, Any]:
-    """A user of the old gcp auth provider, whose helper is a Python program."""
-    program = directory / "helper.py"
-    program.write_text(body, encoding="utf-8")
-    config = {"cmd-path": sys.executable, "cmd-args": str(program)}
-    return {"auth-provider": {"name": "gcp", "config": config}}
+def token(expires: int) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.sig"
 
 
-async def test_a_token_that_a_provider_renewed_is_kept_in_the_file(tmp_path: Path) -> None:
-    credential = {"access_token": "new", "token_expiry": "2099-01-01T00:00:00Z"}
-    user = provider(tmp_path, f"print({json.dumps({'credential': credential})!r})")
-    async with ScriptedServer(Answer({})) as server:
-        await ask(connection(tmp_path, server.url, user))
+def provider(issuer: str) -> dict[str, Any]:
+    """A user of the auth provider oidc, whose token has expired."""
+    config = {
+        "id-token": token(1),
+        "idp-issuer-url": issuer,
+        "client-id": "me",
+        "client-secret": "s",
+        "refresh-token": "old",
+    }
+    return {"auth-provider": {"name": "oidc", "config": config}}
+
+
+async def test_a_token_that_a_provider_renewed_is_kept_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    renewed = {"id_token": token(4102444800), "refresh_token": "new"}
+    async with ScriptedServer() as server:
+        server.script.extend(
+            [
+                Answer({"token_endpoint": f"{server.url}/token"}),
+                Answer({**renewed, "access_token": "a", "token_type": "Bearer"}),
+                Answer({}),
+            ]
+        )
+        # The package blocks while it asks the provider.
+        await ask(await asyncio.to_thread(connection, tmp_path, server.url, provider(server.url)))
 
     kept = yaml.safe_load((tmp_path / "config").read_text(encoding="utf-8"))
-    assert server.asked[0].headers["Authorization"] == "Bearer new"
-    assert kept["users"][0]["user"]["auth-provider"]["config"]["access-token"] == "new"
+    config = kept["users"][0]["user"]["auth-provider"]["config"]
+    assert server.asked[-1].headers["Authorization"] == f"Bearer {renewed['id_token']}"
+    assert (config["id-token"], config["refresh-token"]) == (renewed["id_token"], "new")
 
 
 def test_a_provider_that_fails_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError, match=r"config: cmd-path: process returned 1 .*denied"):
-        connection(tmp_path, "http://host", provider(tmp_path, "raise SystemExit('denied')"))
+    with pytest.raises(KubeconfigError, match=r"config: .*refused"):
+        connection(tmp_path, "http://host", provider("http://127.0.0.1:1"))

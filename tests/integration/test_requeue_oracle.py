@@ -12,7 +12,8 @@ from conformance.format.case import Case, load_cases
 from conformance.format.expectation import Expectation
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
-from scheduler.framework.events import ClusterEvent, PluginEvents, QueueingHint
+from scheduler.framework.events import ClusterEvent, QueueingHint
+from scheduler.framework.registrations import PluginEvents
 from scheduler.queue.hints import QueueingHintFunction
 from tests.conformance.registered_events import (
     UNREACHABLE,

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
+from scheduler.api.duration import MILLISECOND, SECOND
 from scheduler.client import Conflict, ConnectionFailed, LeaseSpec, NotFound, Unauthorized
 from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
-from scheduler.config.duration import MILLISECOND, SECOND
 from scheduler.leader_election.elector import LeaderElectionLost, LeaderElector, new_identity
 from scheduler.metrics import SchedulerMetrics
 from scheduler.testing import VirtualClock

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from scheduler.api import core
 from scheduler.api.core import Node, Pod
+from scheduler.api.duration import SECOND, Duration
 from scheduler.api.dynamic_resources import (
     DeviceClaim,
     DeviceRequest,
@@ -19,7 +20,6 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
 )
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.config.duration import SECOND, Duration
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.manager import DraManager
 from scheduler.framework import Code, CycleState, NodeToStatus, Status

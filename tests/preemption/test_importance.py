@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from scheduler.framework.handle import Victims
+from scheduler.framework.extender import Victims
 from scheduler.preemption.importance import (
     CRITERIA,
     Candidate,

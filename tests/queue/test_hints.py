@@ -17,10 +17,10 @@ from scheduler.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
-    events_of,
 )
 from scheduler.framework.failures import PluginSetupError
 from scheduler.framework.interface import Plugin
+from scheduler.framework.registrations import events_of
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import HintAnswer, build_queueing_hint_map
 from scheduler.queue.active_queue import InFlightEvent

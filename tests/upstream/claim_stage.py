@@ -16,10 +16,10 @@ from typing import Any, Final, cast
 import numpy as np
 from msgspec.structs import replace
 
+from scheduler.api.duration import Duration
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.client import Store
 from scheduler.config import DEFAULT_FEATURE_GATES
-from scheduler.config.duration import Duration
 from scheduler.devices.manager import DraManager
 from scheduler.explain.claims_in_memory import ClaimsInMemory
 from scheduler.framework import Code, CycleState, NodeToStatus, Status

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.framework import Nodes, PodInfo, Snapshot
-from scheduler.framework.extender import ExtenderError, ExtenderFilterResult
-from scheduler.framework.handle import Victims
+from scheduler.framework.extender import ExtenderError, ExtenderFilterResult, Victims
 
 
 class FakeExtender:

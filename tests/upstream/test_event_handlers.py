@@ -24,7 +24,8 @@ from scheduler.framework import (
     PodInfo,
     QueueingHint,
 )
-from scheduler.framework.events import as_kind, events_of
+from scheduler.framework.events import as_kind
+from scheduler.framework.registrations import events_of
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from fakeapi import FakeApiServer
+from scheduler.api.duration import SECOND
 from scheduler.client import ClientError, ConnectionFailed, LeaseSpec, NotFound, RestClient
 from scheduler.client.connection import connection_to
 from scheduler.clock import Clock, SystemClock
 from scheduler.config import ConfigError, Duration, LeaderElectionConfiguration
-from scheduler.config.duration import SECOND
 from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.elector import LeaderElector
 from scheduler.leader_election.lease_lock import LeaseLock

@@ -14,7 +14,7 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.api_calls import PodStatusPatchCall
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import NominatingInfo, NominatingMode
-from scheduler.framework.handle import Victims
+from scheduler.framework.extender import Victims
 from scheduler.framework.status import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.preemption import Candidate, Executor

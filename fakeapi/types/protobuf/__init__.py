@@ -14,14 +14,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.types.protobuf.errors import WireError as WireError
+
 if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
 _MAGIC: Final = b"k8s\x00"
-
-
-class WireError(ValueError):
-    """The bytes are not a message of the wanted type; `str()` is the text of upstream's decoder."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

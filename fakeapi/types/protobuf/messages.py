@@ -22,7 +22,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
 from fakeapi.types import schema, times
-from fakeapi.types.protobuf import WireError
+from fakeapi.types.protobuf.errors import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

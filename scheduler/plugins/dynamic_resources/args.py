@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 
 from scheduler.api import field
-from scheduler.config.duration import SECOND, Duration
+from scheduler.api.duration import SECOND, Duration
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.devices.allocator import BINDING_CONDITIONS
 

@@ -6,13 +6,16 @@ Source: Go `time/format.go` (`ParseDuration`), `time/time.go` (`String`).
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from scheduler.api.field import quoted
 from scheduler.api.quantity import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MICROSECOND: Final = 1_000
 #: Units in nanoseconds.
@@ -21,7 +24,7 @@ SECOND: Final = 1_000_000_000
 MINUTE: Final = 60 * SECOND
 _HOUR: Final = 60 * MINUTE
 
-_UNITS: Final = {
+_UNITS: Final[Mapping[str, int]] = {
     "ns": 1,
     "us": _MICROSECOND,
     "\u00b5s": _MICROSECOND,  # the micro sign
@@ -83,9 +86,9 @@ class Duration(msgspec.Struct, frozen=True, order=True):
 def _nanoseconds(term: re.Match[str], text: str) -> int:
     unit = term["unit"]
     if not unit:
-        raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+        raise ValueError(f"time: missing unit in duration {quoted(text)}")
     if unit not in _UNITS:
-        raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
     if len(term["whole"].lstrip("0")) > len(str(INT64_MAX)):
         raise _invalid(text)
     nanoseconds = int(term["whole"] or "0") * _UNITS[unit]
@@ -119,8 +122,4 @@ def _decimal(nanoseconds: int, unit: int) -> str:
 
 
 def _invalid(text: str) -> ValueError:
-    return ValueError(f"time: invalid duration {_quoted(text)}")
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return ValueError(f"time: invalid duration {quoted(text)}")
