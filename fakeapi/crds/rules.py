@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.crds import cel_rules, definitions, formats, patterns
 from fakeapi.crds.pruning import schemas_in
 from fakeapi.crds.schema_rules import validate_schema
+from fakeapi.printing.custom import custom_columns
 from fakeapi.types import names
 from fakeapi.types.errors import FieldError, invalid, not_supported, required
 from fakeapi.types.kind import Kind, KindRules
@@ -44,13 +45,20 @@ _SCOPES: Final = ("Cluster", "Namespaced")
 _STRATEGIES: Final = ("None", "Webhook")
 _APPROVAL: Final = "api-approved.kubernetes.io"
 _PROTECTED: Final = ("k8s.io", "kubernetes.io")
+#: So much of a path is shown in a warning.
+_SHOWN_MAX: Final = 100
 _KEP: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def _all_warnings(definition: Json) -> list[str]:
-    """Return a warning for each format, rule and pattern that is not enforced."""
+    """Return a warning for each format, rule and pattern that is not enforced, and bad columns."""
     found: list[str] = []
     for version in mappings(mapping(definition.get("spec")).get("versions")):
+        columns = mappings(version.get("additionalPrinterColumns"))
+        shown = len(custom_columns(columns)) - 1
+        if shown < len(columns):
+            path = text(columns[shown].get("jsonPath"))[:_SHOWN_MAX]
+            found.append(f'additionalPrinterColumns: not shown from jsonPath "{path}" on')
         root = mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
         for node in schemas_in(root):
             declared, pattern = text(node.get("format")), text(node.get("pattern"))

@@ -13,16 +13,19 @@ I/O, so a write is atomic for the event loop.
 from __future__ import annotations
 
 import bisect
+import logging
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types.kind import PODS
 from fakeapi.types.objects import encode, metadata_of, with_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fakeapi.types.kind import ResourceKey
     from fakeapi.types.objects import Json
+
+_log = logging.getLogger("fakeapi")
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -223,8 +226,7 @@ class Collection:
                 self._is_sorted = False
             self.revisions[key] = change.current
         self.log.append(change)
-        for listener in self.listeners.values():
-            listener()
+        call_all(self.listeners.values())
 
     def follow(self, callback: Callable[[], None]) -> None:
         """Call back now and during each write from now on, but for the callback's own writes."""
@@ -236,7 +238,7 @@ class Collection:
                 return
             is_busy = True
             try:
-                callback()
+                call_all((callback,))
             finally:
                 is_busy = False
 
@@ -272,6 +274,15 @@ class Collection:
         self.changes += 1
         self._is_sorted = False
         self.log.restart(resource_version)
+
+
+def call_all(listeners: Iterable[Callable[[], None]]) -> None:
+    """Call the listeners. An exception is logged: neither the others nor the write fail by it."""
+    for listener in listeners:
+        try:
+            listener()
+        except Exception:  # any part of the server may listen
+            _log.exception("a change is stored, but %r could not follow it", listener)
 
 
 def with_prefix(keys: list[str], prefix: str) -> list[str]:
@@ -378,5 +389,4 @@ class Store:
         for observer in self.observers:
             observer(collection, change)
         collection.record(change)
-        for listener in self.listeners.values():
-            listener()
+        call_all(self.listeners.values())
