@@ -16,7 +16,8 @@ import dataclasses
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds import cel_rules, definitions, formats, patterns
+from fakeapi.cel import patterns
+from fakeapi.crds import cel_rules, definitions, formats
 from fakeapi.crds.pruning import schemas_in
 from fakeapi.crds.schema_rules import validate_schema
 from fakeapi.printing.custom import custom_columns
@@ -66,9 +67,7 @@ def _all_warnings(definition: Json) -> list[str]:
                 found.append(f'unrecognized format "{declared}"')
             rules = cel_rules.not_evaluated(node)
             found += [f"{cel_rules.RULES}: this server does not evaluate {rule}" for rule in rules]
-            if pattern and not patterns.is_available():
-                found.append("pattern: not enforced without pip install 'kubesched[cel]'")
-            elif pattern and patterns.compiled(pattern) is None:
+            if pattern and patterns.compiled(pattern) is None:
                 found.append(f'pattern: this server does not enforce "{pattern}"')
     return list(dict.fromkeys(found))
 
