@@ -13,9 +13,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fakeapi import private_file
 from fakeapi.access.access import Access
 from fakeapi.admission.selection import admission_chain
 from fakeapi.clock import SystemClock
+from fakeapi.crds.cel_rules import SECONDS
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
 from fakeapi.faults import FaultOptions, Faults
@@ -31,9 +33,10 @@ from fakeapi.security.options import Security
 from fakeapi.state import StateError
 from fakeapi.state.keeper import Keeper, StateFiles
 from fakeapi.state.replaying import replay
+from fakeapi.store.expiry import EventExpiry
 from fakeapi.store.journal import Journal
 from fakeapi.store.registry import Registry
-from fakeapi.store.store import Store
+from fakeapi.store.store import LOG_BYTES, Store
 from fakeapi.types.identity import IdSource
 from fakeapi.types.kind import KindTable
 
@@ -75,6 +78,12 @@ class ServerOptions:
     managed_fields: bool = True
     #: Changes kept of each resource; a watch that starts before them gets 410 Expired.
     event_log_size: int = 10_000
+    #: Bytes of changes kept of each resource, counted as JSON; a change beyond them is dropped.
+    event_log_bytes: int = LOG_BYTES
+    #: Seconds after its last write that an Event is deleted; 0 to keep Events.
+    event_ttl_seconds: float = 3600.0
+    #: Seconds of processor time for the rules in CEL of one object; the next rule is an error.
+    cel_seconds: float = SECONDS
     #: Number of requests that `FakeApiServer.requests` keeps.
     requests_kept: int = 0
     #: Seconds after which a client that does not read its response or watch is disconnected.
@@ -139,12 +148,25 @@ class FakeApiServer:
         first_version = options.initial_resource_version
         if first_version is None:
             first_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
-        store = Store(resource_version=first_version, log_size=options.event_log_size)
+        store = Store(
+            resource_version=first_version,
+            log_size=options.event_log_size,
+            log_bytes=options.event_log_bytes,
+        )
         kinds = KindTable(with_definition_rules(served_kinds(options.runtime_config)))
         ids = IdSource(seed)
-        self._registry = Registry(kinds, store, self._clock, ids, admission, options.managed_fields)
+        self._registry = Registry(
+            kinds,
+            store,
+            self._clock,
+            ids,
+            admission,
+            options.managed_fields,
+            cel_seconds=options.cel_seconds,
+        )
         self._registry.extensions[Access] = self._guard.access
         self._journal = Journal(store, self._clock, requests_kept=options.requests_kept)
+        self._expiry = EventExpiry(store, self._clock, options.event_ttl_seconds)
         self.state: Final = Keeper(state, store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
@@ -205,8 +227,7 @@ class FakeApiServer:
     def write_kubeconfig(self, path: str | Path) -> Path:
         """Write the kubeconfig to a file, readable for this user only; return its path."""
         target = Path(path)
-        target.touch(mode=0o600)  # it may hold a private key
-        target.write_text(self.kubeconfig, encoding="utf-8")
+        private_file.replace(target, self.kubeconfig.encode())
         return target
 
     @property
@@ -338,6 +359,7 @@ class FakeApiServer:
             self._port.close()
             self.abandon()
             raise
+        self._expiry.start()
         self.faults.server_started(ServerFaults(self._port, self._registry.store, self._clock))
         return self
 
@@ -348,6 +370,7 @@ class FakeApiServer:
         """
         assert self._port is not None
         assert self._connections is not None
+        self._expiry.stop()
         self.faults.server_stopping()
         self._port.close()
         self._handler.end_watches()

@@ -75,6 +75,29 @@ SERVER_OPTIONS: Final = [
         help="Changes of each resource that a watch may go back.",
     ),
     click.Option(
+        ["--event-log-bytes"],
+        default=_DEFAULTS.event_log_bytes,
+        show_default=True,
+        type=click.IntRange(min=1),
+        help="Bytes of changes of each resource that a watch may go back, counted as JSON.",
+    ),
+    click.Option(
+        ["--event-ttl", "event_ttl_seconds"],
+        metavar="SECONDS",
+        default=_DEFAULTS.event_ttl_seconds,
+        show_default=True,
+        type=click.FloatRange(min=0),
+        help="Delete Events so long after their last write; 0 to keep them.",
+    ),
+    click.Option(
+        ["--cel-seconds"],
+        metavar="SECONDS",
+        default=_DEFAULTS.cel_seconds,
+        show_default=True,
+        type=click.FloatRange(min=0, min_open=True),
+        help="Processor time for the rules in CEL of one object.",
+    ),
+    click.Option(
         ["--write-timeout", "write_timeout_seconds"],
         metavar="SECONDS",
         default=_DEFAULTS.write_timeout_seconds,
@@ -102,6 +125,13 @@ FAULT_OPTIONS: Final = [
         metavar="FILE.jsonl",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write each injected fault to this file, as JSON lines.",
+    ),
+    click.Option(
+        ["--fault-log-size", "log_size"],
+        default=FaultOptions().log_size,
+        show_default=True,
+        type=click.IntRange(min=1),
+        help="Injected faults that are kept to be read and repeated.",
     ),
     click.Option(
         ["--admin-endpoint/--no-admin-endpoint"],

@@ -85,7 +85,11 @@ class DefinitionController:
         way_before, before = self._served.get(key, (None, []))
         if way == way_before:
             return
-        kinds = definitions.kinds_of(definition) if definition is not None else []
+        kinds = (
+            definitions.kinds_of(definition, self._state.cel_seconds)
+            if definition is not None
+            else []
+        )
         names = {(kind.version, kind.plural) for kind in kinds}
         self._served[key] = (way, kinds)
         for kind in before:
@@ -103,7 +107,7 @@ class DefinitionController:
             self._finish(revision, "NeverEstablished", "resource was never established")
             return
         self._serve(key, definition)
-        kind = definitions.storage_kind(definition)
+        kind = definitions.storage_kind(definition, self._state.cel_seconds)
         collection = self._state.store.collection(kind.storage_key)
         everything = [collection.revisions[name] for name in collection.sorted_keys()]
         deletion.delete_all(self._state, kind, everything, DeleteOptions())

@@ -48,7 +48,7 @@ _LABEL_LENGTH_MAX: Final = 63
 
 def _matching(pattern: str) -> Callable[[str], bool]:
     match = patterns.go(pattern).fullmatch
-    return lambda value: match(value) is not None
+    return lambda value: bool(match(value))
 
 
 def _is_date(value: str) -> bool:

@@ -44,6 +44,8 @@ class FaultOptions:
     faults: Iterable[Fault | Json | str | Path] = ()
     #: File for the injected faults, as JSON lines; it is overwritten when the server starts.
     log: Path | None = None
+    #: Injections that are kept to be read and repeated, and faults that were removed.
+    log_size: int = 10_000
     #: True to serve /_fakeapi/faults, where clients set and remove faults over HTTP.
     admin_endpoint: bool = True
 
@@ -67,8 +69,8 @@ class Faults:
         """Set the faults of the options. Raises FaultError, OSError."""
         self._registry = registry
         self._clock = clock
-        seed = random.randrange(1 << 32) if seed is None else seed
-        self._active = ActiveFaults(clock, seed=str(seed))
+        seed = random.randrange(1 << 32) if seed is None else seed  # noqa: S311 - no secret
+        self._active = ActiveFaults(clock, seed=str(seed), log_size=options.log_size)
         self._requests = RequestFaults(self._active, registry, clock)
         self._channels: dict[Watcher, Channel] = {}
         self._server_faults: ServerFaults | None = None

@@ -49,7 +49,7 @@ async def test_a_definition_that_cannot_be_served_does_not_stop_the_server(
         await api.create(DEFINITIONS, definition())
         await api.create(WIDGETS, widget())
     with monkeypatch.context() as broken:
-        broken.setattr(definitions, "kinds_of", lambda _: 1 // 0)
+        broken.setattr(definitions, "kinds_of", lambda *_: 1 // 0)
         async with serving(data=data) as (_, api):
             assert (await api.get(WIDGETS)).code == 404
             assert (await api.get(f"{DEFINITIONS}/widgets.example.com")).code == 200
