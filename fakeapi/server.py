@@ -136,34 +136,12 @@ class FakeApiServer:
         """
         options = options or ServerOptions()
         fault_options = FaultOptions.from_value(faults)
-        admission = admission_chain(
-            options.admission_plugins,
-            options.enable_admission_plugins,
-            options.disable_admission_plugins,
-        )
         self._guard = Guard(security or Security())
         self._requested_port = port
         self._write_timeout_seconds = options.write_timeout_seconds
         self._clock: Clock = clock or SystemClock()
-        first_version = options.initial_resource_version
-        if first_version is None:
-            first_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
-        store = Store(
-            resource_version=first_version,
-            log_size=options.event_log_size,
-            log_bytes=options.event_log_bytes,
-        )
-        kinds = KindTable(with_definition_rules(served_kinds(options.runtime_config)))
-        ids = IdSource(seed)
-        self._registry = Registry(
-            kinds,
-            store,
-            self._clock,
-            ids,
-            admission,
-            options.managed_fields,
-            cel_seconds=options.cel_seconds,
-        )
+        self._registry = _new_registry(options, self._clock, IdSource(seed))
+        store = self._registry.store
         self._registry.extensions[Access] = self._guard.access
         self._journal = Journal(store, self._clock, requests_kept=options.requests_kept)
         self._expiry = EventExpiry(store, self._clock, options.event_ttl_seconds)
@@ -383,3 +361,27 @@ class FakeApiServer:
         """Close the files of a server that will not be entered, and leave them as they are."""
         self.faults.server_stopping()
         self.state.abandon()
+
+
+def _new_registry(options: ServerOptions, clock: Clock, ids: IdSource) -> Registry:
+    """Return the empty state of a server. Raises AdmissionError, RuntimeConfigError."""
+    first_version = options.initial_resource_version
+    if first_version is None:
+        first_version = int(clock.now() * _VERSIONS_PER_SECOND)
+    return Registry(
+        KindTable(with_definition_rules(served_kinds(options.runtime_config))),
+        Store(
+            resource_version=first_version,
+            log_size=options.event_log_size,
+            log_bytes=options.event_log_bytes,
+        ),
+        clock,
+        ids,
+        admission_chain(
+            options.admission_plugins,
+            options.enable_admission_plugins,
+            options.disable_admission_plugins,
+        ),
+        options.managed_fields,
+        cel_seconds=options.cel_seconds,
+    )

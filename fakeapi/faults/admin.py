@@ -7,7 +7,7 @@
     GET    /_fakeapi/faults/log      the injections, in order
     GET    /_fakeapi/faults/script   faults that repeat the injections, without randomness
 
-Bodies are JSON or YAML and say so in their Content-Type. A request with an Origin is a web page's
+Bodies are JSON or YAML, as their Content-Type names it. A request with an Origin is a web page's
 and is refused. These requests are no API requests: no fault applies to them, and they are
 not counted. The connection of a POST survives the outage that it sets, so it still reaches a server
 that refuses all other connections.
@@ -45,7 +45,7 @@ class _NoSuchFault(ApiError):
 
 
 class _ForeignOrigin(ApiError):
-    """The request was sent by a web page: its reader may not know of it."""
+    """The request was sent by a web page."""
 
     code = 403
     reason = "Forbidden"
