@@ -64,7 +64,7 @@ def _is_date_time(value: str) -> bool:
     found = _DATE_TIME.fullmatch(time)
     if not separator or not _is_date(date) or found is None:
         return False
-    return found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+    return bool(found[1] <= "23" and found[2] <= "59" and found[3] <= "59")
 
 
 def duration_seconds(value: str) -> float:
