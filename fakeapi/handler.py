@@ -116,7 +116,9 @@ class HttpHandler:
         keep(http.transport)
         try:
             body = await read_body(http, self._registry.clock)
-            return response_to(admin.answer(self._faults, http.method, http.raw_path, body))
+            return response_to(
+                admin.answer(self._faults, http.method, http.raw_path, http.headers, body)
+            )
         except ApiError as error:
             return response_to(answers.of_error(error))
 

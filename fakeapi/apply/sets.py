@@ -30,6 +30,8 @@ LEAF: Final[FieldSet] = {}
 _SELF: Final = paths.SELF
 _INTERNED_MAX: Final = 20_000
 
+#: Larger sets are too rare to cache.
+_INTERNED_BYTES_MAX: Final = 16 * 1024
 _interned: dict[bytes, FieldSet] = {}
 #: The sets in `_interned` by `id()`, which is unique while they are in there.
 _canonical: dict[int, FieldSet] = {}
@@ -194,6 +196,8 @@ def canonical(fields: FieldSet) -> FieldSet:
     found = _interned.get(key)
     if found is None:
         ordered = _in_order(fields)
+        if len(key) > _INTERNED_BYTES_MAX:
+            return ordered
         found = _interned.setdefault(encode(ordered), ordered)
         if len(_interned) >= _INTERNED_MAX:
             _interned.clear()

@@ -55,6 +55,8 @@ class Registry:
     admission: Admission
     #: True if objects have managedFields from the start, not only from their first apply.
     tracks_fields: bool = True
+    #: Processor time for the rules in CEL of one object.
+    cel_seconds: float = 0.1
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
     #: True if new Services keep the addresses that they have from another server.
     keeps_service_addresses: bool = False

@@ -12,7 +12,8 @@ from typing import Final, Self
 
 NANO: Final = 10**9
 _MILLI: Final = 10**6
-_FORM = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII).fullmatch
+#: Nothing is given back (`*+`): a long text takes linear time.
+_FORM = re.compile(r"([+-]?)(\d*+)(?:\.(\d*+))?+([eEinumkKMGTP]*+[-+]?\d*+)", re.ASCII).fullmatch
 _EXPONENT = re.compile(r"[eE]([-+]?\d+)").fullmatch
 _DECIMAL: Final = {
     "n": -9,

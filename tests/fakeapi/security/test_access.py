@@ -107,6 +107,7 @@ async def test_the_certificate_is_good_for_localhost(tmp_path: Path) -> None:
 
 async def test_a_kubeconfig_is_for_its_owner_alone(tmp_path: Path) -> None:
     async with FakeApiServer(security=Security(tls=True)) as server:
+        (tmp_path / "kubeconfig").touch(mode=0o644)
         written = server.write_kubeconfig(tmp_path / "kubeconfig")
         assert written.stat().st_mode & 0o777 == 0o600
 
