@@ -88,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file of cases that was asked for. Other files are not opened."""
+    """Collect a file of cases of the command line or the settings; no other file is opened."""
     if file_path.suffix not in _SUFFIXES:
         return None
     if not parent.session.isinitpath(file_path) and not _is_chosen(file_path, parent.config):

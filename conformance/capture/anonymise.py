@@ -69,7 +69,7 @@ _MESSAGE_TEXT: Final = """
 _MESSAGE_WORDS: Final = frozenset(_MESSAGE_TEXT.split())
 _PLAIN: Final = re.compile(r"-?\d+|true|false|")
 _WORD: Final = re.compile(r"\w(?:[\w./'-]*\w)?")
-#: What is in quotes or in braces, or else a word.
+#: A text in quotes or in braces, or else a word.
 _NAMED: Final = re.compile(rf'"[^"]*"|{{[^}}]*}}|{_WORD.pattern}')
 _REASONS: Final = re.compile(r"(\d+/\d+ nodes are available: )(.*)\.", re.DOTALL)
 _BEFORE_COUNT: Final = re.compile(r", (?=\d+ )")

@@ -1,20 +1,18 @@
-"""What is captured has no identifier of the cluster in it, whatever the identifiers look like."""
+"""A captured case has no identifier of the cluster in it, whatever the identifiers look like."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.api import Json
 from conformance.capture.anonymise import Anonymiser
 from conformance.capture.build import captured, document_of
-
-if TYPE_CHECKING:
-    from conformance.api import Json
 
 #: A cluster with an identifier in each kept field that may have one: `@N`, or `@N/` before a slash.
 CLUSTER: Final = """
