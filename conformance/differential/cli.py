@@ -8,7 +8,6 @@ Ctrl-C, with the scenarios until then.
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,10 +19,10 @@ from ..clock import RealClock
 from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
 from ..format.selection import select
-from ..options import SuiteCommand
+from ..options import FILE, PATH, SuiteCommand
 from ..replay.trace import read_trace
 from ..reports.terminal import output_console
-from ..targets.options import seed_option, time_options
+from ..targets.options import seed_option, time_options, timeout_option
 from .comparison import Verdict
 from .report import print_report, to_json
 from .run import Compared, compare_all
@@ -32,20 +31,19 @@ from .sides import Side, side_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ..format.case import Case
     from ..targets.target import TargetOptions
 
 __all__ = ["diff"]
 
-_FILE: Final = click.Path(path_type=Path)
-_OUTPUT: Final = click.Path(dir_okay=False, path_type=Path)
 _ADVANCES: Final = ("1s", "12s", "6m")
 #: In real time a fuzzed scenario waits for the end of a first backoff at most.
 _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand)
 @click.option(
     "--a",
     "text_a",
@@ -60,7 +58,7 @@ _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
     "paths",
     metavar="PATH",
     multiple=True,
-    type=_FILE,
+    type=PATH,
     help="Scenarios: files or directories of cases. Without any source, the built-in cases.",
 )
 @click.option("-k", "pattern", metavar="PATTERN", default="", help="Only cases like this.")
@@ -68,11 +66,11 @@ _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
 @click.option(
     "--snapshot",
     metavar="FILE",
-    type=_FILE,
+    type=PATH,
     help="The objects of a cluster, as of `kubectl get -o yaml`; pods without a node are created.",
 )
-@click.option("--openb-nodes", metavar="CSV", type=_FILE, help="The nodes of the openb trace.")
-@click.option("--openb-pods", metavar="CSV", type=_FILE, help="The pods of the openb trace.")
+@click.option("--openb-nodes", metavar="CSV", type=PATH, help="The nodes of the openb trace.")
+@click.option("--openb-pods", metavar="CSV", type=PATH, help="The pods of the openb trace.")
 @click.option(
     "--time",
     type=click.Choice(["none", "trace"]),
@@ -84,16 +82,8 @@ _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace.")
 @seed_option
 @time_options
-@click.option(
-    "--timeout",
-    "timeout_seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=600,
-    show_default=True,
-    help="How long one run of one scenario may take.",
-)
-@click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all of it here.")
+@timeout_option(600, "How long one run of one scenario may take.")
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write all of it here.")
 def diff(
     *,
     text_a: str,

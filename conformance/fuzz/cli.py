@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..invariants import INVARIANTS
 from ..options import SuiteCommand
 from ..targets import target_kind
-from ..targets.options import seed_option, target_options
+from ..targets.options import seed_option, target_options, timeout_option
 from .campaign import Interrupted, executor_of, search
 from .counterexample import fails, write
 from .search import Task, invariant_names
@@ -81,15 +81,7 @@ _LINE_SECONDS = 10.0
 @click.option(
     "--steps", type=click.IntRange(min=1), default=6, show_default=True, help="Steps of a case."
 )
-@click.option(
-    "--timeout",
-    "timeout_seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=60,
-    show_default=True,
-    help="How long one run may take.",
-)
+@timeout_option(60, "How long one run may take.")
 def fuzz(
     *,
     target: TargetOptions,

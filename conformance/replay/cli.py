@@ -19,7 +19,7 @@ from rich.console import Console
 
 from ..clock import RealClock
 from ..errors import InputError, RequestFailed
-from ..options import Failure, SuiteCommand
+from ..options import FILE, PATH, Failure, SuiteCommand
 from ..reports.terminal import output_console
 from ..targets.quiet import run_quietly
 from ..targets.target import read_configuration
@@ -44,23 +44,21 @@ __all__ = ["replay"]
 
 _PLOT_NAME = "openb-allocation.svg"
 _NEEDS_PYGAL: Final = "needs a package: pip install 'kubesched[replay]'"
-_FILE = click.Path(path_type=Path)
-_OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand)
 @click.option(
     "--openb-nodes",
     metavar="CSV",
     required=True,
-    type=_FILE,
+    type=PATH,
     help="The trace's nodes: sn, cpu_milli, memory_mib, gpu, model.",
 )
 @click.option(
     "--openb-pods",
     metavar="CSV",
     required=True,
-    type=_FILE,
+    type=PATH,
     help="The trace's pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec, qos.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N pods.")
@@ -87,7 +85,7 @@ _OUTPUT = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--plot",
     metavar="FILE",
-    type=_OUTPUT,
+    type=FILE,
     help=f"The plot, an SVG; needs the package's extra `replay`.  [default: {_PLOT_NAME} in --out]",
 )
 @click.option(
@@ -101,7 +99,7 @@ _OUTPUT = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--config",
     metavar="FILE",
-    type=_FILE,
+    type=PATH,
     help="A KubeSchedulerConfiguration for the scheduler.",
 )
 @click.option(
@@ -118,7 +116,7 @@ _OUTPUT = click.Path(dir_okay=False, path_type=Path)
     multiple=True,
     help="The --json file of an earlier run, drawn into the same plot. May be given again.",
 )
-@click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all numbers here.")
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write all numbers here.")
 @click.option(
     "--timeout",
     "timeout_seconds",
