@@ -126,7 +126,7 @@ class Option:
         return add(command)
 
     def of_field(self, name: str, kind: object) -> Option:
-        """Return the option for a field: its type says whether it is a flag, a list, or a file."""
+        """Return the option for a field: by its type it is a flag, a list, or a file."""
         found: dict[str, object] = {}
         inner = get_args(kind) or (kind,)
         if kind is bool:
