@@ -43,7 +43,8 @@ class _Option(click.Option):
 
     def type_cast_value(self, ctx: click.Context, value: object) -> object:
         values = value if isinstance(value, list | tuple) else [value]
-        if any(isinstance(each, str) and not each.strip() for each in values):
+        given = [each for each in values if isinstance(each, str) and each != self.default]
+        if not all(each.strip() for each in given):
             raise InputError(f"{self.opts[-1]}: the value is empty; is a variable not set?")
         return super().type_cast_value(ctx, value)
 
