@@ -18,7 +18,7 @@ import msgspec
 from rich.console import Console
 
 from ..clock import RealClock
-from ..errors import InputError, RequestFailed
+from ..errors import InputError, ReplayError, RequestFailed
 from ..options import PATH, Failure, SuiteCommand, options_of, takes
 from ..reports.terminal import output_console
 from ..targets.quiet import run_quietly
@@ -26,7 +26,6 @@ from ..targets.target import read_configuration
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
-from .errors import ReplayError
 from .plot import write_plot
 from .progress import progress_bar
 from .report import Report, render, summarise, to_json
