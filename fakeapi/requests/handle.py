@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs
 
+from fakeapi.decoding.routes import Route
 from fakeapi.discovery.documents import DocumentRequest
 from fakeapi.http import answers, negotiation
 from fakeapi.requests import dispatch
 from fakeapi.requests.call import split_target, with_indentation
+from fakeapi.types.client_text import shortened
 from fakeapi.types.durations import parse_duration
 from fakeapi.types.errors import ApiError, BadRequest, InternalError, NotAcceptable
 from fakeapi.types.media_types import JSON
@@ -44,15 +46,15 @@ async def handle(
     """
     if not call.is_long_running:
         _check_timeout(call.query.text("timeout"))
-    if call.found is None:
+    if not isinstance(call.found, Route):
         return _document(registry, call, address)
-    verb = None if call.is_list else dispatch.verb_of(call.method, call.route)
+    verb = dispatch.verb_of(call)
     shown = call.presentation(registry)
     if call.method not in _WITHOUT_BODY:
         call.body = await read()
     if verb is not None:
         return answers.presented(verb(registry, call), shown)
-    if call.is_watch:
+    if call.verb == "watch":
         return Watch(*dispatch.watcher(registry, call, shown))
     return answers.presented(await dispatch.list_objects(registry, call), shown)
 
@@ -78,13 +80,13 @@ def _document(registry: Registry, call: Call, address: str) -> Answer:
         address=address,
         now_seconds=registry.clock.now(),
     )
-    return dispatch.document(call.document, call.method, registry, request)
+    return dispatch.document(call, registry, request)
 
 
 def explained(error: Exception, method: str, target: str, headers: Mapping[str, str]) -> Answer:
     """Return the Status of an error in the form that the client accepts; log unexpected errors."""
     if not isinstance(error, ApiError):
-        _log.error("%s %s failed", method, target, exc_info=error)
+        _log.error("%s %s failed", method, shortened(target), exc_info=error)
         error = InternalError(repr(error))
     answer = answers.of_error(error)
     if answer.content_type != JSON:

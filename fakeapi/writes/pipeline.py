@@ -17,10 +17,9 @@ from fakeapi.access.access import Access
 from fakeapi.access.attributes import Attributes
 from fakeapi.access.users import bound_node, current_user
 from fakeapi.apply import ownership
-from fakeapi.decoding.options import WriteOptions, unsigned_problem
+from fakeapi.decoding.options import WriteOptions, unsigned
 from fakeapi.store.registry import Operation, Registry, Review, Target, Written
 from fakeapi.store.store import object_key
-from fakeapi.types import gotext
 from fakeapi.types.errors import (
     OPTIMISTIC_LOCK_MESSAGE,
     AlreadyExists,
@@ -129,8 +128,10 @@ def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None
 
 def _is_version(version: object) -> bool:
     """True if upstream's store reads it as a version; it ignores malformed ones."""
-    is_number = isinstance(version, str) and not unsigned_problem(version)
-    return is_number and int(str(version)) > 0
+    try:
+        return unsigned(text(version)) > 0
+    except ValueError:
+        return False
 
 
 def place(kind: Kind, namespace: str, obj: Json) -> None:
@@ -301,9 +302,10 @@ def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
     """Raise Conflict unless the version of the client, if it has one, is the newest."""
     kind = target.kind
     version = text(metadata.get("resourceVersion"))
-    problem = unsigned_problem(version) if version else ""
-    if problem:
-        raise UnreasonedFailure(f"strconv.ParseUint: parsing {gotext.quoted(version)}: {problem}")
+    try:
+        unsigned(version or "0")
+    except ValueError as problem:
+        raise UnreasonedFailure(str(problem)) from problem
     if version in ("", "0"):
         if not kind.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
