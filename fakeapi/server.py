@@ -79,6 +79,10 @@ class ServerOptions:
     requests_kept: int = 0
     #: Seconds after which a client that does not read its response or watch is disconnected.
     write_timeout_seconds: float = 60.0
+    #: Size of the largest object that is stored, as etcd's `--max-request-bytes`; 0 for no limit.
+    max_object_bytes: int = 1536 * 1024
+    #: Bytes that the operations of a JSON patch may copy in all, as upstream; 0 for no limit.
+    json_patch_max_copy_bytes: int = 3 * 1024 * 1024
     #: First resource version; None for one that grows from server to server with the clock.
     initial_resource_version: int | None = None
 
@@ -142,7 +146,16 @@ class FakeApiServer:
         store = Store(resource_version=first_version, log_size=options.event_log_size)
         kinds = KindTable(with_definition_rules(served_kinds(options.runtime_config)))
         ids = IdSource(seed)
-        self._registry = Registry(kinds, store, self._clock, ids, admission, options.managed_fields)
+        self._registry = Registry(
+            kinds,
+            store,
+            self._clock,
+            ids,
+            admission,
+            options.managed_fields,
+            max_object_bytes=options.max_object_bytes,
+            json_patch_max_copy_bytes=options.json_patch_max_copy_bytes,
+        )
         self._registry.extensions[Access] = self._guard.access
         self._journal = Journal(store, self._clock, requests_kept=options.requests_kept)
         self.state: Final = Keeper(state, store, self._clock, self._journal)

@@ -110,7 +110,7 @@ def patch(state: Registry, request: Call) -> Answer:
     existing = state.find(kind, route.namespace, route.name)
     change = decoded_patch(request.body)
     whole = state.view(kind).whole(existing.object)
-    result = patched(whole, change, request.content_type, kind.schema)
+    result = patched(state, whole, change, request.content_type, kind.schema)
     if kind.structure is None:
         bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
     elif result.get("kind"):
@@ -178,10 +178,12 @@ def decoded_patch(raw: bytes) -> object:
         raise BadRequest(f"error decoding patch: {error}") from error
 
 
-def patched(whole: Json, change: object, content_type: str, type_name: str) -> Json:
+def patched(
+    state: Registry, whole: Json, change: object, content_type: str, type_name: str
+) -> Json:
     """Return the object after a patch; `type_name` is its schema. Raises ApiError."""
     if content_type == JSON_PATCH:
-        result = json_patch(whole, change)
+        result = json_patch(whole, change, copy_bytes_max=state.json_patch_max_copy_bytes)
         if nests_too_deep(result):  # copy by copy it may double
             raise BadRequest(f"error decoding patch: {TOO_DEEP}")
     elif not isinstance(change, dict):

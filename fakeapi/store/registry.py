@@ -56,6 +56,10 @@ class Registry:
     #: True if objects have managedFields from the start, not only from their first apply.
     tracks_fields: bool = True
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
+    #: The size of the largest object that is stored, as JSON; 0 for any.
+    max_object_bytes: int = 0
+    #: The bytes that a JSON patch may copy in all; 0 for any.
+    json_patch_max_copy_bytes: int = 0
     #: True if new Services keep the addresses that they have from another server.
     keeps_service_addresses: bool = False
     #: Called with the registry or a copy of it; each follows the objects of a kind.

@@ -36,6 +36,7 @@ from fakeapi.types.kind import NO_UPDATE_RULES
 from fakeapi.types.objects import (
     Json,
     child,
+    encode,
     finalizers_of,
     is_deleting,
     keep_field,
@@ -113,8 +114,7 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     if target.options.dry_run:
         return Written(obj, created=True)
     key = object_key(target.namespace, name)
-    revision = registry.store.put(kind.storage_key, key, obj)
-    return Written(revision.object, revision, created=True)
+    return Written(*_stored(registry, target, key, obj), created=True)
 
 
 def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None = None) -> None:
@@ -285,8 +285,24 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
         return Written(old, existing)
     if target.options.dry_run:
         return Written(obj)
-    revision = registry.store.put(kind.storage_key, existing.key, obj)
-    return Written(revision.object, revision)
+    return Written(*_stored(registry, target, existing.key, obj))
+
+
+def _stored(registry: Registry, target: Target, key: str, obj: Json) -> tuple[Json, Revision]:
+    """Store an object, without its managedFields if it is too large with them.
+
+    Raises UnreasonedFailure, as upstream passes on etcd's error.
+    """
+    if _is_too_large(registry, obj) and target.manager is not None:
+        child(obj, "metadata").pop("managedFields", None)
+    if _is_too_large(registry, obj):
+        raise UnreasonedFailure("etcdserver: request is too large")
+    revision = registry.store.put(target.kind.storage_key, key, obj)
+    return revision.object, revision
+
+
+def _is_too_large(registry: Registry, obj: Json) -> bool:
+    return 0 < registry.max_object_bytes < len(encode(obj))
 
 
 def remove(registry: Registry, kind: Kind, key: str) -> None:
