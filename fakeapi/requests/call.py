@@ -81,7 +81,7 @@ class Call(MutableRecord):
     @property
     def content_type(self) -> str:
         """The media type of the body."""
-        return media_type(self.headers.get(hdrs.CONTENT_TYPE))
+        return media_type(self.headers.get(hdrs.CONTENT_TYPE, ""))
 
     def presentation(self, registry: Registry) -> Presentation:
         """Return the media type and form of the answer. Raises NotAcceptable, BadRequest."""

@@ -26,16 +26,15 @@ _LOGGED_LENGTH_MAX: Final = 1024
 
 
 def cached(entries: int) -> Callable[[Callable[[str], _T]], Callable[[str], _T]]:
-    """Remember the newest results of a function of one text, unless the text is long."""
+    """Remember the newest results of a function, but for long texts."""
 
     def decorate(function: Callable[[str], _T]) -> Callable[[str], _T]:
         remembered = functools.lru_cache(entries)(function)
 
-        @functools.wraps(function)
         def call(text: str) -> _T:
             return remembered(text) if len(text) <= CACHED_LENGTH_MAX else function(text)
 
-        return call
+        return functools.update_wrapper(call, function)
 
     return decorate
 

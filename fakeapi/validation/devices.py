@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from fakeapi.types import names
+from fakeapi.types.client_text import cached
 from fakeapi.types.errors import (
     FieldError,
     duplicate,
@@ -265,7 +266,7 @@ def _selector_errors(selector: Json, field: str) -> list[FieldError]:
     return [invalid(path, expression, f"compilation failed: {problem}")] if problem else []
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def _syntax_problem(expression: str) -> str:
     """Return the error of an expression that is not CEL, else an empty string."""
     if importlib.util.find_spec("cel") is None or _OPTIONAL_SYNTAX(expression):
