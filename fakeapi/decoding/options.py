@@ -7,6 +7,7 @@ pkg/runtime/conversion.go of v0.36.3.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.selectors import (
@@ -19,7 +20,7 @@ from fakeapi.decoding.selectors import (
     parse_label_selector,
 )
 from fakeapi.types import gotext
-from fakeapi.types.client_text import parse_int
+from fakeapi.types.client_text import CACHED_LENGTH_MAX, parse_int
 from fakeapi.types.errors import (
     BadRequest,
     FieldError,
@@ -161,12 +162,19 @@ def _selection(query: Query, kind: Kind, namespace: str, name: str) -> Selection
             namespace=namespace,
             labels=parse_label_selector(labels),
             fields=parse_field_selector(fields, kind),
-            signature=(namespace, labels, fields),
+            signature=(namespace, _key(labels), _key(fields)),
         )
     except UnknownLabelError:
         raise
     except SelectorError as error:
         raise BadRequest(str(error)) from error
+
+
+def _key(selector: str) -> str:
+    """Return a text of bounded length that stands for a selector: events are cached by it."""
+    if len(selector) <= CACHED_LENGTH_MAX:
+        return selector
+    return hashlib.sha256(selector.encode(errors="surrogatepass")).hexdigest()
 
 
 def _list_errors(options: ListOptions) -> list[FieldError]:

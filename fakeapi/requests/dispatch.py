@@ -19,7 +19,7 @@ from fakeapi.types.errors import MethodNotAllowed, ResourceVersionTooLarge
 from fakeapi.types.media_types import JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from fakeapi.decoding.options import ListOptions
     from fakeapi.discovery.documents import DocumentRequest
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from fakeapi.store.views import View
     from fakeapi.types.kind import ResourceKey
 
-    Verb = Callable[[Registry, Call], Answer]
+    #: Waits only if it concerns many objects.
+    Verb = Callable[[Registry, Call], Answer | Awaitable[Answer]]
 
 #: The method of each verb.
 _METHODS: Final = {

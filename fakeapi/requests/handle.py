@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from aiohttp import hdrs
 from fakeapi.decoding.routes import Route
 from fakeapi.discovery.documents import DocumentRequest
 from fakeapi.http import answers, negotiation
+from fakeapi.http.answers import Answer
 from fakeapi.requests import dispatch
 from fakeapi.requests.call import split_target, with_indentation
 from fakeapi.types.client_text import shortened
@@ -20,12 +22,13 @@ from fakeapi.types.media_types import JSON
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from fakeapi.http.answers import Answer
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.watch import Watcher
 
 _log: Final = logging.getLogger("fakeapi")
+#: Answers from this size on are converted to YAML, tables or metadata in a thread.
+_LARGE_BYTES: Final = 64 * 1024
 #: Methods whose bodies are not read.
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
 
@@ -42,7 +45,8 @@ async def handle(
 ) -> Answer | Watch:
     """Answer a call. Raises ApiError.
 
-    Only lists and `read`, which returns the body, wait. `address` is the server's, for documents.
+    What waits: lists, large answers, the deletion of many objects, and `read`, which returns the
+    body. A write of one object does not. `address` is the server's, for documents.
     """
     if not call.is_long_running:
         _check_timeout(call.query.text("timeout"))
@@ -52,11 +56,13 @@ async def handle(
     shown = call.presentation(registry)
     if call.method not in _WITHOUT_BODY:
         call.body = await read()
-    if verb is not None:
-        return answers.presented(verb(registry, call), shown)
     if call.verb == "watch":
         return Watch(*dispatch.watcher(registry, call, shown))
-    return answers.presented(await dispatch.list_objects(registry, call), shown)
+    made = dispatch.list_objects(registry, call) if verb is None else verb(registry, call)
+    answer = made if isinstance(made, Answer) else await made
+    if shown.accepted.is_plain or len(answer.body) < _LARGE_BYTES:
+        return answers.presented(answer, shown)
+    return await asyncio.to_thread(answers.presented, answer, shown)
 
 
 def _check_timeout(text: str) -> None:

@@ -1,11 +1,12 @@
 """The verbs, the same for every kind: get, create, update, patch, delete, deletecollection.
 
-Lists and watches wait and stream, so they are in `dispatch`; verbs of single kinds are in
+Of these only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
 `subresources`. Source: apiserver pkg/endpoints/handlers of v0.36.3.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from fakeapi.store.registry import Registry, Written
     from fakeapi.types.kind import Kind
 
+#: Objects that a deletion of many deletes before it lets other requests in.
+_DELETED_AT_ONCE: Final = 100
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
@@ -291,14 +294,17 @@ def delete(state: Registry, request: Call) -> Answer:
     return answers.Answer(202 if accepted else 200, state.view(route.kind).body_of(outcome.object))
 
 
-def delete_collection(state: Registry, request: Call) -> Answer:
-    """Delete the selected objects; the answer lists them."""
+async def delete_collection(state: Registry, request: Call) -> Answer:
+    """Delete the selected objects; the answer lists them. Others may write meanwhile."""
     kind = request.route.kind
     watch = request.query.flag("watch")
     selected = list_options(request.query, kind, request.route.namespace, watch=watch)
     options = _delete_options(request)
     found = listing(state.store, state.collection(kind), selected)
-    deletion.delete_all(state, kind, found.revisions, options)
+    for first in range(0, len(found.revisions), _DELETED_AT_ONCE):
+        some = found.revisions[first : first + _DELETED_AT_ONCE]
+        deletion.delete_all(state, kind, some, options)
+        await asyncio.sleep(0)
     return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
 
 
