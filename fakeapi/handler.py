@@ -149,8 +149,8 @@ class HttpHandler:
     ) -> web.StreamResponse:
         """Answer one request; every error becomes a Status.
 
-        A fault may have held the request while its kind came or went: what is carried out is what
-        was authorized, or nothing.
+        A fault may have held the request while its kind came or went. The request is refused if it
+        now means something other than the authorizer has allowed.
         """
         self.requests_total += 1
         warnings: list[str] = []

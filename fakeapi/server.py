@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fakeapi.faults import Fault
     from fakeapi.security.guard import Loopback
     from fakeapi.store.journal import HandledRequest, ObjectChange
+    from fakeapi.store.registry import Admission
     from fakeapi.types.kind import ResourceKey
     from fakeapi.types.objects import Json
 
@@ -103,6 +104,25 @@ class Statistics:
     watches_stalled: int = 0
 
 
+def _registry(
+    options: ServerOptions, clock: Clock, seed: int | None, admission: Admission
+) -> Registry:
+    """Return the empty state of a server. Raises RuntimeConfigError."""
+    first_version = options.initial_resource_version
+    if first_version is None:
+        first_version = int(clock.now() * _VERSIONS_PER_SECOND)
+    return Registry(
+        KindTable(with_definition_rules(served_kinds(options.runtime_config))),
+        Store(resource_version=first_version, log_size=options.event_log_size),
+        clock,
+        IdSource(seed),
+        admission,
+        options.managed_fields,
+        max_object_bytes=options.max_object_bytes,
+        json_patch_max_copy_bytes=options.json_patch_max_copy_bytes,
+    )
+
+
 class FakeApiServer:
     """A Kubernetes API server that lives in this process; an asynchronous context manager."""
 
@@ -140,22 +160,8 @@ class FakeApiServer:
         self._requested_port = port
         self._write_timeout_seconds = options.write_timeout_seconds
         self._clock: Clock = clock or SystemClock()
-        first_version = options.initial_resource_version
-        if first_version is None:
-            first_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
-        store = Store(resource_version=first_version, log_size=options.event_log_size)
-        kinds = KindTable(with_definition_rules(served_kinds(options.runtime_config)))
-        ids = IdSource(seed)
-        self._registry = Registry(
-            kinds,
-            store,
-            self._clock,
-            ids,
-            admission,
-            options.managed_fields,
-            max_object_bytes=options.max_object_bytes,
-            json_patch_max_copy_bytes=options.json_patch_max_copy_bytes,
-        )
+        self._registry = _registry(options, self._clock, seed, admission)
+        store = self._registry.store
         self._registry.extensions[Access] = self._guard.access
         self._journal = Journal(store, self._clock, requests_kept=options.requests_kept)
         self.state: Final = Keeper(state, store, self._clock, self._journal)

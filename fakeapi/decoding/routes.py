@@ -11,8 +11,8 @@
 Slashes at the end are ignored. An empty part is not found, except in namespaces//RESOURCE, which is
 all of the resource. Namespaces are a resource, too: namespaces/NS/status.
 
-What is authorized and what is carried out both come from the value that `resolve` returns. Source:
-apiserver pkg/endpoints/request/requestinfo.go of v0.36.3.
+The authorizer and the verbs get the one value that `resolve` returns. Source: apiserver
+pkg/endpoints/request/requestinfo.go of v0.36.3.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def validate_topology_spread(constraints: list[Json], field: str) -> list[FieldE
 
 
 def _pair(constraint: Json) -> tuple[str, str]:
-    """Return what is unique about a topology spread constraint."""
+    """Return the parts of a topology spread constraint that are unique together."""
     return text(constraint.get("topologyKey")), text(constraint.get("whenUnsatisfiable"))
 
 

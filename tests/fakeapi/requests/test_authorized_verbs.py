@@ -1,4 +1,4 @@
-"""What the authorizer was asked about is what is carried out, for any method and form of path."""
+"""The server carries out the verb that the authorizer allowed, for any method and form of path."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ CAUSES = {
 
 
 class Asked(AlwaysAllow):
-    """Allows everything, and keeps what it was asked last."""
+    """Allows everything, and keeps the newest attributes."""
 
     last: Attributes
 
@@ -198,7 +198,7 @@ def _differences(
             yield f"{change.type} {change.name}"
 
 
-async def test_the_verb_that_is_authorized_is_the_one_that_is_carried_out(
+async def test_every_request_does_what_the_authorizer_allowed(
     server: FakeApiServer, session: aiohttp.ClientSession, asked: Asked
 ) -> None:
     api, changes, wrong, refused = ApiClient(session, server.url), [], [], 0
