@@ -293,10 +293,11 @@ def _stored(registry: Registry, target: Target, key: str, obj: Json) -> tuple[Js
 
     Raises UnreasonedFailure, as upstream passes on etcd's error.
     """
-    if _is_too_large(registry, obj) and target.manager is not None:
-        child(obj, "metadata").pop("managedFields", None)
     if _is_too_large(registry, obj):
-        raise UnreasonedFailure("etcdserver: request is too large")
+        if target.manager is not None:
+            child(obj, "metadata").pop("managedFields", None)
+        if _is_too_large(registry, obj):
+            raise UnreasonedFailure("etcdserver: request is too large")
     revision = registry.store.put(target.kind.storage_key, key, obj)
     return revision.object, revision
 
