@@ -105,6 +105,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     errors = _namespace_errors(registry, target, obj) + validation.validate_create(kind, obj)
     _raise_if_invalid(kind, name, errors)
     target.warnings.extend(strategies.warnings(kind, obj))
+    if target.verb in ("update", "patch"):
+        _authorize_create(registry, target)
     registry.admission.validate(review)
     if _is_version(metadata.get("resourceVersion")) and not target.options.dry_run:
         raise UnreasonedFailure("resourceVersion should not be set on objects to be created")
@@ -115,6 +117,18 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
         return Written(obj, created=True)
     key = object_key(target.namespace, name)
     return Written(*_stored(registry, target, key, obj), created=True)
+
+
+def _authorize_create(registry: Registry, target: Target) -> None:
+    """Raise Forbidden if the user of an update or apply that creates an object may not create."""
+    kind, user = target.kind, current_user()
+    attributes = Attributes(
+        "create", "", kind.group, kind.plural, target.subresource, target.namespace, target.name,
+        about_resource=True,
+    )  # fmt: skip
+    decision = registry.extension(Access).authorizer.decide(user, attributes)
+    if not decision.allowed:
+        raise attributes.refusal(user, decision.reason)
 
 
 def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None = None) -> None:
