@@ -118,6 +118,17 @@ class ServerOptions:
         metavar="SECONDS",
         above=0,
     )
+    max_object_bytes: int = option(
+        1536 * 1024,
+        "Size of the largest object that is stored, as JSON; 0 for no limit. Compare etcd's "
+        "--max-request-bytes.",
+        minimum=0,
+    )
+    json_patch_max_copy_bytes: int = option(
+        3 * 1024 * 1024,
+        "Bytes that the operations of a JSON patch may copy in all; 0 for no limit.",
+        minimum=0,
+    )
     write_timeout_seconds: float = option(
         60.0,
         "Disconnect clients that do not read their response or watch for this long.",
@@ -429,4 +440,6 @@ def _new_registry(options: ServerOptions, clock: Clock, ids: IdSource) -> Regist
         ),
         options.managed_fields,
         cel_seconds=options.cel_seconds,
+        max_object_bytes=options.max_object_bytes,
+        json_patch_max_copy_bytes=options.json_patch_max_copy_bytes,
     )

@@ -452,12 +452,15 @@ def validate_binding_conditions(device: Json, field: str) -> list[FieldError]:
     for name, conditions in lists.items():
         path = f"{field}.{name}"
         errors += each(conditions, path, validate_label_key, maximum=_BINDING_CONDITIONS_MAX)
+    successes = frozenset(wanted)
     for name, conditions in lists.items():
+        seen: set[str] = set()
         for index, condition in enumerate(conditions):
             path = f"{field}.{name}[{index}]"
-            if condition in conditions[:index]:
+            if condition in seen:
                 errors.append(duplicate(path, condition))
-            if conditions is failures and condition in wanted:
+            seen.add(condition)
+            if conditions is failures and condition in successes:
                 why = "bindingFailureConditions must not overlap with bindingConditions"
                 errors.append(invalid(path, condition, why))
     for name, other in (_BINDING_FIELDS, _BINDING_FIELDS[::-1]):
