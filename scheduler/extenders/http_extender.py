@@ -244,13 +244,18 @@ def _decoded(body: bytes) -> msgspec.Raw:
     """Return the first JSON value of a body. Raises `ExtenderError`, in the words of Go."""
     try:
         return msgspec.json.decode(body, type=msgspec.Raw)
+    except RecursionError as error:
+        raise ExtenderError("exceeded max depth") from error
     except msgspec.DecodeError:
         pass
     text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
     if not text:
         raise ExtenderError("EOF")
     try:
-        value, _ = json.JSONDecoder().raw_decode(text)
+        # A number stays a text: Python reads none of more than 4300 digits.
+        _, end = json.JSONDecoder(parse_int=str).raw_decode(text)
+    except RecursionError as error:
+        raise ExtenderError("exceeded max depth") from error
     except json.JSONDecodeError as error:
         at = error.pos
         if at >= len(text) or error.msg.startswith("Unterminated"):
@@ -259,7 +264,7 @@ def _decoded(body: bytes) -> msgspec.Raw:
         where = "looking for beginning of value" if "Expecting value" in error.msg else error.msg
         raise ExtenderError(f"{found} {where}") from error
     # Go reads one value and leaves the rest.
-    return msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.Raw(text[:end].encode())
 
 
 def _fields(raw: msgspec.Raw, go_type: str) -> _Fields:
