@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _Fields = dict[str, msgspec.Raw]
 
 _NODES: Final = JsonKeepingDecoder(NODES)
-_INTEGER: Final = re.compile(rb"-?[0-9]+").fullmatch
+_INTEGER: Final = re.compile(rb"-?[0-9]{1,19}").fullmatch
 _NOTHING: Final = msgspec.Raw(b"null")
 
 

@@ -233,8 +233,12 @@ def _connection(kubeconfig: str, clock: Clock) -> Connection | None:
 async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock) -> NoReturn:
     while True:
         await clock.sleep(_RENEWAL_SECONDS)
-        tls.reload(now=clock.now())
-        await published.reload()
+        try:
+            tls.reload(now=clock.now())
+            await published.reload()
+        except Exception:
+            # Nobody waits for this task; without renewal the certificate would expire unnoticed.
+            _log.exception("Renewing certificates failed")
 
 
 async def _cancel(task: asyncio.Task[NoReturn]) -> None:
