@@ -237,7 +237,7 @@ async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock)
             tls.reload(now=clock.now())
             await published.reload()
         except Exception:
-            # Nobody waits for this task; without renewal the certificate would expire unnoticed.
+            # No other task sees the error; without renewal the certificate would expire unnoticed.
             _log.exception("Renewing certificates failed")
 
 

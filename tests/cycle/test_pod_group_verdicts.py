@@ -1,4 +1,4 @@
-"""What becomes of each member of a pod group when the search for the group has ended."""
+"""The verdict on each member of a pod group when the search for the group has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a pod group's members, and of its condition, when the search has ended.
+"""The end of a pod group's cycle: its members are bound or put back, its condition is written.
 
 Source: `submitPodGroupAlgorithmResult`, `updatePodGroupCondition`.
 """
@@ -29,7 +29,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Verdict(NamedTuple):
-    """What becomes of a member: bound if `status` is None, else put back in the queue."""
+    """The fate of a member: bound if `status` is None, else put back in the queue."""
 
     status: Status | None = None
     nominating_info: NominatingInfo | None = CLEAR_NOMINATED_NODE

@@ -26,10 +26,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import (
     FINALIZER,
     ClaimError,
+    DeviceClass,
     ResourceClaim,
+    ResourceSlice,
     claim_referenced_by,
     ensure_is_for_pod,
     is_claim_for_extended_resources,
@@ -42,14 +45,7 @@ from scheduler.devices.manager import DraManager
 from scheduler.devices.results import allocation_result
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleStateError
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Status, error, skip, unresolvable, unschedulable
 from scheduler.framework.types import PreBindPreFlightResult
@@ -70,8 +66,7 @@ from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, Claim
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from scheduler.api.core import Pod
-    from scheduler.api.dynamic_resources import AllocationResult, ClaimReference, DeviceClass
+    from scheduler.api.dynamic_resources import AllocationResult, ClaimReference
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import NodeToStatus, Rejections
     from scheduler.framework.types import PostFilterResult
@@ -391,19 +386,15 @@ class DynamicResources(Plugin):
         await self._binder.bind(state.read(STATE), pod.pod, node_name)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        added_or_changed = ActionType.ADD | ActionType.UPDATE
-        node_change = ClusterEvent(
-            EventResource.NODE,
-            ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE,
-        )
-        claim_change = ClusterEvent(EventResource.RESOURCE_CLAIM, added_or_changed)
-        pod_change = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+        add_or_update = ActionType.ADD | ActionType.UPDATE
+        node_change = ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        pod_change = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return [
-            ClusterEventWithHint(node_change),
-            ClusterEventWithHint(claim_change, self.is_schedulable_after_claim_change),
-            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_change),
-            ClusterEventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, added_or_changed)),
-            ClusterEventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, added_or_changed)),
+            on(Node, ActionType.ADD | node_change),
+            on(ResourceClaim, add_or_update, self.is_schedulable_after_claim_change),
+            on(Pod, pod_change, self.is_schedulable_after_pod_change),
+            on(DeviceClass, add_or_update),
+            on(ResourceSlice, add_or_update),
         ]
 
     def is_schedulable_after_claim_change(
