@@ -24,11 +24,7 @@ from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
 from scheduler.serving.endpoints import Endpoints
 from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
-from scheduler.serving.options import (
-    REQUEST_HEADER_LISTS,
-    RequestHeaderOptions,
-    ServingError,
-)
+from scheduler.serving.options import REQUEST_HEADER_LISTS, RequestHeaderOptions, ServingError
 from scheduler.serving.reviews import AUTHENTICATION_CONFIG_MAP, ReviewClient
 from scheduler.serving.tls import ServerTls
 

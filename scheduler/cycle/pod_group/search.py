@@ -23,12 +23,7 @@ from scheduler.cycle.pod_group.results import (
 from scheduler.cycle.schedule_one import Found, find_node
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import (
-    NominatingInfo,
-    NominatingMode,
-    Placement,
-    PodGroupAssignments,
-)
+from scheduler.framework.types import NominatingInfo, NominatingMode, Placement, PodGroupAssignments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
