@@ -42,14 +42,8 @@ _BOOLEANS: Final = {
 }
 #: An integer, with Go's prefixes for other bases than ten.
 _INTEGER: Final = re.compile(
-    r"(?P<sign>[+-]?)(?:0[xX](?P<hex>(?:_?[0-9a-fA-F])+)|0[bB](?P<binary>(?:_?[01])+)"
-    r"|0[oO]?(?P<octal>(?:_?[0-7])+)|(?P<decimal>0|[1-9](?:_?[0-9])*))"
-)
-_DIGITS: Final = r"[0-9](?:_?[0-9])*"
-#: Decimal numbers of Go. Its hexadecimal ones are refused.
-_FLOAT: Final = re.compile(
-    rf"[+-]?(?:(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
-    r"|(?i:inf(?:inity)?))|(?i:nan)"
+    r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)"
+    r"|(?P<decimal>0|[1-9][0-9]*))"
 )
 _BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
 _HELP_WIDTH: Final = 100
@@ -258,8 +252,7 @@ def _go_integer(bits: int) -> Callable[[str], int]:
         match = _INTEGER.fullmatch(text)
         if match is None or match.lastgroup is None:
             raise ValueError(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
-        digits = match[match.lastgroup].replace("_", "")
-        number = int(match["sign"] + digits, _BASES[match.lastgroup])
+        number = int(match["sign"] + match[match.lastgroup], _BASES[match.lastgroup])
         if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
             raise ValueError(f"strconv.ParseInt: parsing {quoted(text)}: value out of range")
         return number
@@ -273,14 +266,14 @@ def _port(text: str) -> int:
 
 def _float32(text: str) -> float:
     """Parse a number of 32 bits; return the shortest decimal number that means it."""
-    if _FLOAT.fullmatch(text) is None:
-        raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
     try:
         number = struct.unpack("f", struct.pack("f", float(text)))[0]
     except OverflowError:
         raise ValueError(
             f"strconv.ParseFloat: parsing {quoted(text)}: value out of range"
         ) from None
+    except ValueError:
+        raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax") from None
     shortened = (float(f"{number:.{digits}g}") for digits in range(1, 10))
     return next(
         (short for short in shortened if struct.pack("f", short) == struct.pack("f", number)),
