@@ -367,8 +367,8 @@ class _Search:
             self._allocating_capacity.get(device.id, {}),
         )
 
-    def _is_in_use(self, id: DeviceId) -> bool:
-        return self._state.has_device(id) or bool(self._allocating.get(id))
+    def _is_in_use(self, device_id: DeviceId) -> bool:
+        return self._state.has_device(device_id) or bool(self._allocating.get(device_id))
 
     def _allocate(
         self, claim: int, request: Request, position: int, *, must: bool
@@ -379,14 +379,15 @@ class _Search:
         Raises `AllocationError` if a constraint refuses a device that the request must have.
         """
         pool, device = self._node_pools.devices[position]
-        id, is_shared = device.id, bool(device.device.allow_multiple_allocations)
+        is_shared = bool(device.device.allow_multiple_allocations)
         if request.has_admin_access:
-            if not is_shared and claim in self._allocating.get(id, ()):
+            if not is_shared and claim in self._allocating.get(device.id, ()):
                 return None
-        elif self._is_in_use(id):
+        elif self._is_in_use(device.id):
             return None
         takes_counters = bool(device.device.consumes_counters) and not (
-            is_shared and (bool(self._state.capacity(id)) or id in self._allocating_capacity)
+            is_shared
+            and (bool(self._state.capacity(device.id)) or device.id in self._allocating_capacity)
         )
         if takes_counters and not self._take_counters(pool, device):
             return None
@@ -411,7 +412,7 @@ class _Search:
             undo_checks()
             if violated and must:
                 raise AllocationError(
-                    f"claim {request.claim.key}, request {request.name}: cannot add device {id} "
+                    f"claim {request.claim.key}, request {request.name}: cannot add device {device.id} "
                     "because a claim constraint would not be satisfied"
                 )
             return None
@@ -427,9 +428,9 @@ class _Search:
         self, claim: int, request: Request, position: int, device: PoolDevice, *, is_shared: bool
     ) -> Callable[[], None]:
         """Record a device as allocated; return how to undo it."""
-        chosen, id = self._chosen[claim], device.id
+        chosen, device_id = self._chosen[claim], device.id
         if not is_shared:
-            claims = self._allocating.setdefault(id, set())
+            claims = self._allocating.setdefault(device_id, set())
             claims.add(claim)
             chosen.append(ChosenDevice(request, position, None))
 
@@ -439,19 +440,19 @@ class _Search:
 
             return undo
         consumed = capacity.consumed(request.spec.capacity, device.device.capacity)
-        before = self._allocating_capacity.get(id)
+        before = self._allocating_capacity.get(device_id)
         total = dict(before or {})
         for name, amount in consumed.items():
             total[name] = total.get(name, 0) + amount.nanos
-        self._allocating_capacity[id] = total
+        self._allocating_capacity[device_id] = total
         chosen.append(ChosenDevice(request, position, consumed))
 
         def undo_share() -> None:
             chosen.pop()
             if before is None:
-                del self._allocating_capacity[id]
+                del self._allocating_capacity[device_id]
             else:
-                self._allocating_capacity[id] = before
+                self._allocating_capacity[device_id] = before
 
         return undo_share
 
