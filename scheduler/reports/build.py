@@ -113,8 +113,8 @@ def report_over(
     """Decide a pod over the snapshot, without preemption, and return the report.
 
     A pod that has a node is decided over the cluster without this pod. `decide` may call extenders,
-    as `decide_with_extenders` does. `pods` is the store from which plugins list pods; all changes
-    to the store and to the snapshot are undone.
+    as `decide_with_extenders` does. `pods` are those that
+    plugins list; they and the snapshot are afterwards as before.
     """
     if framework is None:
         waiting = pod.without_node() if pod.spec.node_name else pod
