@@ -412,8 +412,8 @@ class _Search:
             undo_checks()
             if violated and must:
                 raise AllocationError(
-                    f"claim {request.claim.key}, request {request.name}: cannot add device {device.id} "
-                    "because a claim constraint would not be satisfied"
+                    f"claim {request.claim.key}, request {request.name}: cannot add device "
+                    f"{device.id} because a claim constraint would not be satisfied"
                 )
             return None
         undo_choice = self._choose(claim, request, position, device, is_shared=is_shared)

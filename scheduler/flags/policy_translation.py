@@ -24,7 +24,6 @@ from scheduler.config import ConfigError, default_plugins, load_text
 from scheduler.config.encode import encode_struct, go_numbers
 from scheduler.config.types import API_VERSION, KIND
 from scheduler.flags.policy_document import Policy
-from scheduler.framework.interface import Plugin
 from scheduler.plugins import IN_TREE, SCHEME
 from scheduler.plugins.legacy import scores, services
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.config.types import Json
     from scheduler.flags.policy_document import PredicatePolicy, PriorityPolicy
+    from scheduler.framework.interface import Plugin
 
 _FIT: Final = "NodeResourcesFit"
 _SPREAD: Final = "PodTopologySpread"
@@ -73,12 +73,14 @@ _TABLES: Final = msgspec.json.decode(
 PREDICATES: Final[Mapping[str, Predicate]] = _TABLES.predicates
 PRIORITIES: Final[Mapping[str, Priority]] = _TABLES.priorities
 #: The plugins with v1.13's formulas.
-LEGACY: Final[Mapping[str, type[Plugin]]] = {
-    name: plugin
-    for module in (scores, services)
-    for name, plugin in vars(module).items()
-    if isinstance(plugin, type) and issubclass(plugin, Plugin)
-}
+LEGACY: Final[Mapping[str, type[Plugin]]] = {plugin.name: plugin for plugin in (
+    scores.BalancedResourceAllocation, scores.EqualPriority, scores.ImageLocalityPriority,
+    scores.InterPodAffinityPriority, scores.LeastRequestedPriority, scores.MostRequestedPriority,
+    scores.NodeAffinityPriority, scores.NodeLabelPriority, scores.NodePreferAvoidPodsPriority,
+    scores.RequestedToCapacityRatioPriority, scores.ResourceLimitsPriority,
+    scores.TaintTolerationPriority, services.SelectorSpreadPriority,
+    services.ServiceAntiAffinityPriority, services.ServiceSpreadingPriority,
+)}  # fmt: skip
 #: Predicates with an argument are called before this one.
 _FIRST_AFTER_CUSTOM: Final = "MaxEBSVolumeCount"
 _MANDATORY: Final = ("PodToleratesNodeTaints", "CheckNodeUnschedulable")
