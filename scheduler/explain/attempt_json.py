@@ -10,9 +10,9 @@ from scheduler.framework.types import FitError, NominatingMode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from scheduler.cycle.pod_group.results import MemberResult, PlacementResult, PodGroupAttempt
     from scheduler.cycle.schedule_one import Found
     from scheduler.cycle.schedule_pod import ScheduleResult
-    from scheduler.cycle.schedule_pod_group import MemberResult, PlacementResult, PodGroupAttempt
     from scheduler.snapshot import PodInfo
 
 #: A JSON object.

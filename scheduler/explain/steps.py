@@ -29,8 +29,8 @@ from scheduler.client.kinds import KINDS_BY_NAME, POD_GROUPS, kind_key, object_k
 from scheduler.clock import SystemClock
 from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD
 from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.pod_group.results import PodGroupAttempt
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
-from scheduler.cycle.schedule_pod_group import PodGroupAttempt
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.explain.attempt_json import SUCCESS, Json, bare, group_attempt_json, pod_json

@@ -32,8 +32,8 @@ from scheduler.config import (
     default_config,
 )
 from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.pod_group.results import PodGroupAttempt
 from scheduler.cycle.schedule_pod import RandomTie, SchedulingAlgorithm
-from scheduler.cycle.schedule_pod_group import PodGroupAttempt
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.handle import Lister

@@ -406,7 +406,7 @@ def test_a_name_that_no_event_may_have_is_replaced(name: str) -> None:
         ("é" * 512, "é" * 512),
         ("é" * 600, "é" * 510 + " ..."),
         ("x" + "é" * 600, "x" + "é" * 509 + " ..."),
-        ("\udcff", "?"),
+        ("\udcff", "\ufffd"),
     ],
 )
 async def test_a_note_fits_into_1024_bytes(note: str, expected: str) -> None:

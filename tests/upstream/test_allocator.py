@@ -45,7 +45,7 @@ from scheduler.devices.results import allocation_result
 from scheduler.devices.selectors import SelectorError, SelectorVerdicts
 from scheduler.framework import Status
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
-from scheduler.plugins.dynamic_resources.state import StateData
+from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import lister
 from tests.plugins.running import UNRESOLVABLE, verdict_of
@@ -108,13 +108,13 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
         verdicts=manager.verdicts,
         gates=manager.gates,
     )
-    data = StateData(claims, len(claims), available_on=[None] * len(claims), allocator=allocator)
+    data = StateData(list(map(ClaimState, claims)), allocator=allocator)
     times = iter(range(1_000_000))
     node_filter = NodeFilter(
         data,
         make_pod(),
         manager=manager,
-        late=[False] * len(claims),
+        is_late=lambda claim: False,
         monotonic=lambda: float(next(times)) if expires else 0.0,
         timeout_seconds=0.5,
     )

@@ -28,7 +28,7 @@ from scheduler.devices.requests import Request
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
 from scheduler.plugins.dynamic_resources.scoring import score_of
-from scheduler.plugins.dynamic_resources.state import StateData
+from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import ALLOCATION, dynamic_resources, lister, make_claim
@@ -54,7 +54,7 @@ def test_scores(case: Case) -> None:
         ClaimAllocation(claim, [_chosen(claim, name) for name in names], ())
         for claim, names in zip(without, case["chosen"], strict=True)
     ]
-    assert score_of(StateData(claims, len(claims)), found) == case["score"]
+    assert score_of(StateData(list(map(ClaimState, claims))), found) == case["score"]
 
 
 def _chosen(claim: ResourceClaim, name: str) -> ChosenDevice:

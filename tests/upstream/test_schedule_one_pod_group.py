@@ -18,11 +18,9 @@ from scheduler.config import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
 )
-from scheduler.cycle.schedule_pod_group import (
-    PodGroupAttempt,
-    schedule_one_pod_group,
-    update_pod_group_condition,
-)
+from scheduler.cycle.pod_group.results import PodGroupAttempt
+from scheduler.cycle.pod_group.submit import update_pod_group_condition
+from scheduler.cycle.schedule_pod_group import schedule_one_pod_group
 from scheduler.framework import (
     Code,
     CycleState,
