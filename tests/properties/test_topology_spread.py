@@ -25,12 +25,13 @@ from tests.plugins.running import rejected, verdict_of
 from tests.properties.strategies import repeatable
 from tests.reference import pod_topology_spread as reference
 from tests.reference.cluster import Cluster, Verdict
+from tests.thoroughness import examples
 
 pytestmark = pytest.mark.slow
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NOBODY = reference.Owners()
-thorough = settings(repeatable, max_examples=200)
+thorough = settings(repeatable, max_examples=examples(200))
 
 LEAVING = datetime(2026, 1, 1, tzinfo=UTC)
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
