@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import configparser
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ import yaml
 
 from fakeapi import FakeApiServer
 from tests.first_command import first_command
-from tests.integration.api_client import Api, eventually
+from tests.integration.api_client import PODS, Api, eventually
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -227,12 +228,21 @@ async def test_shadow_mode_binds_no_pod(files: Path) -> None:
         (files / ".kube" / "config").write_text(server.kubeconfig, encoding="utf-8")
         await api.node("a")
         await api.pod("web")
-        async with _running(SHADOW.replace("10260", "0"), files):
-            async with asyncio.timeout(TIMEOUT_SECONDS):
-                while server.statistics().watchers < 10:  # noqa: ASYNC110 - another process
-                    await asyncio.sleep(0.02)
-            await asyncio.sleep(1.0)
-            web = await api.get("/api/v1/namespaces/default/pods/web")
+        log = files / "shadow.log"
+        log.touch()
+        numbers = itertools.count()
+
+        async def compared() -> str:
+            """Bind another pod; only those that are bound later than the start are compared."""
+            name = f"theirs-{next(numbers)}"
+            await api.pod(name)
+            binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "a"}}
+            await api.create(f"{PODS}/{name}/binding", binding)
+            return log.read_text(encoding="utf-8")
+
+        async with _running(f"{SHADOW.replace('10260', '0')} > {log}", files):
+            assert '"pod":"default/theirs-' in await eventually(compared)
+            web = await api.get(f"{PODS}/web")
         assert "nodeName" not in web["spec"]
 
 
