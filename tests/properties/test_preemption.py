@@ -203,7 +203,7 @@ def _run(work: object) -> object:
 
 @settings(repeatable, max_examples=examples(400))
 @given(stages())
-def test_preemption(stage: Stage) -> None:
+def test_preemption_agrees_with_the_reference(stage: Stage) -> None:
     ours = Ours(stage)
     pod, state = PodInfo(stage.pod), CycleState()
     algorithm = SchedulingAlgorithm(ours.snapshot, tie_break=FirstInOrder(), exhaustive=True)

@@ -22,7 +22,7 @@ TOPICS = ("in_flight", "moves", "updates", "over_time", "metrics", "active_queue
 
 
 @pytest.mark.parametrize("case", [case for t in TOPICS for case in cases("scheduling_queue", t)])
-def test_steps(case: Case) -> None:
+def test_every_step_has_upstreams_result(case: Case) -> None:
     """`after` are steps of earlier cases, `then` those in which cases that begin alike differ."""
     earlier = [step for steps in case.get("after", []) for step in steps]
     QueueStage(case).play([*case["steps"], *earlier, *case.get("then", [])])
@@ -113,7 +113,7 @@ def _waiting(text: str) -> QueuedPodInfo:
 
 
 @pytest.mark.parametrize("case", cases("scheduling_queue", "heap"))
-def test_heap(case: Case) -> None:
+def test_the_heap_gives_upstreams_order(case: Case) -> None:
     heap: Heap[int] = Heap(lambda number: (number,))
     for step in case["steps"]:
         _heap_step(heap, *step.split())

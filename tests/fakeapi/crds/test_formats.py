@@ -34,7 +34,7 @@ from fakeapi.crds import formats
         ("bsonobjectid", "507f1f77bcf86cd799439011", "507f"),
     ],
 )
-def test_formats(name: str, good: str, bad: str) -> None:
+def test_a_format_accepts_and_refuses_what_go_does(name: str, good: str, bad: str) -> None:
     assert formats.is_known(name, "string")
     assert formats.matches(name, good)
     assert not formats.matches(name, bad)

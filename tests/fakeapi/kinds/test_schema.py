@@ -97,7 +97,9 @@ def test_every_type_refers_only_to_types_there_are() -> None:
         ("policy/v1.PodDisruptionBudgetSpec", {"minAvailable": "50%"}, {"minAvailable": "50%"}),
     ],
 )
-def test_decoding(type_name: str, value: dict[str, Any], decoded: dict[str, Any]) -> None:
+def test_values_of_every_type_are_decoded_as_declared(
+    type_name: str, value: dict[str, Any], decoded: dict[str, Any]
+) -> None:
     assert decode(type_name, value) == decoded
 
 
