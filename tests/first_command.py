@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         done = subprocess.run(
             ("bash", "-c", f"{first_command()} {shlex.join(arguments)}"),
             cwd=checkout,
-            # Nobody reads the compiled modules again.
+            # The checkout is thrown away: compiled modules would not be read again.
             env={**environ, "PIP_NO_COMPILE": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -14,9 +14,10 @@ from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.snapshot.pod_info import PodInfo
-from tests.queue.world import sort_key
+from tests.queue.stage import event_of, hints_of
+from tests.queue.world import PROFILE, START, hint_map, sort_key
 from tests.upstream.loading import Case, cases, pod
-from tests.upstream.queue_stage import PROFILE, START, QueueStage, event_of, hint_map
+from tests.upstream.queue_stage import QueueStage
 
 TOPICS = ("in_flight", "moves", "updates", "over_time", "metrics", "active_queue")
 
@@ -31,7 +32,7 @@ def test_every_step_has_upstreams_result(case: Case) -> None:
 @pytest.mark.parametrize("case", cases("scheduling_queue", "worth_requeuing"))
 def test_worth_requeuing(case: Case) -> None:
     asked: list[str] = []
-    hints = {PROFILE: hint_map(case["hints"], asked)} if case.get("hints") else {}
+    hints = {PROFILE: hint_map(hints_of(case["hints"], asked))} if case.get("hints") else {}
     queueing_hints = QueueingHints(hints, SchedulerMetrics(), generic_workload=False)
     info = QueuedPodInfo(
         PodInfo(pod({"metadata": {"name": "pod1", "namespace": "ns1", "uid": "1"}})), timestamp=0.0
