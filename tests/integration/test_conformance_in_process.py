@@ -48,8 +48,8 @@ def test_a_plugin_takes_part_in_the_suite() -> None:
     assert "KeyError: 'rack'" in log
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_scores_are_decided_by_scores_and_not_by_chance(seed: int) -> None:
+def test_scores_are_decided_by_scores_and_not_by_chance() -> None:
+    """Another seed than that of the suite's own stage decides the same."""
     cases = select(load_cases([BUILT_IN]), "score/")
-    outcomes = run_cases(cases, Settings(workers=0, seed=seed))
+    outcomes = run_cases(cases, Settings(workers=0, seed=1))
     assert [outcome.id for outcome in outcomes if outcome.verdict is not Verdict.PASSED] == []
