@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakeapi.store.store import ADDED, DELETED, MODIFIED, ChangeLog, Compacted, Store, with_prefix
-from tests.thoroughness import examples
 
 KIND = ("", "things")
 
@@ -110,7 +109,7 @@ def test_keys_of_a_namespace(prefix: str, found: list[str]) -> None:
 writes = st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 3)), max_size=30)
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=25, deadline=None)
 @given(writes)
 def test_any_past_state_can_be_had_back(changes: list[tuple[str, bool, int]]) -> None:
     store = Store(resource_version=0, log_size=100)
