@@ -29,9 +29,8 @@ from fakeapi.requests.call import split_target
 from fakeapi.types.kind import KindTable
 from tests.integration.api_client import PODS, eventually
 from tests.integration.clients import Kubectl, kubectls
-from tests.integration.test_devices import CLAIMS, Devices
+from tests.integration.storage_and_devices import RESOURCE_CLAIMS, SELECTED_NODE, Devices, Storage
 from tests.integration.test_fakeapi_security import free_port, status_of
-from tests.integration.test_volume_binding import SELECTED_NODE, Storage
 
 pytestmark = pytest.mark.slow
 
@@ -340,7 +339,7 @@ async def allocate_extended_resources(cluster: Cluster) -> None:
     assert await cluster.node_of("extended") == "b"
     [claim] = [
         one["metadata"]["name"]
-        for one in (await cluster.get(CLAIMS))["items"]
+        for one in (await cluster.get(RESOURCE_CLAIMS))["items"]
         if one["metadata"]["name"].startswith("extended-")
     ]
     status = (await cluster.get(f"{PODS}/extended"))["status"]

@@ -47,7 +47,7 @@ def test_extended_resources(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "scores"))
-def test_scores(case: Case) -> None:
+def test_allocations_get_upstreams_scores(case: Case) -> None:
     claims = [api_object(ResourceClaim, each) for each in case["claims"]]
     without = [claim for claim in claims if claim.status.allocation is None]
     found = [

@@ -34,7 +34,7 @@ from fakeapi.types.quantity import parse_nano
         ("k8s-long-name", "a.b", "A.b"),
     ],
 )
-def test_formats(name: str, good: str, bad: str) -> None:
+def test_a_format_accepts_and_refuses_what_go_does(name: str, good: str, bad: str) -> None:
     assert formats.is_known(name, "string")
     assert formats.matches(name, good)
     assert not formats.matches(name, bad)

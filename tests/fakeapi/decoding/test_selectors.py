@@ -16,6 +16,7 @@ from fakeapi.decoding.selectors import (
     parse_label_selector,
 )
 from fakeapi.kinds.built_in import BUILT_IN
+from tests.thoroughness import examples
 
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
@@ -246,7 +247,7 @@ def test_an_unknown_operator_is_an_error() -> None:
 names = st.text("abcxyz", min_size=1, max_size=3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(key=names, values=st.lists(names, min_size=1, max_size=3), value=names)
 def test_in_and_notin_are_opposites(key: str, values: list[str], value: str) -> None:
     listed = ",".join(values)
@@ -258,7 +259,7 @@ def test_in_and_notin_are_opposites(key: str, values: list[str], value: str) -> 
     assert outside.matches({})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(st.text("ab=!,()<> in", max_size=12))
 def test_any_text_is_a_selector_or_an_error(source: str) -> None:
     with contextlib.suppress(SelectorError):

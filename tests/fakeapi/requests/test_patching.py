@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fakeapi.types.errors import BadRequest, Unprocessable
 from fakeapi.writes.patching import OPERATIONS_MAX, json_patch, merge_patch
+from tests.thoroughness import examples
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient
 from ..objects import CONFIG_MAPS, PODS, config_map, pod
@@ -209,7 +210,7 @@ operation = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(documents, st.lists(operation, max_size=4))
 def test_a_patch_never_changes_the_original(document: Any, operations: list[Any]) -> None:
     before = repr(document)
@@ -218,7 +219,7 @@ def test_a_patch_never_changes_the_original(document: Any, operations: list[Any]
     assert repr(document) == before
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(documents, documents)
 def test_merging_twice_is_merging_once(document: Any, patch: Any) -> None:
     once = merge_patch(document, patch)
