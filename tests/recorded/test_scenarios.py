@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.explain.scenarios import ScenarioError, decided, read_scenarios
+from scheduler.explain.questions import QuestionError
+
+from .scenario import decided, read_scenarios
 
 
 def _scenario(**parts: object) -> Any:
@@ -103,12 +105,12 @@ def test_hints_of_every_registered_plugin_are_computed() -> None:
     ],
 )
 def test_a_line_that_is_no_scenario_is_named(line: bytes, complaint: str) -> None:
-    with pytest.raises(ScenarioError, match="test, line 1") as caught:
+    with pytest.raises(QuestionError, match="test, line 1") as caught:
         list(read_scenarios([line], source="test"))
     assert str(caught.value) == complaint
 
 
 def test_an_object_that_cannot_be_read_names_its_scenario() -> None:
     broken = {"kind": "Node", "metadata": {"name": 1}}
-    with pytest.raises(ScenarioError, match=r"scenario a-scenario: Expected `str`, got `int`"):
+    with pytest.raises(QuestionError, match=r"scenario a-scenario: Expected `str`, got `int`"):
         decided(_scenario(objects=[broken], pods=[_pod()]))

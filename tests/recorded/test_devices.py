@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from scheduler.api.quantity import parse_quantity
-from scheduler.explain.scenarios import Scenario, decided, read_scenarios
+
+from .scenario import Scenario, decided, read_scenarios
 
 RECORDED = Path(__file__).parent / "recorded_devices.jsonl.gz"
 with gzip.open(RECORDED) as recorded:

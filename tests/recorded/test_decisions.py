@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.explain.scenarios import Scenario, decided, read_scenarios
+from .scenario import Scenario, decided, read_scenarios
 
 RECORDED = ("recorded.jsonl.gz", "recorded_preemption.jsonl.gz")
 
