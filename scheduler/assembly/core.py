@@ -139,16 +139,20 @@ def build_core(
     ports: Ports,
     options: SchedulerOptions,
     *,
+    cache: Cache | None = None,
     queues_pods: bool = True,
 ) -> Core:
     """Build the core. Raises `PluginSetupError` for profiles that cannot work.
 
-    Without `queues_pods` the queue stays empty: the caller decides which pod is scheduled when.
+    `cache` takes the place of a new one. Without `queues_pods` the queue stays empty: the caller
+    decides which pod is scheduled when.
     """
     config = with_extenders(config)
     gates, metrics = options.feature_gates, ports.metrics
     informers = Informers(ports.factory, config.extenders, gates)
-    shared = _Shared(ports, informers, gates)
+    shared = _Shared(
+        ports, informers, cache or Cache(generic_workload=GENERIC_WORKLOAD in gates), gates
+    )
     profiles = build_profiles(config, shared.handle, plugins=options.plugins)
     queue, stories = _queue(config, profiles, shared, options), PodStories()
     shared.queue = SchedulingQueue(queue, clock=ports.clock, stories=stories)
@@ -177,11 +181,13 @@ def build_core(
 class _Shared:
     """The parts that exist before the first plugin. The handles of all profiles share them."""
 
-    def __init__(self, ports: Ports, informers: Informers, gates: FeatureGates) -> None:
+    def __init__(
+        self, ports: Ports, informers: Informers, cache: Cache, gates: FeatureGates
+    ) -> None:
         self.ports: Final = ports
         self.informers: Final = informers
         self.feature_gates: Final = gates
-        self.cache: Final = Cache(generic_workload=GENERIC_WORKLOAD in gates)
+        self.cache: Final = cache
         self.snapshot: Final = Snapshot()
         self.nominator: Final = Nominator(informers.find_pod)
         self.waiting_pods: Final = WaitingPods(ports.clock, ports.metrics)
