@@ -99,7 +99,7 @@ class Tasks(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """What the core needs from outside: objects, writes, events, time, chance and tasks.
+    """Ports of the core: objects, writes, events, time, chance and tasks, from outside.
 
     `recorder` returns the recorder of events of a profile.
     """

@@ -1,4 +1,4 @@
-"""Questions about clusters, one JSON object a line: what is decided for these pods?"""
+"""Questions about clusters, one JSON object a line: where would these pods be scheduled?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the running program comes from, for the metric `kubernetes_build_info`."""
+"""The origin of the running program, for the metric `kubernetes_build_info`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the program comes from: its commit and the time of its installation."""
+"""The origin of the program: its commit and the time of its installation."""
 
 from __future__ import annotations
 

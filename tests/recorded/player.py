@@ -1,6 +1,6 @@
 """The scheduler that plays recordings: the core on an API server in memory, and no chance.
 
-Binding cycles are kept until they are asked for, so that they run after the cycle that began them.
+Binding cycles are kept, so that they run after the cycle that began them.
 """
 
 from __future__ import annotations

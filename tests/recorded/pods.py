@@ -247,7 +247,7 @@ class PodPlayer(Player):
         claims, attempt = self._claims(), self._attempts.of[key]
         self._binding[key] = asyncio.create_task(self.bindings.pop(key))
         await self._rest()
-        # A volume that nobody binds is not waited for again.
+        # Volumes are bound by a controller, which does not exist here: wait no longer.
         self.api.asked.add(key)
         answer = self._written(key, claims)
         if attempt.failure is not None:
