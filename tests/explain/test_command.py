@@ -313,3 +313,15 @@ def test_a_broken_manifest_is_named(tmp_path: Path, text: str, complaint: str) -
 )
 def test_the_cluster_has_exactly_one_source(arguments: list[str]) -> None:
     assert explain(*arguments).exit_code == 2
+
+
+def test_pods_is_the_command_without_a_name(manifest: Path) -> None:
+    named = explain("pods", "--manifests", str(manifest), "--pod", "web")
+    assert named.output == explain("--manifests", str(manifest), "--pod", "web").output
+    assert "scheduled on large" in named.output
+
+
+def test_the_help_lists_the_commands() -> None:
+    lines = explain("--help").output.splitlines()
+    listed = lines[lines.index("Commands:") + 1 :]
+    assert [line.split()[0] for line in listed] == ["batch", "pods", "story"]
