@@ -16,19 +16,24 @@ from scheduler.api.core import Pod
 from scheduler.api.unstructured import Unstructured
 from scheduler.api_calls.calls import PodStatusPatchCall
 from scheduler.assembly.claims_in_memory import ClaimsInMemory
+from scheduler.assembly.core import Ports
 from scheduler.client import NODES, PODS, ApiObject, Informer, Store, object_key
 from scheduler.client.kinds import POD_GROUPS
+from scheduler.metrics import SchedulerMetrics
 from scheduler.reports.decision import result_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import ObjectReference, PodExtendedResourceClaimStatus
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.assembly.core import Tasks
     from scheduler.client import ListOptions, Page, Resource, WatchEvent
     from scheduler.client.kinds import GroupVersionResource
     from scheduler.clock import Clock
+    from scheduler.cycle.schedule_pod import TieBreak
+    from scheduler.framework.extender import Extender
     from scheduler.framework.types import Condition, NominatingInfo
 
 T = TypeVar("T", bound=ApiObject)
@@ -57,6 +62,28 @@ class InMemoryApi:
             self.objects(_CLAIMS),
             put=lambda claim: self.put(_CLAIMS, claim),
             remove=lambda key: self.remove(_CLAIMS, key),
+        )
+
+    def ports(
+        self,
+        *,
+        rng: random.Random,
+        tie_break: TieBreak,
+        tasks: Tasks,
+        extenders: Sequence[Extender] = (),
+    ) -> Ports:
+        """Return the ports of a core on this API server; nothing in it runs in parallel."""
+        return Ports(
+            factory=self,
+            api=self,
+            recorder=lambda profile_name: self,
+            clock=self._clock,
+            rng=rng,
+            tie_break=tie_break,
+            tasks=tasks,
+            metrics=SchedulerMetrics(self._clock.monotonic),
+            run_in_parallel=run_in_sequence,
+            extenders=extenders,
         )
 
     # Informers.
@@ -135,10 +162,6 @@ class InMemoryApi:
         return known if known is not None and known.metadata.uid == pod.metadata.uid else None
 
     # What the scheduler writes.
-
-    def recorder(self, profile_name: str) -> InMemoryApi:
-        """Return the recorder of events of a profile: this object."""
-        return self
 
     def event(
         self,

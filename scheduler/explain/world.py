@@ -12,15 +12,14 @@ from functools import cmp_to_key
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
-from scheduler.assembly.core import Ports, SchedulerOptions, build_core
-from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi, run_in_sequence
+from scheduler.assembly.core import SchedulerOptions, build_core
+from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
 from scheduler.client import NODES, PODS
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
-from scheduler.metrics import SchedulerMetrics
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -74,19 +73,9 @@ class World:
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
         extenders: Sequence[Extender] = (),
     ) -> None:
-        clock = _VirtualClock()
-        self._api: Final = InMemoryApi(clock)
-        ports = Ports(
-            factory=self._api,
-            api=self._api,
-            recorder=self._api.recorder,
-            clock=clock,
-            rng=random.Random(0),
-            tie_break=FirstByName(),
-            tasks=AtOnce(),
-            metrics=SchedulerMetrics(),
-            run_in_parallel=run_in_sequence,
-            extenders=extenders,
+        self._api: Final = InMemoryApi(_VirtualClock())
+        ports = self._api.ports(
+            rng=random.Random(0), tie_break=FirstByName(), tasks=AtOnce(), extenders=extenders
         )
         gates = feature_gates - {ASYNC_PREEMPTION}
         options = SchedulerOptions(plugins=tuple(plugins), feature_gates=gates)

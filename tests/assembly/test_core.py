@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import Pod, PodSchedulingGroup
-from scheduler.assembly.core import Core, Ports, SchedulerOptions, build_core
+from scheduler.assembly.core import Core, SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
 from scheduler.cache import Cache
 from scheduler.client import NODES, PODS
@@ -17,7 +17,6 @@ from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD, default_co
 from scheduler.cycle.schedule_pod import FirstInOrder
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.framework import Plugin, PodInfo, Status, unschedulable
-from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.testing import VirtualClock, make_node, make_pod
 from tests.cycle.running import result_of
@@ -37,18 +36,8 @@ class AGate(ZGate):
 
 
 def core_of(options: SchedulerOptions, **parts: Any) -> tuple[InMemoryApi, Core]:
-    clock = VirtualClock()
-    api = InMemoryApi(clock)
-    ports = Ports(
-        factory=api,
-        api=api,
-        recorder=api.recorder,
-        clock=clock,
-        rng=random.Random(0),
-        tie_break=FirstInOrder(),
-        tasks=AtOnce(),
-        metrics=SchedulerMetrics(),
-    )
+    api = InMemoryApi(VirtualClock())
+    ports = api.ports(rng=random.Random(0), tie_break=FirstInOrder(), tasks=AtOnce())
     config = default_config(SCHEME._replace(gates=options.feature_gates))
     return api, build_core(config, ports, options, **parts)
 

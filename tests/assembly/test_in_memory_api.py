@@ -1,4 +1,4 @@
-"""The API server in memory: what reaches the informers, and what is refused."""
+"""The API server in memory: changes reach the informers, and conflicts are refused."""
 
 from __future__ import annotations
 

@@ -8,12 +8,11 @@ from collections.abc import Coroutine, Iterable
 from msgspec.structs import replace
 
 from scheduler.api.core import Node, Pod
-from scheduler.assembly.core import Core, Ports, SchedulerOptions, build_core
+from scheduler.assembly.core import Core, SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import InMemoryApi
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates, default_config
 from scheduler.cycle.schedule_pod import RandomTie
-from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.snapshot import PodInfo
 
@@ -31,19 +30,9 @@ class BareScheduler:
         gates: FeatureGates = DEFAULT_FEATURE_GATES,
         percentage_of_nodes_to_score: int = 0,
     ) -> None:
-        clock, rng = SystemClock(), random.Random(0)
-        self.api = InMemoryApi(clock)
-        self.metrics = SchedulerMetrics(clock.monotonic)
-        ports = Ports(
-            factory=self.api,
-            api=self.api,
-            recorder=self.api.recorder,
-            clock=clock,
-            rng=rng,
-            tie_break=RandomTie(rng),
-            tasks=self,
-            metrics=self.metrics,
-        )
+        self.api, rng = InMemoryApi(SystemClock()), random.Random(0)
+        ports = self.api.ports(rng=rng, tie_break=RandomTie(rng), tasks=self)
+        self.metrics = ports.metrics
         config = default_config(SCHEME._replace(gates=gates))
         config = replace(config, percentage_of_nodes_to_score=percentage_of_nodes_to_score)
         self.core: Core = build_core(config, ports, SchedulerOptions(feature_gates=gates))

@@ -9,11 +9,10 @@ import random
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
-from scheduler.assembly.core import Core, Ports, SchedulerOptions, build_core
-from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi, run_in_sequence
+from scheduler.assembly.core import Core, SchedulerOptions, build_core
+from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
 from scheduler.config import FeatureGates, KubeSchedulerConfiguration
 from scheduler.framework.interface import Plugin
-from scheduler.metrics import SchedulerMetrics
 from scheduler.reports.decision import FirstByName
 from scheduler.testing import VirtualClock
 
@@ -54,7 +53,6 @@ class Player(AtOnce):
         self,
         config: KubeSchedulerConfiguration,
         api: InMemoryApi,
-        clock: RecordedClock,
         *,
         rng: random.Random,
         feature_gates: FeatureGates,
@@ -62,21 +60,12 @@ class Player(AtOnce):
     ) -> None:
         #: The binding cycles that wait, by the key of their pod.
         self.bindings: Final[dict[str, Coroutine[Any, Any, None]]] = {}
-        ports = Ports(
-            factory=api,
-            api=api,
-            recorder=api.recorder,
-            clock=clock,
-            rng=rng,
-            tie_break=FirstByName(),
-            tasks=self,
-            metrics=SchedulerMetrics(),
-            run_in_parallel=run_in_sequence,
-        )
         options = SchedulerOptions(
             plugins=tuple(plugins), feature_gates=feature_gates, members_back_off=False
         )
-        self.core: Final[Core] = build_core(config, ports, options)
+        self.core: Final[Core] = build_core(
+            config, api.ports(rng=rng, tie_break=FirstByName(), tasks=self), options
+        )
 
     @property
     def node_order(self) -> list[str]:

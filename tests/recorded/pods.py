@@ -150,7 +150,6 @@ class PodPlayer(Player):
         super().__init__(
             config,
             self.api,
-            self._clock,
             rng=random.Random(0),
             feature_gates=feature_gates,
             plugins=plugins,

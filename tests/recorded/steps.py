@@ -94,7 +94,6 @@ class StepPlayer(Player):
         super().__init__(
             config,
             self._api,
-            self._clock,
             rng=NoChance(),
             feature_gates=feature_gates,
             plugins=plugins,

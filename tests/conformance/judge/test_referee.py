@@ -1,4 +1,4 @@
-"""What `kubesched-explain` answers, as the comparison of two schedulers reads it."""
+"""Answers of `kubesched-explain`, as the comparison of two schedulers reads them."""
 
 from __future__ import annotations
 
