@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -39,7 +40,10 @@ from scheduler.runtime import FrameworkError, PluginSetupError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
+    from click.shell_completion import CompletionItem
+
     from scheduler.api.core import Pod
+    from scheduler.client.kinds import GroupVersionResource
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.explain.cluster import Cluster
     from scheduler.framework.extender import Extender
@@ -60,9 +64,15 @@ class _Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {*self.commands, *ctx.help_option_names, "--version"}
-        if not args or args[0] not in own:
+        is_completed = ctx.resilient_parsing and not args
+        if not is_completed and (not args or args[0] not in own):
             args = ["story", *_positional(args)] if _names_story(args) else ["pods", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the first word: a command, or an option of `pods`."""
+        of_pods = self.commands["pods"].shell_complete(ctx, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *of_pods]
 
 
 def _names_story(args: Sequence[str]) -> bool:
@@ -96,7 +106,7 @@ _plugin = click.option(
 
 
 def _port_options(*, needs_server: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options that name the port of a running scheduler and the credentials for it."""
+    """Add the options that name the port of a running scheduler, and the parameter `port`."""
     options = (
         click.option(
             "--server",
@@ -119,9 +129,27 @@ def _port_options(*, needs_server: bool) -> Callable[[Callable[..., None]], Call
     )
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_port(
+            *,
+            server: str | None,
+            token: str,
+            certificate_authority: str,
+            insecure_skip_tls_verify: bool,
+            **others: object,
+        ) -> None:
+            port = SchedulerPort(
+                url=server or "",
+                token=token,
+                certificate_authority=certificate_authority,
+                verify=not insecure_skip_tls_verify,
+            )
+            command(port=port if server else None, **others)
+
+        decorated: Callable[..., None] = with_port
         for option in reversed(options):
-            command = option(command)
-        return command
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 
@@ -180,8 +208,7 @@ def pods(
     call_extenders: bool,
     output: str,
     nodes_max: int | None,
-    server: str | None,
-    **port: Any,
+    port: SchedulerPort | None,
 ) -> None:
     """Decide the pods of a cluster that wait for a node, or --pod.
 
@@ -189,7 +216,7 @@ def pods(
     """
     if bool(manifests) == bool(kubeconfig or master):
         raise click.UsageError("give one of --manifests and --kubeconfig (or --master)")
-    if server and manifests:
+    if port is not None and manifests:
         raise click.UsageError("--server goes with --kubeconfig or --master")
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
@@ -213,8 +240,8 @@ def pods(
                 extenders=extenders,
             )
             reports = _reports(world, cluster.pods, only)
-            if server:
-                reports = _with_stories(reports, _scheduler_port(server, **port))
+            if port is not None:
+                reports = _with_stories(reports, port)
             await _show(reports, world, output=output, nodes_max=nodes_max)
 
     with _one_line_errors(config):
@@ -226,13 +253,13 @@ def pods(
 @click.argument("pod")
 @_output
 @_port_options(needs_server=True)
-def story(*, pod: str, output: str, server: str, **port: Any) -> None:
+def story(*, pod: str, output: str, port: SchedulerPort) -> None:
     """Show what a running scheduler has done with a POD, NAME or NS/NAME.
 
     group/NAME and group/NS/NAME name a pod group.
     """
     with _one_line_errors(None):
-        told = asyncio.run(_scheduler_port(server, **port).story(pod, clock=SystemClock()))
+        told = asyncio.run(port.story(pod, clock=SystemClock()))
     if output == "table":
         TextPrinter(nodes_max=None).story(told)
     else:
@@ -263,17 +290,6 @@ def batch(*, questions: Iterable[bytes], plugin: tuple[str, ...]) -> None:
         asyncio.run(answer())
 
 
-def _scheduler_port(
-    server: str, *, token: str, certificate_authority: str, insecure_skip_tls_verify: bool
-) -> SchedulerPort:
-    return SchedulerPort(
-        url=server,
-        token=token,
-        certificate_authority=certificate_authority,
-        verify=not insecure_skip_tls_verify,
-    )
-
-
 @contextlib.asynccontextmanager
 async def _extenders(
     config: KubeSchedulerConfiguration, *, call: bool
@@ -295,7 +311,9 @@ async def _extenders(
         yield extenders.in_order
 
 
-def _read(paths: Iterable[Path], kinds: frozenset[Any], *, keeps_json: bool) -> Cluster:
+def _read(
+    paths: Iterable[Path], kinds: frozenset[GroupVersionResource], *, keeps_json: bool
+) -> Cluster:
     """Return the cluster of manifests; name the objects that nothing depends on."""
     cluster, ignored = read_manifests(paths, kinds, keeps_json=keeps_json)
     for path, numbers in ignored.items():

@@ -325,3 +325,18 @@ def test_the_help_lists_the_commands() -> None:
     lines = explain("--help").output.splitlines()
     listed = lines[lines.index("Commands:") + 1 :]
     assert [line.split()[0] for line in listed] == ["batch", "pods", "story"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("st", "plain,story"), ("--man", "plain,--manifests"), ("story --ser", "plain,--server")],
+)
+def test_commands_and_the_options_of_pods_are_completed(typed: str, completed: str) -> None:
+    words = f"kubesched-explain {typed}"
+    environ = {
+        "_KUBESCHED_EXPLAIN_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    result = CliRunner().invoke(main, env=environ, prog_name="kubesched-explain")
+    assert result.output.splitlines() == [completed]
