@@ -21,7 +21,6 @@ from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 from scheduler.assembly.in_memory_api import InMemoryApi
 from scheduler.client import PODS
 from scheduler.config import FeatureGates, KubeSchedulerConfiguration
-from scheduler.cycle.attempt import Attempt, Attempts
 from scheduler.cycle.schedule_one import Found
 from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm, prioritize_nodes
 from scheduler.cycle.scheduling_loop import schedule_one
@@ -29,8 +28,7 @@ from scheduler.explain.cluster import with_api_defaults
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Plugin, PreEnqueuePlugin
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import Diagnosis, FitError, NominatingInfo
-from scheduler.queue.queued_pod_info import QueuedPodInfo
+from scheduler.framework.types import Diagnosis, FitError
 from scheduler.reports.decision import FirstByName
 from scheduler.runtime import Framework
 from scheduler.runtime.scoring import NodeScores
@@ -109,32 +107,6 @@ class _EveryNode(SchedulingAlgorithm):
         return super().select_host(feasible, diagnosis, scores or self._scores)
 
 
-class _Attempt(Attempt):
-    """An attempt that keeps the status with which it failed."""
-
-    __slots__ = ("failure",)
-    failure: Status | None
-
-    def failed(self, status: Status, nominating_info: NominatingInfo | None) -> None:
-        self.failure = status
-        super().failed(status, nominating_info)
-
-
-class _Attempts(Attempts):
-    """Keeps the last attempt of each pod, by key."""
-
-    def __init__(self, like: Attempts) -> None:
-        super().__init__(clock=like.clock, metrics=like.metrics, stories=like.stories)
-        self.of: Final[dict[str, _Attempt]] = {}
-
-    def start(self, framework: Framework, queued: QueuedPodInfo) -> Attempt:
-        begun = super().start(framework, queued)
-        attempt = _Attempt(framework, queued, begun.state, started=begun.started, records=self)
-        attempt.failure = None
-        self.of[queued.key] = attempt
-        return attempt
-
-
 class PodPlayer(Player):
     """A scheduler that schedules recorded pods."""
 
@@ -156,10 +128,7 @@ class PodPlayer(Player):
         )
         cycle = self.core.cycle
         self._every_node: Final = _EveryNode(cycle.algorithm)
-        self._attempts: Final = _Attempts(cycle.attempts)
-        self._cycle: Final = dataclasses.replace(
-            cycle, algorithm=self._every_node, attempts=self._attempts
-        )
+        self._cycle: Final = dataclasses.replace(cycle, algorithm=self._every_node)
         #: By key of the pod.
         self._binding: Final[dict[str, asyncio.Task[None]]] = {}
         self._works: Final[list[asyncio.Task[None]]] = []
@@ -243,15 +212,16 @@ class PodPlayer(Player):
     async def _bind(self, key: str) -> Json:
         """Run a binding cycle up to the binding; if it fails the pod is deleted."""
         self.api.resource_claims.writes.clear()
-        claims, attempt = self._claims(), self._attempts.of[key]
+        claims = self._claims()
         self._binding[key] = asyncio.create_task(self.bindings.pop(key))
         await self._rest()
         # Volumes are bound by a controller, which does not exist here: wait no longer.
         self.api.asked.add(key)
         answer = self._written(key, claims)
-        if attempt.failure is not None:
-            answer["preBind"] = status_json(attempt.failure)
-            self.api.remove(PODS.plural, key)
+        for condition in self._pod(key).status.conditions:
+            if condition.reason == "SchedulerError":
+                answer["preBind"] = status_json(Status(Code.ERROR, condition.message))
+                self.api.remove(PODS.plural, key)
         return answer
 
     async def _rest(self) -> None:
@@ -294,12 +264,15 @@ class PodPlayer(Player):
         if claims:
             answer["claims"] = claims
         if f"patch pods/status {key}" in writes:
-            namespace, _, name = key.partition("/")
-            pod = self.api.objects(PODS.plural).get(name, namespace)
-            assert isinstance(pod, Pod), "a pod whose status is patched exists"
-            extended = msgspec.to_builtins(pod.status.extended_resource_claim_status)
-            answer["extendedResourceClaimStatus"] = extended
+            extended = self._pod(key).status.extended_resource_claim_status
+            answer["extendedResourceClaimStatus"] = msgspec.to_builtins(extended)
         return answer
+
+    def _pod(self, key: str) -> Pod:
+        namespace, _, name = key.partition("/")
+        pod = self.api.objects(PODS.plural).get(name, namespace)
+        assert isinstance(pod, Pod), f"{key} exists"
+        return pod
 
 
 def _diagnosis_json(diagnosis: Diagnosis) -> Json:
