@@ -1,4 +1,4 @@
-"""Scenarios are read strictly. What is recorded of their outcomes is in the other modules."""
+"""Scenarios are read strictly. Recorded outcomes are compared in `test_decisions`."""
 
 from __future__ import annotations
 
