@@ -21,7 +21,7 @@ from scheduler.client import EVENTS, PODS, RestClient, connection_to
 from scheduler.client.errors import ClientError, ConnectionFailed, KubeconfigError
 from scheduler.client.event_recorder import EventBroadcaster, EventRecorder
 from scheduler.client.objects import Event
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 from tests.client.objects import pod
 from tests.client.scripted_server import Answer, ScriptedServer
 from tests.client.scripted_source import refusal

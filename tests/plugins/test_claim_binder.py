@@ -18,9 +18,9 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceClaimStatus,
 )
+from scheduler.assembly.claims_in_memory import ClaimsInMemory
 from scheduler.client import Store
 from scheduler.devices.claims import ClaimTracker
-from scheduler.explain.claims_in_memory import ClaimsInMemory
 from scheduler.framework.handle import WriteConflictError, WriteOutcomeUnknownError
 from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder, ClaimBindingError

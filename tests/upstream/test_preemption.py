@@ -23,7 +23,8 @@ from scheduler.preemption.executor import ASYNC_PREEMPTION, Preemptor
 from scheduler.preemption.importance import pick_one_node_for_preemption
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
-from scheduler.testing.doubles import FakeApi, FakeLister
+from scheduler.testing.doubles import FakeLister
+from scheduler.testing.fake_api import FakeApi
 from tests.upstream.loading import Case, cases
 from tests.upstream.preempting import Preempting, budget_of, pod_of
 
