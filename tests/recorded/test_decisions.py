@@ -17,22 +17,16 @@ from typing import Any
 import pytest
 
 from scheduler.api.quantity import parse_quantity
-from tests.thoroughness import IS_THOROUGH
 
 from .scenario import Json, decided, read_scenarios
 
 pytestmark = pytest.mark.slow
 
 ANY_TEXT = ("<now>", "<id>")
-DEVICES, GROUPS = "devices", "groups"
+GROUPS = "groups"
 FAMILIES = {path.name.partition(".")[0] for path in Path(__file__).parent.glob("*.jsonl.gz")}
-#: A test plays one of so many parts of a file. CI plays half of them where the family is complete.
+#: A test plays one of so many parts of a file.
 PARTS = 4
-PLAYED = [
-    (family, part)
-    for family in sorted(FAMILIES - {GROUPS})
-    for part in range(PARTS if IS_THOROUGH or family == DEVICES else PARTS // 2)
-]
 
 
 def recorded(family: str, part: int) -> Iterator[tuple[str, Json, Json]]:
@@ -43,7 +37,8 @@ def recorded(family: str, part: int) -> Iterator[tuple[str, Json, Json]]:
         yield scenario.name, json.loads(line)["expect"], json.loads(json.dumps(decided(scenario)))
 
 
-@pytest.mark.parametrize(("family", "part"), PLAYED)
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("family", sorted(FAMILIES - {GROUPS}))
 def test_our_decisions_equal_those_of_kube_scheduler(family: str, part: int) -> None:
     for name, expected, actual in recorded(family, part):
         if "nodeOrder" in expected:
