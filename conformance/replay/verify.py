@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .amounts import (
-    NOTHING,
-    Amounts,
-    allocatable,
-    capacity_of_row,
-    demand_of_row,
-    requested,
-    total,
-)
+from .amounts import NOTHING, Amounts, allocatable, capacity_of_row, demand_of_row, requested, total
 from .objects import GPU_MODEL_LABEL
 
 if TYPE_CHECKING:

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import msgspec
 
-from scheduler.api.dynamic_resources import (
-    FINALIZER,
-    ResourceClaim,
-    ResourceClaimConsumerReference,
-)
+from scheduler.api.dynamic_resources import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
 from scheduler.api_calls.calls import ClaimWriteCall
 from scheduler.client import (
     MERGE_PATCH,

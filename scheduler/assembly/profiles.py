@@ -18,12 +18,7 @@ from scheduler.config import ConfigError, Duration
 from scheduler.config import Plugin as PluginEntry
 from scheduler.plugins import IN_TREE
 from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
-from scheduler.runtime import (
-    Framework,
-    PluginSetupError,
-    Registry,
-    load_plugin_class,
-)
+from scheduler.runtime import Framework, PluginSetupError, Registry, load_plugin_class
 from scheduler.runtime.extension_points import require_extension_point
 
 if TYPE_CHECKING:

@@ -20,12 +20,7 @@ from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity, value
 from scheduler.config import KUBERNETES_VERSION, ConfigError, Duration, enabled_gates
 from scheduler.config.feature_gates import effective_version, parse_settings
-from scheduler.flags.flag_set import (
-    AUTOMATIC_PORT,
-    FlagSet,
-    UsageError,
-    Values,
-)
+from scheduler.flags.flag_set import AUTOMATIC_PORT, FlagSet, UsageError, Values
 from scheduler.flags.table import FLAGS
 from scheduler.klog import LogOptions
 from scheduler.metrics.exposition import MetricsOptions

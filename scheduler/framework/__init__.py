@@ -2,11 +2,7 @@
 
 from scheduler.api.core import Node, Pod
 from scheduler.api.unstructured import Kind, Unstructured
-from scheduler.framework.arithmetic import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    default_normalize_score,
-)
+from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE, default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,

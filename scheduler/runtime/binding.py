@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.interface import (
-        Plugin,
-    )
+    from scheduler.framework.interface import Plugin
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.pod_info import PodInfo
 

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import PodNominator
-    from scheduler.framework.interface import (
-        Plugin,
-    )
+    from scheduler.framework.interface import Plugin
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo

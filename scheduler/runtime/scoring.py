@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.interface import (
-        Plugin,
-    )
+    from scheduler.framework.interface import Plugin
     from scheduler.framework.status import Status
     from scheduler.runtime.meter import Meter
     from scheduler.snapshot.nodes import Nodes

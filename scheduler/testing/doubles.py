@@ -28,13 +28,7 @@ from scheduler.testing.fake_api import FakeApi, RecordedEvents
 from scheduler.testing.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Collection,
-        Coroutine,
-        Iterable,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import ObjectMeta
     from scheduler.api.unstructured import Kind

@@ -18,8 +18,8 @@ from scheduler.cycle.schedule_pod import FirstInOrder
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.framework import Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import SCHEME
+from scheduler.reports.decision import result_of
 from scheduler.testing import VirtualClock, make_node, make_pod
-from tests.cycle.running import result_of
 
 GROUPS = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD}
 

@@ -10,8 +10,8 @@ from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.assembly.in_memory_api import InMemoryApi
 from scheduler.client import PODS
 from scheduler.framework.handle import ObjectNotFoundError, WriteConflictError
+from scheduler.reports.decision import result_of
 from scheduler.testing import VirtualClock, make_pod
-from tests.cycle.running import result_of
 
 
 class Seen:

@@ -16,12 +16,7 @@ from scheduler.client.kinds import KINDS, POD_GROUPS, GroupVersionResource
 from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD, default_config
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-)
+from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from scheduler.framework.registrations import events_of
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from scheduler.api.core import Pod
 from scheduler.cycle.scheduling_loop import schedule_one
+from scheduler.reports.decision import result_of
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.bench.bare import BareScheduler
-from tests.cycle.running import result_of
 
 __all__ = ["preemption_cycles_per_second"]
 

@@ -14,8 +14,8 @@ from scheduler.api.core import Node, Pod
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.cycle.scheduling_loop import schedule_one
+from scheduler.reports.decision import result_of
 from tests.bench.bare import BareScheduler
-from tests.cycle.running import result_of
 
 __all__ = ["Stage"]
 

@@ -13,11 +13,7 @@ import yaml
 
 from scheduler.client import Connection, KubeconfigError
 from scheduler.client.credentials import Credentials
-from scheduler.client.kubeconfig import (
-    connect,
-    connection_from_kubeconfig,
-    connection_in_cluster,
-)
+from scheduler.client.kubeconfig import connect, connection_from_kubeconfig, connection_in_cluster
 from tests.client import tls_directory
 from tests.client.objects import InstantClock
 

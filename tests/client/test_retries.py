@@ -6,12 +6,7 @@ import pytest
 
 from scheduler.client import Conflict, ConnectionFailed, ConnectionRefused, ServerError
 from scheduler.client.errors import Forbidden
-from scheduler.client.retries import (
-    Retry,
-    is_retryable,
-    retry_after_seconds,
-    retry_delay_seconds,
-)
+from scheduler.client.retries import Retry, is_retryable, retry_after_seconds, retry_delay_seconds
 
 NOW = 1_800_000_000.4
 

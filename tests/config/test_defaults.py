@@ -3,12 +3,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from scheduler.config import (
-    KubeSchedulerProfile,
-    PluginConfig,
-    default_config,
-    load_text,
-)
+from scheduler.config import KubeSchedulerProfile, PluginConfig, default_config, load_text
 from scheduler.config.load import complete_profile
 from scheduler.plugins import SCHEME
 from scheduler.plugins.default_preemption import DefaultPreemptionArgs

@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.framework import Code, CycleState, NodeInfo, Nodes, Plugin, PodInfo, Status
 from scheduler.testing import make_pod
-from tests.cycle.test_cycle import Line
+from tests.cycle.test_cycle import conditions, events, line_of
 
 
 class Boom(Exception):
@@ -30,7 +30,7 @@ def _fails(point: str, *, is_async: bool = False) -> type[Plugin]:
 
 
 async def _failure(plugin: type[Plugin]) -> dict[str, Any]:
-    line = Line(plugin, nodes=("a", "b"))
+    line = line_of(plugin, nodes=("a", "b"))
     await line.schedule(make_pod("web"))
     await line.schedule(make_pod("other"))
     story = line.stories.as_json("default", "web")
@@ -129,9 +129,9 @@ async def test_half_a_surrogate_pair_of_a_plugin_is_reported_as_a_replacement_ch
     plugin: type[Plugin], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL + 1)  # pytest-xdist cannot send a log with half a pair
-    line = Line(plugin)
+    line = line_of(plugin)
     await line.schedule(make_pod("web"))
-    [event], [(_, _, message)] = line.events, line.notes.conditions
+    [event], [(_, message)] = events(line), conditions(line)
     assert event.note == message
     assert "no \ufffd" in message
     assert message.encode()

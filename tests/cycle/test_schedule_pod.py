@@ -36,9 +36,10 @@ from scheduler.framework import (
     unschedulable,
 )
 from scheduler.framework.types import FitError
+from scheduler.reports.decision import result_of
 from scheduler.runtime import Framework, PluginFailedError
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
-from tests.cycle.running import result_of, schedule_pod
+from tests.cycle.running import schedule_pod
 from tests.runtime.profiles import answering, framework_of, plugin
 from tests.thoroughness import examples
 

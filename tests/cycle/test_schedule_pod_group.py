@@ -19,8 +19,8 @@ from scheduler.cycle.schedule_pod_group import schedule_one_pod_group
 from scheduler.framework.interface import Plugin
 from scheduler.framework.types import Placement
 from scheduler.testing import make_node, make_pod
+from tests.cycle.line import Line, profile_of
 from tests.runtime.profiles import plugin
-from tests.upstream.line import Line, profile_of
 
 _GATES = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}
 
@@ -46,8 +46,7 @@ async def test_other_tasks_run_between_placements_and_see_no_assumed_member() ->
     )
     pod = make_pod("a")
     pod = replace(pod, spec=replace(pod.spec, scheduling_group=PodSchedulingGroup("pg")))
-    line.known[pod.key] = pod
-    line.pods.on_add(pod, is_initial=False)
+    line.pods.put(pod)
     queued, _ = line.queue.pop_specific_pod("default/a", line.clock.now())
     assert queued is not None
 

@@ -20,11 +20,7 @@ from scheduler.framework import (
     Status,
 )
 from scheduler.framework.events import match_cluster_events
-from scheduler.framework.interface import (
-    EnqueueExtensions,
-    FilterNodesPlugin,
-    ScoreNodesPlugin,
-)
+from scheduler.framework.interface import EnqueueExtensions, FilterNodesPlugin, ScoreNodesPlugin
 from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,

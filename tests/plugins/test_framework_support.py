@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from scheduler.api.core import Node, Pod
-from scheduler.framework import (
-    Code,
-    Status,
-    reject_together,
-    unresolvable,
-    unschedulable,
-)
+from scheduler.framework import Code, Status, reject_together, unresolvable, unschedulable
 from scheduler.framework.arithmetic import default_normalize_score, percent
 from scheduler.framework.events import as_kind
 from scheduler.snapshot.columns import Interned, encode_flags

@@ -16,15 +16,7 @@ from scheduler.framework import CycleState
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
-from tests.plugins.running import (
-    QUEUE,
-    SKIP,
-    UNRESOLVABLE,
-    UNSCHEDULABLE,
-    build,
-    hint,
-    rejected,
-)
+from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, build, hint, rejected
 
 GPU, FPGA = "example.com/gpu", "vendor.io/fpga"
 

@@ -2,7 +2,7 @@
 
 add A.. | delete A.. | activate A.. | done A
 fail A PLUGIN.. [pending=P,P] [fresh=yes]     its attempt is over; fresh: all counts are new
-event LABEL [only=A,B|never] [min_priority=5] of the pods that the check before it lets pass
+event LABEL [only=A,B|never]                   only: the pods that the check before it lets pass
 nominate A [NODE] | unnominate A
 wait SECONDS
 """
@@ -124,14 +124,12 @@ class Stage(World):
         for name in names:
             self.activate(self.pod(name))
 
-    def do_event(self, label: str, only: str | None = None, min_priority: str = "") -> None:
+    def do_event(self, label: str, only: str | None = None) -> None:
         def check(pod_info: PodInfo) -> bool:
-            if min_priority:
-                return pod_info.priority >= int(min_priority)
             assert only not in (None, "never"), "nobody may be checked"
             return pod_info.name in str(only).split(",")
 
-        self.event(event_of(label), pre_check=check if only or min_priority else None)
+        self.event(event_of(label), pre_check=check if only else None)
 
     def do_nominate(self, name: str, node: str | None = None) -> None:
         info = None if node is None else NominatingInfo(node, NominatingMode.OVERRIDE)

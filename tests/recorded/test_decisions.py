@@ -1,16 +1,16 @@
 """Our decisions against recordings of the real kube-scheduler v1.36.3.
 
-`recorded.jsonl.gz` holds ninety of the scenarios whose decisions were recorded from upstream's own
-framework, cache and plugins, `recorded_preemption.jsonl.gz` some more in which pods preempt,
-`recorded_devices.jsonl.gz` those with resource claims and all writes of claims. `<now>` and `<id>`
-stand for any text, a final `*` for any ending. `recorded_groups.jsonl.gz` holds scenarios with pod
-groups, step by step.
+The decisions were recorded from upstream's own framework, cache and plugins: all recorded scenarios
+of single pods, a file for each family, and a part of those with resource claims (`devices`, with
+all writes of claims) and with pod groups (`groups`, step by step). `<now>` and `<id>` stand for any
+text, a final `*` for any ending.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,44 +18,47 @@ import pytest
 
 from scheduler.api.quantity import parse_quantity
 
-from .scenario import Scenario, decided, read_scenarios
+from .scenario import Json, decided, read_scenarios
+
+pytestmark = pytest.mark.slow
 
 ANY_TEXT = ("<now>", "<id>")
+GROUPS = "groups"
+FAMILIES = {path.name.partition(".")[0] for path in Path(__file__).parent.glob("*.jsonl.gz")}
+#: A test plays one of so many parts of a file.
+PARTS = 4
 
 
-def recorded(*names: str) -> list[Any]:
-    """Return the scenarios of files as parameters, each with its line."""
-    lines: list[bytes] = []
-    for name in names:
-        with gzip.open(Path(__file__).parent / name) as file:
-            lines += file.readlines()
-    scenarios = read_scenarios(lines, source="recorded")
-    return [pytest.param(s, line, id=s.name) for s, line in zip(scenarios, lines, strict=True)]
+def recorded(family: str, part: int) -> Iterator[tuple[str, Json, Json]]:
+    """Yield the name, the recorded outcome and ours of each scenario in a part of a file."""
+    with gzip.open(Path(__file__).parent / f"{family}.jsonl.gz") as file:
+        lines = file.readlines()[part::PARTS]
+    for scenario, line in zip(read_scenarios(lines, source=family), lines, strict=True):
+        yield scenario.name, json.loads(line)["expect"], json.loads(json.dumps(decided(scenario)))
 
 
-@pytest.mark.parametrize(
-    ("scenario", "line"),
-    recorded("recorded.jsonl.gz", "recorded_preemption.jsonl.gz", "recorded_devices.jsonl.gz"),
-)
-def test_our_decisions_equal_those_of_kube_scheduler(scenario: Scenario, line: bytes) -> None:
-    expected = json.loads(line)["expect"]
-    actual = json.loads(json.dumps(decided(scenario)))
-    assert actual.get("nodeOrder") == expected.get("nodeOrder")
-    assert actual.get("hints") == expected.get("hints")
-    theirs, ours = expected.get("pods", []), actual.get("pods", [])
-    for want, got in zip(theirs, ours, strict=True):
-        names = matching_names(want.get("claims", {}), got.get("claims", {}))
-        got["claims"] = {names[key]: claim for key, claim in got.get("claims", {}).items()}
-        assert as_recorded(bare(want), bare(got)) == bare(want)
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("family", sorted(FAMILIES - {GROUPS}))
+def test_our_decisions_equal_those_of_kube_scheduler(family: str, part: int) -> None:
+    for name, expected, actual in recorded(family, part):
+        if "nodeOrder" in expected:
+            assert actual["nodeOrder"] == expected["nodeOrder"], name
+        assert actual.get("hints") == expected.get("hints"), name
+        theirs, ours = expected.get("pods", []), actual.get("pods", [])
+        for want, got in zip(theirs, ours, strict=True):
+            names = matching_names(want.get("claims", {}), got.get("claims", {}))
+            got["claims"] = {names[key]: claim for key, claim in got.get("claims", {}).items()}
+            assert as_recorded(bare(want), bare(got)) == bare(want), name
 
 
-@pytest.mark.parametrize(("scenario", "line"), recorded("recorded_groups.jsonl.gz"))
-def test_we_schedule_pod_groups_as_kube_scheduler_did(scenario: Scenario, line: bytes) -> None:
-    expected = json.loads(line)["expect"]
-    actual = json.loads(json.dumps(decided(scenario)))
-    for number, (ours, theirs) in enumerate(zip(actual["steps"], expected["steps"], strict=True)):
-        assert ours == theirs, f"step {number}"
-    assert actual.get("hints") == expected.get("hints")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_we_schedule_pod_groups_as_kube_scheduler_did(part: int) -> None:
+    for name, expected, actual in recorded(GROUPS, part):
+        for number, (ours, theirs) in enumerate(
+            zip(actual["steps"], expected["steps"], strict=True)
+        ):
+            assert ours == theirs, f"{name}, step {number}"
+        assert actual.get("hints") == expected.get("hints"), name
 
 
 def matching_names(want: dict[str, Any], got: dict[str, Any]) -> dict[str, str]:

@@ -6,13 +6,7 @@ import asyncio
 
 import pytest
 
-from scheduler.framework import (
-    CycleState,
-    Plugin,
-    PreBindPreFlightResult,
-    Status,
-    unschedulable,
-)
+from scheduler.framework import CycleState, Plugin, PreBindPreFlightResult, Status, unschedulable
 from scheduler.framework.status import Code
 from scheduler.runtime import PodsInPreBind
 from scheduler.snapshot import PodInfo

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from scheduler.api.core import Node, Pod, Struct
+from scheduler.framework import Code, Status
 from scheduler.snapshot import Snapshot
 from scheduler.testing import snapshot_of
 from tests.plugins.running import Verdict
@@ -129,3 +130,11 @@ def verdict(value: Fields | str | None) -> Verdict | None:
 def verdicts(values: dict[str, Fields | str]) -> dict[str, Verdict]:
     """Statuses by node; nodes that pass are left out."""
     return {name: found for name, value in values.items() if (found := verdict(value))}
+
+
+def status_of(value: Fields | str) -> Status:
+    """A status from data: a code, or `{code:, reasons: [...]}`. Wait is for a minute."""
+    name = value if isinstance(value, str) else value["code"]
+    reasons = () if isinstance(value, str) else value.get("reasons", ())
+    code = next(code for code in Code if str(code) == name)
+    return Status(code, *reasons, timeout_seconds=60.0)

@@ -54,11 +54,7 @@ import msgspec
 from scheduler.api.core import Pod
 from scheduler.api.selectors import parse_label_selector
 from scheduler.cycle.scheduling_queue import SchedulingQueue
-from scheduler.framework.events import (
-    EVENT_ASSIGNED_POD_ADD,
-    ActionType,
-    ClusterEvent,
-)
+from scheduler.framework.events import EVENT_ASSIGNED_POD_ADD, ActionType, ClusterEvent
 from scheduler.queue import Place
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo

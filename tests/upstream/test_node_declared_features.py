@@ -18,15 +18,7 @@ from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod, snapshot_of
 from tests.plugins.running import hint, rejected, verdict_of
-from tests.upstream.loading import (
-    Case,
-    cases,
-    node,
-    pod,
-    snapshot,
-    verdict,
-    verdicts,
-)
+from tests.upstream.loading import Case, cases, node, pod, snapshot, verdict, verdicts
 
 VERSION = (1, 35, 0)
 FILTER_FEATURES = ("FeatureA", "FeatureB", "FeatureC")

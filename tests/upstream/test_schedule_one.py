@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -26,10 +27,10 @@ from scheduler.framework import (
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
+from tests.cycle.line import Line, profile_of
 from tests.runtime.profiles import plugin
 from tests.upstream.extenders import FakeExtender
-from tests.upstream.line import Line, profile_of, status_of
-from tests.upstream.loading import Case, Fields, cases
+from tests.upstream.loading import Case, Fields, cases, status_of
 
 TOPIC = "schedule_one"
 
@@ -57,10 +58,15 @@ class _Watched(Line):
 
     seen: bool | None = None
 
-    def _find(self, namespace: str, name: str) -> Pod | None:
-        if self.seen is None:
-            self.seen = bool(self.names("in_flight"))
-        return super()._find(namespace, name)
+    def watch(self) -> None:
+        find = self.cycle_parts.pod_lister
+
+        def seen(namespace: str, name: str) -> Pod | None:
+            if self.seen is None:
+                self.seen = bool(self.names("in_flight"))
+            return find(namespace, name)
+
+        self.cycle_parts = dataclasses.replace(self.cycle_parts, pod_lister=seen)
 
 
 def _line(case: Case, *others: type[Plugin], as_group: bool = False) -> _Watched:
@@ -77,6 +83,7 @@ def _line(case: Case, *others: type[Plugin], as_group: bool = False) -> _Watched
         feature_gates=DEFAULT_FEATURE_GATES | ({GENERIC_WORKLOAD} if as_group else set()),
         groups=[PodGroup(metadata=ObjectMeta(name="pg", namespace="default"))],
     )
+    line.watch()
     if case.get("bind_failure"):
         line.client.bind_failure = ServerError(500, "InternalError", case["bind_failure"])
     return line
@@ -111,7 +118,7 @@ async def _interfere(case: Case, line: Line, pod: Pod) -> None:
 def _check_outcome(case: Case, line: Line, pod: Pod) -> None:
     """Check the bindings, events and conditions."""
     assert bool(line.client.bound) == case.get("bound", False)
-    (event,) = line.recorders["default-scheduler"].event_recorder.recorded
+    (event,) = line.recorders["default-scheduler"].recorded
     assert event.reason == case["event"]
     messages = [condition["message"] for condition in line.client.conditions]
     assert messages == ([case["message"]] if "message" in case.fields else [])
@@ -165,22 +172,21 @@ async def test_pod_is_processed_before_pre_bind(case: Case) -> None:
 @pytest.mark.parametrize("case", cases(TOPIC, "profiles"))
 async def test_profiles_are_chosen_as_upstreams(case: Case) -> None:
     """Each profile binds and announces its own pods."""
-    classes, profiles = [], []
-    for name, wanted in case["profiles"].items():
 
-        def only(self: Plugin, state: object, pod: object, node: Any, wanted: str = wanted) -> Any:
-            return None if node.name == wanted else unschedulable()
+    def only(self: Plugin, state: object, pod: object, node: Any) -> Any:
+        wanted = case["profiles"][self.handle.profile_name]
+        return None if node.name == wanted else unschedulable()
 
-        classes.append(plugin(f"Only{wanted}", filter=only))
-        profiles.append(profile_of(classes[-1].name, scheduler_name=name))
-    line = Line(profiles, classes, nodes=[make_node(name) for name in case["nodes"]])
+    profiles = [profile_of("Only", scheduler_name=name) for name in case["profiles"]]
+    nodes = [make_node(name) for name in case["nodes"]]
+    line = Line(profiles, [plugin("Only", filter=only)], nodes=nodes)
     for name, scheduler_name in case["pods"].items():
         await line.schedule(make_pod(name, scheduler_name=scheduler_name))
     assert line.client.bound == case["bound"]
     announced = {
         event.regarding.partition("/")[2]: profile
         for profile, recorder in line.recorders.items()
-        for event in recorder.event_recorder.recorded
+        for event in recorder.recorded
     }
     assert announced == case["pods"]
 
@@ -195,8 +201,8 @@ async def test_a_pod_that_is_gone_holds_no_port(case: Case) -> None:
     (condition,) = line.client.conditions
     assert condition["message"] == case["message"]
     bound = PodInfo(first).assigned_to("node1").pod
-    line.pods.on_update(first, bound)
-    line.pods.on_delete(bound, final_state_unknown=False)
+    line.pods.put(bound)
+    line.pods.delete(bound)
     line.clock.advance_nowait(60)
     line.queue.flush_due(line.clock.now())
     await line.schedule_next()
@@ -218,7 +224,7 @@ async def test_the_reasons_of_many_nodes_are_short(case: Case) -> None:
 async def test_failure_handler(case: Case) -> None:
     """Meanwhile the pod has been updated, deleted, recreated or bound, or nothing has happened."""
     line, old = Line([profile_of()]), make_pod("test-pod")
-    line.known[old.key] = old
+    line.known.put(old)
     queued: QueuedPodInfo | None = QueuedPodInfo(PodInfo(old), timestamp=line.clock.now())
     if case["meanwhile"] != "bound":
         line.queue.add(PodInfo(old), line.clock.now())
@@ -245,15 +251,16 @@ def _happen(what: str, line: Line, old: Pod) -> None:
     replace = msgspec.structs.replace
     if what == "updated":
         metadata = replace(old.metadata, labels={"foo": ""}, resource_version="2")
-        line.known[old.key] = new = replace(old, metadata=metadata)
+        new = replace(old, metadata=metadata)
+        line.known.put(new)
         line.queue.update(old, PodInfo(new), line.clock.now())
     elif what == "deleted":
-        del line.known[old.key]
+        line.known.remove(old.key)
         line.queue.delete(old, line.clock.now())
     elif what == "recreated":
-        line.known[old.key] = replace(old, metadata=replace(old.metadata, uid="new-uid"))
+        line.known.put(replace(old, metadata=replace(old.metadata, uid="new-uid")))
     elif what == "bound":
-        line.known[old.key] = PodInfo(old).assigned_to("foo").pod
+        line.known.put(PodInfo(old).assigned_to("foo").pod)
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "waiting_pods"))

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from scheduler.api.core import Pod
+from scheduler.api.core import Pod, PodCondition
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
+from scheduler.assembly import profiles
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     GENERIC_WORKLOAD,
@@ -32,12 +33,13 @@ from scheduler.framework import (
     Status,
 )
 from scheduler.framework.types import Condition, Placement, PodGroupAssignments, PodGroupInfo
+from scheduler.plugins import IN_TREE
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node
+from tests.cycle.line import Line, profile_of
 from tests.plugins.running import verdict_of
 from tests.runtime.profiles import plugin
-from tests.upstream.line import Line, profile_of, status_of
-from tests.upstream.loading import Case, Fields, api_object, cases, pod, verdict
+from tests.upstream.loading import Case, Fields, api_object, cases, pod, status_of, verdict
 
 TOPIC = "schedule_one_pod_group"
 GATES = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD}
@@ -65,8 +67,13 @@ def _pod_group(
     return api_object(PodGroup, {"metadata": metadata, "spec": spec or {}, "status": status})
 
 
+def _written(line: Line) -> PodCondition | None:
+    group = line.client.groups.get("pg", "default")
+    return None if group is None else group.condition(POD_GROUP_SCHEDULED)
+
+
 def _condition_of(line: Line) -> list[str] | None:
-    found = line.client.groups["pg"].condition(POD_GROUP_SCHEDULED)
+    found = _written(line)
     return None if found is None else [found.status, found.reason, found.message]
 
 
@@ -105,8 +112,7 @@ def _scripted(case: Case) -> type[Plugin]:
 
 def _add_members(line: Line, *members: Pod) -> None:
     for member in members:
-        line.known[member.key] = member
-        line.pods.on_add(member, is_initial=False)
+        line.pods.put(member)
 
 
 async def _schedule_group(line: Line, first: str) -> PodGroupAttempt:
@@ -127,7 +133,8 @@ async def test_members_are_tried_as_upstream_tries_them(case: Case) -> None:
             metadata = msgspec.structs.replace(member.metadata, deletion_timestamp=LONG_AGO)
             member = msgspec.structs.replace(member, metadata=metadata)
         line.clock.advance_nowait(fields.get("active", 0) - line.clock.monotonic())
-        line.known[member.key], info = member, PodInfo(member)
+        line.known.put(member)
+        info = PodInfo(member)
         if fields.get("missing") != "state":
             line.cache.set_pod_group_member(info)
         if fields.get("missing") != "queue":
@@ -144,11 +151,11 @@ async def test_members_are_tried_as_upstream_tries_them(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "profiles"))
 async def test_profiles_are_chosen_as_upstreams(case: Case) -> None:
-    profiles = [profile_of(scheduler_name=name) for name in case["profiles"]]
-    line = Line(profiles, feature_gates=GATES, groups=[_pod_group()])
+    of_names = [profile_of(scheduler_name=name) for name in case["profiles"]]
+    line = Line(of_names, feature_gates=GATES, groups=[_pod_group()])
     members = [_member(name, schedulerName=of) for name, of in case["pods"].items()]
     for member in members:
-        line.known[member.key] = member
+        line.known.put(member)
         line.cache.set_pod_group_member(PodInfo(member))
         line.queue.add(PodInfo(member), line.clock.now())
     await _schedule_group(line, members[0].metadata.name)
@@ -233,10 +240,10 @@ async def test_the_group_gets_upstreams_condition(case: Case) -> None:
     update_pod_group_condition(line.cycle_parts, PodGroupInfo("default", "pg"), condition)
     await line.rest()
     if case.get("missing"):
-        assert line.client.groups == {}
+        assert len(line.client.groups) == 0
         return
     assert _condition_of(line) == case.get("after", case["written"])
-    found = line.client.groups["pg"].condition(POD_GROUP_SCHEDULED)
+    found = _written(line)
     assert found is not None
     assert found.observed_generation == case.get("generation", 0)
     assert (found.last_transition_time == LONG_AGO) == case.get("no_transition", False)
@@ -304,7 +311,7 @@ async def test_placements_are_upstreams(case: Case) -> None:
 @pytest.mark.parametrize(
     "case", [*cases(TOPIC, "preemption"), *cases("framework_runtime", "pod_group_post_filter")]
 )
-async def test_a_group_preempts_as_upstreams(case: Case) -> None:
+async def test_a_group_preempts_as_upstreams(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
 
     async def pod_group_post_filter(
@@ -319,13 +326,16 @@ async def test_a_group_preempts_as_upstreams(case: Case) -> None:
 
     everyone = {"p1": "Unschedulable", "p2": "Unschedulable"}
     classes = [_scripted(Case("", "", "", {"filter": everyone}))]
+    names = [classes[0].name]
     if case.get("plugin") == "DefaultPreemption":
         methods = {"pod_group_post_filter": pod_group_post_filter}
-        classes.append(type("DefaultPreemption", (plugin("Base", **methods), classes[0]), {}))
+        preemption = type("DefaultPreemption", (plugin("Base", **methods), classes[0]), {})
+        monkeypatch.setattr(profiles, "IN_TREE", {**IN_TREE, preemption.name: preemption})
+        names.append(preemption.name)
     groups = [] if case["group"] is None else [_pod_group(spec=case["group"])]
     gates = GATES | ({WORKLOAD_AWARE_PREEMPTION} if case["gate"] else set())
     line = Line(
-        [profile_of(*(each.name for each in classes))],
+        [profile_of(*names)],
         classes,
         feature_gates=gates,
         groups=groups,

@@ -35,13 +35,14 @@ from scheduler.framework.extender import ExtenderError
 from scheduler.framework.status import NodeToStatus
 from scheduler.framework.types import Diagnosis, FitError
 from scheduler.plugins import IN_TREE
+from scheduler.reports.decision import result_of
 from scheduler.runtime import Framework, PluginFailedError, Registry
 from scheduler.runtime.scoring import NodeScores
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.columns import IntArray
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
-from tests.cycle.running import result_of, schedule_pod
+from tests.cycle.running import schedule_pod
 from tests.runtime.profiles import BINDER, SORT, plugin
 from tests.upstream.extenders import FakeExtender
 from tests.upstream.loading import Case, Fields, api_object, cases, pod, snapshot

@@ -7,15 +7,7 @@ import pytest
 from conformance.replay.recording import Placement
 from conformance.replay.trace import Trace
 from conformance.replay.verify import RULES, Evidence, verify
-from tests.conformance.replay.evidence import (
-    CPU_ONLY,
-    NODES,
-    T4,
-    World,
-    held_node,
-    held_pod,
-    task,
-)
+from tests.conformance.replay.evidence import CPU_ONLY, NODES, T4, World, held_node, held_pod, task
 
 SMALL = task("small")
 BIG = task("big", cpu_milli=7500)
