@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-import scheduler.assembly.build
+import scheduler.assembly.core
 from conformance.format.case import Case, load_cases
 from conformance.format.expectation import Expectation
 from conformance.outcome import Verdict
@@ -49,7 +49,7 @@ def _asks_for(case: Case, event: str) -> bool:
 
 @pytest.mark.parametrize("plugin", sorted(_EVENTS))
 def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = scheduler.assembly.build.build_queueing_hint_map
+    build = scheduler.assembly.core.build_queueing_hint_map
     mute = ""
 
     def build_with_a_hint_that_skips(registered: Iterable[PluginEvents]) -> HintMap:
@@ -66,7 +66,7 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
         }
 
     monkeypatch.setattr(
-        scheduler.assembly.build, "build_queueing_hint_map", build_with_a_hint_that_skips
+        scheduler.assembly.core, "build_queueing_hint_map", build_with_a_hint_that_skips
     )
     cases = load_cases([cases_of(plugin)])
     for event in _EVENTS[plugin]:
