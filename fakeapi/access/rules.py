@@ -1,4 +1,4 @@
-"""PolicyRules: whether those of a user cover those that he wants to grant.
+"""PolicyRules: whether those of a user cover those that the user wants to grant.
 
 Source: auth/rbac/validation/policy_comparator.go of k8s.io/component-helpers v0.36.3, and
 pkg/registry/rbac/validation of Kubernetes v1.36.3.

@@ -1,4 +1,4 @@
-"""Roles and bindings: nobody grants a permission that he does not have.
+"""Roles and bindings: a user cannot grant a permission that the user does not have.
 
 Administrators may, and users with the verb `escalate` on a role, or `bind` on a binding's role.
 Source: pkg/registry/rbac of Kubernetes v1.36.3, escalation_check.go and */policybased/storage.go.

@@ -15,9 +15,10 @@ from fakeapi.writes.strategic import strategic_merge
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient, eventually
 from ..custom_resources import DEFINITIONS, WIDGETS, definition, version
-from ..objects import CONFIG_MAPS, config_map
+from ..objects import CONFIG_MAPS, PODS, config_map
 
 APPLY = "application/apply-patch+yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 MIB = 1024 * 1024
 WIDE = VALUES_MAX + 1
 
@@ -93,6 +94,27 @@ async def test_a_body_with_too_many_values_is_refused(
     assert f"exceeded max number of {VALUES_MAX} values" in reply.message
 
 
+async def test_a_protobuf_body_with_too_many_values_is_refused_before_they_are_made(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fakeapi.types.protobuf.messages._reader", None)
+    containers = field(2, b"") * WIDE
+    meta = field(1, field(1, b"v1") + field(2, b"Pod"))
+    body = b"k8s\x00" + meta + field(2, field(2, containers))
+    reply = await api.request("POST", PODS, body, content_type=PROTOBUF)
+    assert reply.code == 400
+    assert f"exceeded max number of {VALUES_MAX} values" in reply.message
+
+
+def field(number: int, content: bytes) -> bytes:
+    """Return a field of a protobuf message."""
+    size, length = len(content), b""
+    while size > 0x7F:
+        length += bytes([size & 0x7F | 0x80])
+        size >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + content
+
+
 async def test_a_patch_whose_result_has_too_many_values_is_refused(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
     copies = [{"op": "copy", "from": "/x", "path": f"/y{n}"} for n in range(60)]
@@ -151,7 +173,7 @@ def test_retained_keys_are_looked_up_not_searched() -> None:
 
 
 @pytest.mark.parametrize(("stored", "tested"), [(1, True), ({"a": [0]}, {"a": [False]})])
-async def test_a_patch_tells_numbers_from_booleans(
+async def test_a_number_is_no_boolean_to_a_json_patch(
     api: ApiClient, server: FakeApiServer, stored: Any, tested: Any
 ) -> None:
     await api.create(DEFINITIONS, definition(version()))
@@ -170,7 +192,7 @@ async def test_a_patch_tells_numbers_from_booleans(
 async def test_a_write_whose_kind_goes_while_its_body_arrives_is_refused(
     api: ApiClient, server: FakeApiServer
 ) -> None:
-    """A new kind of that name would begin with an object that nobody has created."""
+    """A new kind of that name would begin with an object that no request for it has created."""
     await api.create(DEFINITIONS, definition(version()))
     body = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},'
     rest = b'"spec":{"size":1}}'

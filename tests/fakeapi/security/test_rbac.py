@@ -451,7 +451,7 @@ NOT_HELD = (
 )
 
 
-async def test_nobody_binds_a_role_with_permissions_that_he_does_not_have(
+async def test_a_user_cannot_bind_a_role_with_permissions_that_the_user_does_not_have(
     root: Caller, jane: Caller
 ) -> None:
     await _administers_default(root, "jane")
@@ -476,7 +476,7 @@ async def test_nobody_binds_a_role_with_permissions_that_he_does_not_have(
     assert (await jane("POST", path, same)).code == 201
 
 
-async def test_nobody_writes_a_role_with_permissions_that_he_does_not_have(
+async def test_a_user_cannot_write_a_role_with_permissions_that_the_user_does_not_have(
     root: Caller, jane: Caller
 ) -> None:
     await _administers_default(root, "jane")
