@@ -73,10 +73,10 @@ def load_json(raw: bytes) -> object:
             value = _decode(_with_replacement_characters(raw))
     except RecursionError as error:
         raise NestingError(TOO_DEEP) from error
-    if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and nests_too_deep(value):
-        raise NestingError(TOO_DEEP)
     if len(raw) > _NARROW_BYTES:
         check_width(value)
+    if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and nests_too_deep(value):
+        raise NestingError(TOO_DEEP)
     return value
 
 
