@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.decoding.parsing import load_json, load_yaml
+from fakeapi.decoding.parsing import VALUES_MAX, check_width, load_json, load_yaml
 from fakeapi.types import protobuf
 from fakeapi.types.client_text import cached
 from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
@@ -151,9 +151,11 @@ def _opened(raw: bytes, expected: str) -> protobuf.Envelope:
 def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: str) -> Json:
     """Return the object of an envelope of the right kind. Raises ApiError."""
     try:
-        return protobuf.decode_message(type_name, envelope.message)
-    except protobuf.WireError as error:
+        value = protobuf.decode_message(type_name, envelope.message, values_max=VALUES_MAX)
+        check_width(value)
+    except (protobuf.WireError, ValueError) as error:
         raise unhandled(kind, version, error) from error
+    return value
 
 
 def apply_configuration(raw: bytes) -> Json:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
+import urllib.parse
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.selectors import (
@@ -23,6 +25,7 @@ from fakeapi.types import gotext
 from fakeapi.types.client_text import CACHED_LENGTH_MAX, parse_int
 from fakeapi.types.errors import (
     BadRequest,
+    BadTarget,
     FieldError,
     Invalid,
     UnreasonedFailure,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 _META_GROUP: Final = "meta.k8s.io"
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
+_STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})").search
 _MANAGER_BYTES_MAX: Final = 128
 _FIELD_VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 
@@ -88,6 +92,24 @@ class Query:
         if number is None:
             raise BadRequest(f'strconv.ParseInt: parsing "{value}": value out of range')
         return number
+
+
+_NO_PARAMETERS: Final = Query({})
+
+
+def split_target(target: str) -> tuple[str, Query]:
+    """Return path and parameters, decoded; blank parameters count. Raises BadTarget."""
+    path, _, query = target.partition("?")
+    if "%" in path:
+        if _STRAY_PERCENT(path):
+            raise BadTarget
+        path = urllib.parse.unquote(path)
+    if ";" in query or "%" in query:  # Go's parser skips malformed parameters
+        pairs = query.split("&")
+        query = "&".join(pair for pair in pairs if ";" not in pair and not _STRAY_PERCENT(pair))
+    if not query:
+        return path, _NO_PARAMETERS
+    return path, Query(urllib.parse.parse_qs(query, keep_blank_values=True))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -284,7 +306,7 @@ def _manager_errors(manager: str) -> list[FieldError]:
     errors = []
     if len(manager.encode()) > _MANAGER_BYTES_MAX:
         errors.append(too_long("fieldManager", _MANAGER_BYTES_MAX))
-    for position, letter in enumerate(manager):
+    for position, letter in enumerate(manager[:_MANAGER_BYTES_MAX]):  # the rest is too long anyway
         if not letter.isprintable():
             where = len(manager[:position].encode())
             why = f"invalid character U+{ord(letter):04X} (at position {where})"

@@ -24,9 +24,18 @@ import yaml
 from fakeapi.types import gotext
 
 DEPTH_MAX: Final = 200
+#: Values in the body of a request. Upstream has no such limit; objects of 1.5 MiB, which is as much
+#: as etcd stores, have fewer.
+VALUES_MAX: Final = 50_000
+#: Characters of the keys above an object or array: errors about its fields have them in their text.
+_PATH_LENGTH_MAX: Final = 4096
+#: Smaller texts cannot be wide enough to matter.
+_NARROW_BYTES: Final = 16 * 1024
 TOO_DEEP: Final = f"exceeded max depth of {DEPTH_MAX}"
 #: Characters that open levels without a bracket: indentation, `- - -`, `? ? ?`.
 _RUNS: Final = re.compile(rb"[ \t?\-]{2,}")
+#: One of these stands before each entry of a map or list.
+_BEFORE_NODES: Final = (b"-", b"?", b":", b",", b"[", b"{")
 _OTHER_ENCODINGS: Final = (b"\xff\xfe", b"\xfe\xff")
 #: Below these numbers no share of aliases is excessive.
 _REPEATED_MIN: Final = 100
@@ -52,11 +61,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 class NestingError(ValueError):
-    """A document that is too deep, or has too many aliases; with upstream's message."""
+    """A document that is too deep or too wide, or has too many aliases."""
 
 
 def load_json(raw: bytes) -> object:
-    """Return the JSON value of a text. Raises ValueError."""
+    """Return the JSON value of a client's text. Raises ValueError."""
     try:
         try:
             value = _decode(raw)
@@ -64,9 +73,32 @@ def load_json(raw: bytes) -> object:
             value = _decode(_with_replacement_characters(raw))
     except RecursionError as error:
         raise NestingError(TOO_DEEP) from error
+    if len(raw) > _NARROW_BYTES:
+        check_width(value)
     if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and nests_too_deep(value):
         raise NestingError(TOO_DEEP)
     return value
+
+
+def check_width(value: object) -> None:
+    """Check the number of values, and the keys above them. Raises NestingError."""
+    count, waiting = 1, [(value, 0)]
+    while waiting:
+        container, length = waiting.pop()
+        if length > _PATH_LENGTH_MAX:
+            raise NestingError(f"exceeded max length of {_PATH_LENGTH_MAX} of the path of a field")
+        if isinstance(container, dict):
+            count += len(container)
+            waiting += [
+                (item, length + len(key))
+                for key, item in container.items()
+                if item and isinstance(item, dict | list)
+            ]
+        elif isinstance(container, list):
+            count += len(container)
+            waiting += [(item, length) for item in container if isinstance(item, dict | list)]
+        if count > VALUES_MAX:
+            raise NestingError(f"exceeded max number of {VALUES_MAX} values")
 
 
 def _with_replacement_characters(raw: bytes) -> bytes:
@@ -75,18 +107,20 @@ def _with_replacement_characters(raw: bytes) -> bytes:
 
 
 def load_yaml(raw: bytes) -> object:
-    """Return the JSON value of the first YAML document. Raises ValueError with one line."""
+    """Return the JSON value of a client's first YAML document. Raises ValueError with one line."""
     if raw[:1] == b"{" and raw.isascii() and not any(mark in raw for mark in _ONLY_IN_JSON):
         # Most clients send JSON, which is read much faster as such.
         with contextlib.suppress(ValueError):
             return as_json(load_json(raw))
     try:
-        _check_yaml(raw)
+        _check_yaml(raw, nodes_max=2 * VALUES_MAX)  # keys are nodes, too
         loader = YamlLoader(raw)
         try:
-            return as_json(loader.get_data()) if loader.check_data() else None
+            value = as_json(loader.get_data()) if loader.check_data() else None
         finally:
             loader.dispose()
+        check_width(value)
+        return value
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
 
@@ -196,10 +230,14 @@ def nests_too_deep(value: object) -> bool:
     return True
 
 
-def _check_yaml(raw: bytes) -> None:
-    """Check depth and aliases. Raises NestingError; yaml.YAMLError for a text that is not YAML."""
-    if _may_nest(raw) or (b"*" in raw and b"&" in raw):
-        _Survey().of(raw)
+def _check_yaml(raw: bytes, *, nodes_max: int = 0) -> None:
+    """Check depth, aliases, and the number of nodes unless any will do.
+
+    Raises NestingError; yaml.YAMLError for a text that is not YAML.
+    """
+    is_wide = 0 < nodes_max < 2 * sum(map(raw.count, _BEFORE_NODES))
+    if is_wide or _may_nest(raw) or (b"*" in raw and b"&" in raw):
+        _Survey(nodes_max).of(raw)
 
 
 def _may_nest(raw: bytes) -> bool:
@@ -230,13 +268,15 @@ class _Node:
 class _Survey:
     """Checks a stream by its events, without recursion."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes_max: int = 0) -> None:
+        self._nodes_max = nodes_max
         self._open: list[_Node] = []
         self._anchors: dict[str, _Node] = {}
 
     def of(self, raw: bytes) -> None:
         """Raises NestingError."""
-        for event in yaml.parse(raw, SAFE_LOADER):
+        for number, event in enumerate(yaml.parse(raw, SAFE_LOADER)):
+            self._check_number(number // 2)  # a collection has two events
             if isinstance(event, yaml.DocumentStartEvent):
                 self._open, self._anchors = [_Node(None)], {}
             elif isinstance(event, yaml.CollectionStartEvent):
@@ -250,6 +290,7 @@ class _Survey:
                 self._repeat(str(event.anchor))
             elif isinstance(event, yaml.DocumentEndEvent):
                 _check_share(self._open[0])
+                self._check_number(self._open[0].nodes)
 
     def _add(self, node: _Node) -> None:
         if node.anchor is not None:
@@ -264,6 +305,10 @@ class _Survey:
             raise NestingError(f"yaml: unknown anchor '{anchor}' referenced")
         self._check_depth(len(self._open) - 1 + named.levels)
         self._open[-1].take(_Node(None, named.nodes + 1, named.nodes, named.levels))
+
+    def _check_number(self, nodes: int) -> None:
+        if 0 < self._nodes_max < nodes:
+            raise NestingError(f"yaml: exceeded max number of {VALUES_MAX} values")
 
     @staticmethod
     def _check_depth(levels: int) -> None:

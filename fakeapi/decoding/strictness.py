@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
 _UNKNOWN: Final = 'unknown field "'
+#: Findings name fields by paths up to this length: each field below a long key has it in its path.
+_PATH_LENGTH_MAX: Final = 4096
 _PATCH_FIELDS: Final = ("op", "path", "from", "value")
 
 
@@ -100,6 +102,8 @@ def _paths(value: object, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
         for key, item in value:
             inner = f"{path}.{key}" if path else key
+            if len(inner) > _PATH_LENGTH_MAX:
+                continue
             yield inner
             yield from _paths(item, inner)
     elif isinstance(value, list):
@@ -112,6 +116,8 @@ def _repeated(value: object, path: str) -> Iterator[str]:
         seen: set[str] = set()
         for key, item in value:
             inner = f"{path}.{key}" if path else key
+            if len(inner) > _PATH_LENGTH_MAX:
+                continue
             if key in seen:
                 yield inner
             seen.add(key)

@@ -57,7 +57,7 @@ def answer(
     """Answer a request to a path below PATH. Raises ApiError."""
     if "Origin" in headers:
         raise _ForeignOrigin("requests of web pages (with the header Origin) are not served")
-    rest = path[len(PATH) :].strip("/")
+    rest = path.partition("?")[0][len(PATH) :].strip("/")
     by_method = _ANSWERS.get(rest) or {"DELETE": _remove}
     act = by_method.get(method)
     if act is None:

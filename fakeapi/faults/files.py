@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from fakeapi.decoding.parsing import load_yaml
+from fakeapi.decoding.parsing import load_yaml_documents
 from fakeapi.faults.model import Fault, FaultError, Match, When
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ def faults_of(value: object, where: str = "") -> FaultFile:
 def read_faults(path: Path) -> FaultFile:
     """Return the faults in a YAML or JSON file. Raises FaultError."""
     try:
-        value = load_yaml(path.read_bytes())
+        documents = load_yaml_documents(path.read_bytes())
     except OSError as error:
         raise FaultError(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
         raise FaultError(f"{path}: {error}") from error
-    return faults_of(value, str(path))
+    return faults_of(documents[0] if documents else None, str(path))
 
 
 def to_builtins(faults: Iterable[Fault]) -> list[Json]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from aiohttp import hdrs
 
+from fakeapi.access.attributes import verb_of
 from fakeapi.decoding import routes
-from fakeapi.decoding.options import Query
-from fakeapi.types.errors import ApiError
+from fakeapi.decoding.options import Query, split_target
+from fakeapi.types.errors import BadTarget
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: Distinguishes clients with the same User-Agent.
 CLIENT_HEADER: Final = "X-Fakeapi-Client"
-
-_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 class RequestInfo(NamedTuple):
@@ -67,18 +65,18 @@ class _Named(msgspec.Struct, frozen=True):
 
 def request_info(http: web.BaseRequest, kinds: KindTable) -> RequestInfo:
     """Return the attributes of a request; never raises."""
-    path, _, text = http.raw_path.partition("?")
-    query = Query(urllib.parse.parse_qs(text, keep_blank_values=True))
+    path = http.raw_path.partition("?")[0]
     client = http.headers.get(CLIENT_HEADER) or http.headers.get(hdrs.USER_AGENT) or ""
     try:
-        route = routes.resolve(urllib.parse.unquote(path), kinds)
-    except ApiError:
-        route = None
+        decoded, query = split_target(http.raw_path)
+    except BadTarget:
+        decoded, query = path, Query({})
+    route = routes.resolve(decoded, kinds)
     if not isinstance(route, routes.Route):
         verb = "get" if http.method == "HEAD" else http.method.lower()
         return RequestInfo(verb, path, None, query, client)
     return RequestInfo(
-        verb=_verb(http.method, route, query),
+        verb=verb_of(http.method, route, watches=query.flag("watch")) or http.method.lower(),
         path=path,
         route=route,
         query=query,
@@ -94,16 +92,6 @@ def name_in(body: bytes) -> str:
         return msgspec.json.decode(body, type=_Named).metadata.name
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
-
-
-def _verb(method: str, route: routes.Route, query: Query) -> str:
-    if method == "DELETE":
-        return "delete" if route.name else "deletecollection"
-    if method not in ("GET", "HEAD"):
-        return _VERBS.get(method, method.lower())
-    if route.name and not route.watch:
-        return "get"
-    return "watch" if route.watch or query.flag("watch") else "list"
 
 
 def _resources(route: routes.Route) -> tuple[str, ...]:

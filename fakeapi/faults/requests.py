@@ -158,8 +158,9 @@ class RequestFaults:
         if info.verb == "watch" and not info.initial_events and wanted not in ("", "0"):
             return await serve(http)
         version = self._stale_version(applied, route)
-        if wanted.isdecimal() and int(wanted) > version:
-            return _response(ResourceVersionTooLarge(int(wanted), version))
+        known = statuses.version_in(wanted)
+        if known > version:
+            return _response(ResourceVersionTooLarge(known, version))
         if info.verb == "watch":
             return await self._stale_watch(http, info, route, version, serve)
         changed = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.decoding.options import unsigned
 from fakeapi.types import errors
 from fakeapi.types.errors import ApiError
 
@@ -52,11 +53,18 @@ class _Failure(ApiError):
         self.reason = reason
 
 
+def version_in(text: str) -> int:
+    """Return a resource version, 0 if the text is none."""
+    try:
+        return unsigned(text)
+    except ValueError:
+        return 0
+
+
 def failure(answer: AnswerWith, info: RequestInfo, current_version: int) -> ApiError:
     """Return the error that a fault answers a request with."""
     if answer.too_large_resource_version:
-        wanted = info.query.text("resourceVersion")
-        version = int(wanted) if wanted.isdecimal() and wanted != "0" else current_version + 1
+        version = version_in(info.query.text("resourceVersion")) or current_version + 1
         return errors.ResourceVersionTooLarge(version, min(version - 1, current_version))
     upstream = _of_object(answer.code, info)
     if upstream is None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 64 * 1024
 #: Bytes at the start of a body, part of its cache key: in lists they hold the resource version.
 _HEAD_BYTES: Final = 256
+#: Characters of all warnings of an answer, and of each if they are more; upstream's numbers.
+_WARNINGS_LENGTH_MAX: Final = 4096
+_WARNING_LENGTH_MAX: Final = 256
 _FORBIDDEN: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -79,12 +82,30 @@ def stream_response(warnings: Iterable[str]) -> web.StreamResponse:
 
 def _headers(answer: Answer, warnings: Iterable[str]) -> CIMultiDict[str]:
     headers = CIMultiDict({hdrs.CONTENT_TYPE: answer.content_type})
-    for warning in warnings:
+    for warning in _shortened(warnings):
         quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
         headers.add("Warning", _one_line(f'299 - "{quoted}"'))
     for name, value in answer.headers.items():
         headers.add(name, _one_line(value))
     return headers
+
+
+def _shortened(warnings: Iterable[str]) -> list[str]:
+    """Return the warnings without repeats, cut and dropped if they are too long.
+
+    Source: pkg/endpoints/filters/warning.go of k8s.io/apiserver v0.36.3.
+    """
+    distinct = list(dict.fromkeys(filter(None, warnings)))
+    if sum(map(len, distinct)) <= _WARNINGS_LENGTH_MAX:
+        return distinct
+    shown: list[str] = []
+    length = 0
+    for warning in distinct:
+        if length >= _WARNINGS_LENGTH_MAX:
+            break
+        shown.append(warning[:_WARNING_LENGTH_MAX])
+        length += len(shown[-1])
+    return shown
 
 
 def _one_line(value: str) -> str:

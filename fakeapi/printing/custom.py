@@ -18,6 +18,8 @@ from fakeapi.types.objects import Json, integer, text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: Cells hold integers of 64 bits.
+_INTEGERS_END: Final = 1 << 63
 #: The columns of a version that declares none.
 _DEFAULT: Final[tuple[Json, ...]] = (
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
@@ -63,7 +65,7 @@ def _cell(declared: str, value: object, now_seconds: float) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if declared == "integer":
-        return int(value)
+        return int(value) if -_INTEGERS_END <= value < _INTEGERS_END else None
     return value if declared == "number" else None
 
 

@@ -8,8 +8,6 @@ call.target(options)                                     the object that a write
 from __future__ import annotations
 
 import dataclasses
-import re
-import urllib.parse
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,11 +18,10 @@ from fakeapi.access.users import ANONYMOUS, User
 from fakeapi.apply import manager_of
 from fakeapi.decoding import routes
 from fakeapi.decoding.bodies import media_type
-from fakeapi.decoding.options import Query
+from fakeapi.decoding.options import Query, split_target
 from fakeapi.decoding.routes import Found, Route
 from fakeapi.http import negotiation, presentation
 from fakeapi.store.registry import Target
-from fakeapi.types.errors import BadTarget
 from fakeapi.types.kind import STREAMS
 from fakeapi.types.records import MutableRecord
 
@@ -40,8 +37,6 @@ if TYPE_CHECKING:
 _WITHOUT_TABLES: Final = ("binding", "eviction", "resize")
 _ONLY_CREATED: Final = ("create",)
 _METADATA_ONLY: Final = tuple(name for name in negotiation.TARGETS if name != "Table")
-_STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})").search
-_NO_PARAMETERS: Final = Query({})
 
 
 class Call(MutableRecord):
@@ -130,18 +125,3 @@ def with_indentation(accepted: Accepted, query: Query, headers: Mapping[str, str
     if negotiation.wants_indentation(query, headers.get(hdrs.USER_AGENT, "")):
         return dataclasses.replace(accepted, pretty=True)
     return accepted
-
-
-def split_target(target: str) -> tuple[str, Query]:
-    """Return path and parameters, decoded; blank parameters count. Raises BadTarget."""
-    path, _, query = target.partition("?")
-    if "%" in path:
-        if _STRAY_PERCENT(path):
-            raise BadTarget
-        path = urllib.parse.unquote(path)
-    if ";" in query or "%" in query:  # Go's parser skips malformed parameters
-        pairs = query.split("&")
-        query = "&".join(pair for pair in pairs if ";" not in pair and not _STRAY_PERCENT(pair))
-    if not query:
-        return path, _NO_PARAMETERS
-    return path, Query(urllib.parse.parse_qs(query, keep_blank_values=True))

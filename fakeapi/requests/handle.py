@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs
 
+from fakeapi.decoding import routes
+from fakeapi.decoding.options import split_target
 from fakeapi.decoding.routes import Route
 from fakeapi.discovery.documents import DocumentRequest
 from fakeapi.http import answers, negotiation
 from fakeapi.http.answers import Answer
 from fakeapi.requests import dispatch
-from fakeapi.requests.call import split_target, with_indentation
+from fakeapi.requests.call import with_indentation
 from fakeapi.types.client_text import shortened
 from fakeapi.types.durations import parse_duration
-from fakeapi.types.errors import ApiError, BadRequest, InternalError, NotAcceptable
+from fakeapi.types.errors import ApiError, BadRequest, InternalError, NotAcceptable, UnknownResource
 from fakeapi.types.media_types import JSON
 
 if TYPE_CHECKING:
@@ -56,6 +58,12 @@ async def handle(
     shown = call.presentation(registry)
     if call.method not in _WITHOUT_BODY:
         call.body = await read()
+        found = routes.resolve(call.path, registry.kinds)
+        if found != call.found:  # the kind has changed or gone while the body arrived
+            if not isinstance(found, Route):
+                raise UnknownResource
+            call.found = found
+            verb, shown = dispatch.verb_of(call), call.presentation(registry)
     if call.verb == "watch":
         return Watch(*dispatch.watcher(registry, call, shown))
     made = dispatch.list_objects(registry, call) if verb is None else verb(registry, call)

@@ -20,7 +20,7 @@ from fakeapi.decoding.options import (
     parse_resource_version,
     write_options,
 )
-from fakeapi.decoding.parsing import TOO_DEEP, load_json, nests_too_deep
+from fakeapi.decoding.parsing import TOO_DEEP, check_width, load_json, nests_too_deep
 from fakeapi.http import answers
 from fakeapi.store.listing import listing
 from fakeapi.types import gotext
@@ -197,6 +197,10 @@ def patched(
         result = strategic_merge(whole, change, type_name)
     if not isinstance(result, dict):
         raise BadRequest("error decoding patch: the result is not an object")
+    try:
+        check_width(result)
+    except ValueError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
     return result
 
 

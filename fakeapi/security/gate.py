@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fakeapi.access.attributes import Attributes
     from fakeapi.http.answers import Answer
 
-_IMPERSONATE: Final = "Impersonate-User"
+_IMPERSONATE: Final = "impersonate-"
 
 
 @dataclasses.dataclass(slots=True)
@@ -62,8 +62,9 @@ class Gate:
         user = self.access.authenticator.user_of(authorization, certificate)
         if user is None:
             raise Unauthorized
-        if _IMPERSONATE in http.headers:
-            raise BadRequest("impersonation is not served: remove the header Impersonate-User")
+        for name in http.headers:
+            if name.lower().startswith(_IMPERSONATE):
+                raise BadRequest(f"impersonation is not served: remove the header {name.title()}")
         return user
 
     def _authorize(self, attributes: Attributes, user: User) -> None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cachetools import LRUCache
 
 from fakeapi.access.access import Decision, Rules
+from fakeapi.access.rules import path_matches
 from fakeapi.access.users import MASTERS, User, service_account_name
 from fakeapi.types.client_text import CACHED_LENGTH_MAX
 from fakeapi.types.objects import Json, mapping, mappings, name_of, namespace_of, text, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from fakeapi.access.attributes import Attributes
     from fakeapi.store.store import Store
@@ -118,9 +119,10 @@ class RbacAuthorizer:
             yield from self._granted_by(local, user, namespace)
 
     def _granted_by(self, bindings: Iterable[Json], user: User, namespace: str) -> Iterator[_Grant]:
+        groups = frozenset(user.groups)  # a review may name as many as fit into a body
         for binding in bindings:
             for subject in mappings(binding.get("subjects")):
-                if _is(user, subject, namespace):
+                if _is(user.name, groups, subject, namespace):
                     yield from self._granted(binding, subject, namespace)
                     break
 
@@ -150,16 +152,16 @@ def _is_short(user: User, *texts: object) -> bool:
     return len(str((user, texts))) <= _KEY_LENGTH_MAX
 
 
-def _is(user: User, subject: Json, namespace: str) -> bool:
+def _is(user: str, groups: Container[str], subject: Json, namespace: str) -> bool:
     """Return True if a binding in that namespace names the user."""
     kind, name = subject.get("kind"), text(subject.get("name"))
     if kind == "User":
-        return user.name == name
+        return user == name
     if kind == "Group":
-        return name in user.groups
+        return name in groups
     if kind == "ServiceAccount":
         where = text(subject.get("namespace")) or namespace
-        return bool(where) and user.name == service_account_name(where, name)
+        return bool(where) and user == service_account_name(where, name)
     return False
 
 
@@ -185,11 +187,6 @@ def _resource_matches(resources: list[str], attributes: Attributes) -> bool:
     if _covers(resources, attributes.whole_resource):
         return True
     return bool(attributes.subresource) and f"*/{attributes.subresource}" in resources
-
-
-def path_matches(url: str, path: str) -> bool:
-    """Return True if a rule's path, which may end in a star, covers another."""
-    return url in (_ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
 def _aggregate(errors: list[str]) -> str:

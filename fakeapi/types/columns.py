@@ -31,6 +31,7 @@ UNSET: Final = "<unset>"
 UNKNOWN: Final = "<unknown>"
 #: The number of addresses, ports or hosts in one cell.
 ITEMS_SHOWN: Final = 3
+_PATHS_CACHED_MAX: Final = 1024
 
 _is_plain: Final = re.compile(r"(\.\w+)+").fullmatch
 #: Computes a cell from an object in its stored form, at a time in epoch seconds.
@@ -71,7 +72,7 @@ class Column:
         }
 
 
-@functools.cache
+@functools.lru_cache(_PATHS_CACHED_MAX)
 def _parsed(path: str) -> tuple[str, ...] | JsonPath:
     """Return the names in a path of fields only, which are most of them, else the JSON path."""
     return tuple(path[1:].split(".")) if _is_plain(path) else JsonPath(path)

@@ -26,13 +26,13 @@ Errors of manifests are `LoadError` in loading/manifests.py.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from fakeapi.types import gotext
 from fakeapi.types.objects import in_key_order
+from fakeapi.types.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +62,13 @@ _LABELS: Final = {
     "FieldValueTypeInvalid": "Invalid value",
     "FieldValueNotFound": "Not found",
 }
+#: Characters of the causes in one answer. Upstream has no such limit: a body of 3 MiB may have a
+#: million errors, each of which may show the whole body.
+_CAUSES_LENGTH_MAX: Final = 256 * 1024
 _WITHOUT_VALUE: Final = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Record, frozen=True):
     """One cause of a validation failure; `reason` is upstream's cause type."""
 
     reason: str
@@ -95,7 +97,7 @@ def _shown(value: object) -> str:
 
 def in_order(errors: Sequence[FieldError]) -> list[FieldError]:
     """Return the errors, the keys in their values sorted, as Go prints maps."""
-    return [dataclasses.replace(error, value=in_key_order(error.value)) for error in errors]
+    return [msgspec.structs.replace(error, value=in_key_order(error.value)) for error in errors]
 
 
 def required(field: str, detail: str = "") -> FieldError:
@@ -138,7 +140,27 @@ def too_many(field: str, count: int, maximum: int) -> FieldError:
 
 def aggregate(errors: Sequence[FieldError]) -> str:
     """Return Go's text of several errors: one as it is, several in brackets, without repeats."""
-    lines = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
+    return _aggregate(_causes(errors), len(errors))
+
+
+def _causes(errors: Sequence[FieldError]) -> list[Json]:
+    """Return the causes of a Status, as many as an answer may show and at least one."""
+    causes: list[Json] = []
+    length = 0
+    for error in errors:
+        message = error.message
+        causes.append({"reason": error.reason, "message": message, "field": error.field})
+        length += len(message) + len(error.field)
+        if length > _CAUSES_LENGTH_MAX:
+            break
+    return causes
+
+
+def _aggregate(causes: Sequence[Json], count: int) -> str:
+    """Return the text of the causes of `count` errors."""
+    lines = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
+    if count > len(causes):
+        lines.append(f"and {count - len(causes)} more errors")
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
 
 
@@ -347,9 +369,9 @@ class Invalid(_ObjectError):
     reason = "Invalid"
 
     def __init__(self, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> None:
-        subject = f'{qualified(kind, group)} "{name}" is invalid: {aggregate(errors)}'
-        super().__init__(kind, group, name, subject)
-        causes = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]
+        causes = _causes(errors)
+        why = _aggregate(causes, len(errors))
+        super().__init__(kind, group, name, f'{qualified(kind, group)} "{name}" is invalid: {why}')
         self.details = {**(self.details or {}), "causes": causes}
 
 

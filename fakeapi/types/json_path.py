@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
+from fakeapi.types.client_text import parse_int
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
 _Literal: TypeAlias = str | int | float | bool | None
 #: Marks that end the name of a field.
 _AFTER_NAME: Final = frozenset(".[]'\" \t\r\n\f\v")
-_INDEX_MARKS: Final = frozenset("-0123456789")
-#: Go reads an index as int64.
-_INDEX_LENGTH_MAX: Final = 18
 #: A longer path is refused: a table evaluates each step for each object.
 _STEPS_MAX: Final = 64
 _SIGNS: Final = frozenset("=!<>")
@@ -118,9 +117,12 @@ def _selector(inside: str) -> Step | None:
 
 def _whole(text: str) -> int | None:
     """Return the number, None for an empty text. Raises ValueError."""
-    if len(text) > _INDEX_LENGTH_MAX or not set(text) <= _INDEX_MARKS:
+    if not text:
+        return None
+    number = None if text[0] == "+" else parse_int(text, bits=64)
+    if number is None:
         raise ValueError("no index")
-    return int(text) if text else None
+    return number
 
 
 def _everything(value: object) -> Iterable[object]:

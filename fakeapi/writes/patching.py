@@ -88,7 +88,7 @@ class _Document:
         elif kind == "remove":
             self._remove(path)
         elif kind == "test":
-            if self._tested(path) != operation.get("value"):
+            if not _is_equal(self._tested(path), operation.get("value")):
                 raise Unprocessable
         elif kind == "copy":
             self._add(path, self._copied(_pointer(operation, "from")))
@@ -177,6 +177,17 @@ def _child(container: object, token: str) -> object:
     if isinstance(container, list) and _index(token) < len(container):
         return container[_index(token)]
     raise Unprocessable
+
+
+def _is_equal(left: object, right: object) -> bool:
+    """Return True for equal JSON values; to Python `true` and 1 are equal, too."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(
+            _is_equal(item, right[name]) for name, item in left.items()
+        )
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_is_equal, left, right))
+    return isinstance(left, bool) is isinstance(right, bool) and left == right
 
 
 def _index(token: str) -> int:

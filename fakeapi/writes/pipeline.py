@@ -47,6 +47,7 @@ from fakeapi.types.objects import (
 )
 from fakeapi.writes import strategies
 from fakeapi.writes.completion import complete
+from fakeapi.writes.escalation import check_escalation
 
 if TYPE_CHECKING:
     from fakeapi.store.store import Revision
@@ -91,6 +92,7 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     ownership.on_create(registry.kinds, target, obj, now, tracks=registry.tracks_fields)
     review = Review(registry, target, Operation.CREATE, obj)
     registry.admission.mutate(review)
+    check_escalation(registry, target, obj)
     prefix = "" if metadata.get("name") else text(metadata.get("generateName"))
     for attempt in range(_NAME_ATTEMPTS if prefix else 1):
         if prefix:
@@ -270,6 +272,7 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
     ownership.on_update(registry.kinds, target, obj, old, registry.now())
     review = Review(registry, target, Operation.UPDATE, obj, old)
     registry.admission.mutate(review)
+    check_escalation(registry, target, obj, old)
     _check_version(target, existing, metadata)
     keep_field(metadata, old_metadata, "generation")
     if not target.subresource:

@@ -70,12 +70,13 @@ def _retained(original: Json, patch: Json) -> Json:
     keys = patch[_RETAIN_KEYS]
     if not isinstance(keys, list):
         raise BadRequest("$retainKeys directive must be a list")
+    kept = {_hashable(key) for key in keys}
     for name, value in patch.items():
-        if value is not None and not name.startswith("$") and name not in keys:
+        if value is not None and not name.startswith("$") and name not in kept:
             raise BadRequest(
                 "$retainKeys directive must contain all fields that are present in the patch"
             )
-    return {name: value for name, value in original.items() if name in keys}
+    return {name: value for name, value in original.items() if name in kept}
 
 
 def _delete_values(result: Json, name: str, values: object) -> None:

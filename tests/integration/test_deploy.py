@@ -23,9 +23,9 @@ import yaml
 
 from fakeapi import FakeApiServer, HandledRequest, Security, ServerOptions, User
 from fakeapi.access.attributes import Attributes, attributes_of
+from fakeapi.decoding.options import split_target
 from fakeapi.decoding.routes import resolve
 from fakeapi.faults import fault_of
-from fakeapi.requests.call import split_target
 from fakeapi.types.kind import KindTable
 from tests.integration.api_client import PODS, eventually
 from tests.integration.clients import Kubectl, kubectls

@@ -47,12 +47,14 @@ def open_envelope(raw: bytes) -> Envelope:
     return Envelope(*messages.read_unknown(raw[len(_MAGIC) :]))
 
 
-def decode_message(type_name: str, message: bytes) -> Json:
+def decode_message(type_name: str, message: bytes, *, values_max: int = 0) -> Json:
     """Return the JSON form of a message, as Go clients send it in JSON. Raises WireError.
+
+    A message with more values than `values_max` is refused, unless that is 0.
 
     Explicit zero values stay and empty times are None; `schema.decode` drops both. Unknown fields
     are ignored.
     """
     from fakeapi.types.protobuf import messages
 
-    return messages.read(type_name, message)
+    return messages.read(type_name, message, values_max=values_max)

@@ -81,11 +81,31 @@ def read_unknown(raw: bytes) -> tuple[str, str, bytes]:
     return _string(type_meta.apiVersion), _string(type_meta.kind), unknown.raw
 
 
-def read(type_name: str, raw: bytes) -> Json:
-    """Return the JSON form of a message. Raises WireError."""
-    value = _reader(type_name)(_parsed(type_name, raw))
+def read(type_name: str, raw: bytes, *, values_max: int = 0) -> Json:
+    """Return the JSON form of a message with at most so many values. Raises WireError.
+
+    The library parses faster than values can be made of what it finds, so they are counted first.
+    """
+    message = _parsed(type_name, raw)
+    if 0 < values_max < len(raw) and _is_wide(message, values_max):
+        raise WireError(f"exceeded max number of {values_max} values")
+    value = _reader(type_name)(message)
     assert isinstance(value, dict)
     return value
+
+
+def _is_wide(message: Message, values_max: int) -> bool:
+    """Return True if a message has more values; it stops to count them there."""
+    count, waiting = 0, [message]
+    while waiting:
+        for descriptor, value in waiting.pop().ListFields():
+            is_single = isinstance(value, Message | bytes | str | int | float)
+            count += 1 if is_single else len(value)
+            if count > values_max:
+                return True
+            if descriptor.message_type is not None:
+                waiting += [value] if is_single else value
+    return False
 
 
 def _parsed(message_name: str, raw: bytes) -> Message:

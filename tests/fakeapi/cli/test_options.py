@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from fakeapi import FakeApiServer, Security, ServerOptions
 from fakeapi.cli.options import click_options, files_of, values_of
+from fakeapi.faults import FaultOptions
 from fakeapi.types.option import check_values, file_option, option
 
 
@@ -108,7 +109,14 @@ def test_the_help_has_the_text_and_the_default_of_a_field() -> None:
     assert "--loud Ring at the end. --butter / --no-butter Spread butter" in shown
 
 
-def test_the_page_on_security_names_each_of_its_options() -> None:
+def test_the_page_on_security_names_each_of_its_options_and_each_limit() -> None:
     page = resources.files("fakeapi.security").joinpath("README.md").read_text(encoding="utf-8")
-    flags = [flag for each in click_options({"it": Security}) for flag in each.opts]
+    limits = [
+        flag
+        for each in click_options({"server": ServerOptions, "faults": FaultOptions})
+        for flag in each.opts
+        if flag.endswith(("-bytes", "-size", "-seconds", "-timeout", "-ttl"))
+    ]
+    flags = [flag for each in click_options({"it": Security}) for flag in each.opts] + limits
+    assert len(limits) > 7
     assert [flag for flag in flags if f"`{flag}`" not in page] == []

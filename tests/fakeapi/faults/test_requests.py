@@ -396,3 +396,19 @@ async def test_of_several_faults_the_first_strikes_and_all_count(
     )
     assert [(await api.get(PODS)).code for _ in range(3)] == [500, 503, 200]
     assert [injection.match for injection in server.faults.log] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [{"stale": Stale()}, {"answer": AnswerWith(too_large_resource_version=True, code=504)}],
+)
+async def test_a_fault_reads_a_version_of_very_many_digits(
+    api: ApiClient, server: FakeApiServer, effect: dict[str, Any]
+) -> None:
+    server.faults.add(Fault(match=Match(verb="list"), **effect))
+    reply = await api.get(CONFIG_MAPS, resourceVersion="9" * 5000)
+    assert reply.code in (200, 400, 504)
+
+
+async def test_the_admin_endpoint_reads_its_path_without_the_query(api: ApiClient) -> None:
+    assert (await api.get("/_fakeapi/faults/log", x="1")).body == {"log": []}

@@ -14,7 +14,7 @@ OBJECT: dict[str, Any] = {
         "creationTimestamp": "1970-01-01T00:00:00Z",
         "labels": {"a.b/c": "l"},
     },
-    "spec": {"replicas": 3, "ratio": 1.5, "on": True, "names": ["p", "q", "r"]},
+    "spec": {"replicas": 3, "ratio": 1.5, "on": True, "huge": 1e300, "names": ["p", "q", "r"]},
     "status": {
         "conditions": [
             {"type": "Ready", "status": "True", "code": 1},
@@ -32,6 +32,7 @@ OBJECT: dict[str, Any] = {
         ("string", ".spec.names", '["p","q","r"]'),
         ("integer", ".spec.replicas", 3),
         ("integer", ".spec.ratio", 1),
+        ("integer", ".spec.huge", None),
         ("number", ".spec.ratio", 1.5),
         ("boolean", ".spec.on", True),
         ("boolean", ".spec.replicas", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -436,3 +437,124 @@ async def test_an_update_or_apply_that_creates_needs_the_permission_to_create(
     changed = {"rules": [{**rule, "verbs": ["update", "patch", "create"]}]}
     await root("PATCH", f"{DEFAULT}/roles/given", changed, content_type=MERGE)
     assert (await jane(method, f"{leases}/l{query}", lease, content_type=kind)).code == 201
+
+
+async def _administers_default(root: Caller, who: str) -> None:
+    bound = binding("admin", "ClusterRole", "admin", subject("User", who))
+    assert (await root("POST", f"{DEFAULT}/rolebindings", bound)).code == 201
+
+
+GET_SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+NOT_HELD = (
+    'user "jane" (groups=["devs" "system:authenticated"]) is attempting to grant RBAC permissions '
+    "not currently held:\n"
+)
+
+
+async def test_a_user_cannot_bind_a_role_with_permissions_that_the_user_does_not_have(
+    root: Caller, jane: Caller
+) -> None:
+    await _administers_default(root, "jane")
+    mine = binding("mine", "ClusterRole", "cluster-admin", subject("User", "jane"))
+    apply = {**mine, "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
+    path = f"{DEFAULT}/rolebindings"
+    for method, where, body, how in (
+        ("POST", path, mine, "application/json"),
+        ("POST", f"{path}?dryRun=All", mine, "application/json"),
+        ("PUT", f"{path}/mine", mine, "application/json"),
+        ("PATCH", f"{path}/mine?fieldManager=m", apply, "application/apply-patch+yaml"),
+    ):
+        reply = await jane(method, where, body, content_type=how)
+        assert (reply.code, reply.reason) == (403, "Forbidden")
+        assert reply.message == (
+            f'rolebindings.rbac.authorization.k8s.io "mine" is forbidden: {NOT_HELD}'
+            '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n'
+            '{NonResourceURLs:["*"], Verbs:["*"]}'
+        )
+    assert (await root("GET", f"{path}/mine")).code == 404
+    same = binding("mine", "ClusterRole", "edit", subject("User", "joe"))
+    assert (await jane("POST", path, same)).code == 201
+
+
+async def test_a_user_cannot_write_a_role_with_permissions_that_the_user_does_not_have(
+    root: Caller, jane: Caller
+) -> None:
+    await _administers_default(root, "jane")
+    nodes = {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list"]}
+    reply = await jane("POST", f"{DEFAULT}/roles", role("r", GET_SECRETS, nodes))
+    assert reply.code == 403
+    held = f'{NOT_HELD}{{APIGroups:[""], Resources:["nodes"], Verbs:["get" "list"]}}'
+    assert reply.message == f'roles.rbac.authorization.k8s.io "r" is forbidden: {held}'
+    assert (await jane("POST", f"{DEFAULT}/roles", role("r", GET_SECRETS))).code == 201
+    change = {"rules": [{**GET_SECRETS, "verbs": ["*"]}]}
+    assert (await jane("PATCH", f"{DEFAULT}/roles/r", change, content_type=MERGE)).code == 403
+    labels = {"metadata": {"finalizers": ["example.com/x"]}}
+    assert (await root("PUT", f"{DEFAULT}/roles/r", role("r", nodes))).code == 200
+    assert (await jane("PATCH", f"{DEFAULT}/roles/r", labels, content_type=MERGE)).code == 200
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "path", "body"),
+    [
+        ("escalate", "roles", "roles", role("r", {**GET_SECRETS, "verbs": ["*"]})),
+        ("bind", "clusterroles", "rolebindings", binding("b", "ClusterRole", "cluster-admin")),
+    ],
+)
+async def test_the_verbs_escalate_and_bind_allow_to_grant_more(
+    root: Caller, jane: Caller, verb: str, resource: str, path: str, body: Json
+) -> None:
+    await _administers_default(root, "jane")
+    assert (await jane("POST", f"{DEFAULT}/{path}", body)).code == 403
+    allowed = {"apiGroups": [RBAC.split("/")[2]], "resources": [resource], "verbs": [verb]}
+    await grant(root, allowed, who=subject("User", "jane"))
+    assert (await jane("POST", f"{DEFAULT}/{path}", body)).code == 201
+
+
+async def test_a_role_of_very_many_permissions_is_not_compared_one_by_one(
+    root: Caller, jane: Caller
+) -> None:
+    await _administers_default(root, "jane")
+    many = [f"n{n}" for n in range(300)]
+    reply = await jane(
+        "POST",
+        f"{DEFAULT}/roles",
+        role("r", {"apiGroups": many, "resources": many, "resourceNames": many, "verbs": many}),
+    )
+    assert reply.code == 403
+    assert reply.message.endswith("more than 10000 permissions")
+
+
+async def test_only_an_administrator_sets_an_aggregation_rule(root: Caller, jane: Caller) -> None:
+    rule = {"apiGroups": [RBAC.split("/")[2]], "resources": ["clusterroles"], "verbs": ["create"]}
+    assert (
+        await root("POST", f"{RBAC}/clusterroles", role("c", rule, kind="ClusterRole"))
+    ).code == 201
+    bound = binding("c", "ClusterRole", "c", subject("User", "jane"))
+    assert (await root("POST", f"{RBAC}/clusterrolebindings", bound)).code == 201
+    selector = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    reply = await jane(
+        "POST",
+        f"{RBAC}/clusterroles",
+        {**role("mine", kind="ClusterRole"), "aggregationRule": selector},
+    )
+    assert reply.code == 403
+    assert "must have cluster-admin privileges to use the aggregationRule" in reply.message
+
+
+@pytest.mark.parametrize("name", ["Impersonate-User", "Impersonate-Group", "impersonate-uid"])
+async def test_headers_of_impersonation_are_refused(root: Caller, name: str) -> None:
+    reply = await root("GET", PODS, headers={name: "system:masters"})
+    assert reply.code == 400
+    assert reply.message == f"impersonation is not served: remove the header {name.title()}"
+
+
+async def test_a_review_with_very_many_groups_looks_each_binding_up_once(root: Caller) -> None:
+    groups = [f"g{n}" for n in range(40_000)]
+    bound = binding("b", "ClusterRole", "view", *(subject("Group", f"h{n}") for n in range(15_000)))
+    assert (await root("POST", f"{DEFAULT}/rolebindings", bound)).code == 201
+    asked = {"verb": "get", "resource": "pods", "namespace": "default"}
+    spec = {"groups": groups, "resourceAttributes": asked}
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    start = time.process_time()
+    assert not (await root("POST", reviews, {"spec": spec})).body["status"]["allowed"]
+    assert time.process_time() - start < 2.0

@@ -55,3 +55,10 @@ def test_paths_lead_to_values(path: str, found: list[object]) -> None:
 def test_bad_paths_are_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"JSONPath|cannot compare"):
         JsonPath(path)
+
+
+@pytest.mark.parametrize("index", ["+1", "1-", "--1", "9" * 20, "9" * 5000])
+def test_an_index_is_an_integer_of_64_bits(index: str) -> None:
+    with pytest.raises(ValueError, match="no JSONPath"):
+        JsonPath(f".spec[{index}]")
+    assert JsonPath(f".spec.names[{'0' * 5000}1]").find({"spec": {"names": [1, 2]}}) == [2]
