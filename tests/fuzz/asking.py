@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -17,7 +18,7 @@ from .values import NAMES, NAMESPACES, Values
 Json = dict[str, Any]
 
 VERBS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO")
-_PATCHES: Final = {
+PATCHES: Final = {
     "application/merge-patch+json": 3,
     "application/strategic-merge-patch+json": 3,
     "application/json-patch+json": 3,
@@ -25,7 +26,7 @@ _PATCHES: Final = {
     "application/json": 1,
 }
 _META: Final = "application/json;as={};g=meta.k8s.io;v=v1"
-_ACCEPTS: Final = (
+ACCEPTS: Final = (
     "application/json",
     "*/*",
     "",
@@ -59,7 +60,7 @@ _SELECTORS: Final = (
 _VERSIONS: Final = ("0", "1", "", "0", "1", "9" * 30, "-1", "x", "1.5")
 _CONTINUES: Final = ("x", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0", "===")
 _FLAGS: Final = ("true", "false", "1", "0", "", "x")
-_PARAMETERS: Final[dict[str, Sequence[str]]] = {
+PARAMETERS: Final[dict[str, Sequence[str]]] = {
     "labelSelector": _SELECTORS,
     "fieldSelector": _SELECTORS,
     "resourceVersion": _VERSIONS,
@@ -119,6 +120,9 @@ _BROKEN: Final = (
     b'{"a":' * 3000 + b"1" + b"}" * 3000,
     b"[" * 9000,
 )
+#: A text of up to 40 letters, ten times or more.
+_REPEATED: Final = re.compile(r"(.{1,40}?)\1{9,}", re.DOTALL)
+_SHOWN_MAX: Final = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,17 +140,43 @@ class Resource:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """One request, in bytes."""
+    """One request."""
 
     method: str
     target: str
-    raw: bytes
-    resource: Resource | None
-    takes_time: bool
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    body: bytes = b""
+    resource: Resource | None = None
+    #: True if it may set a fault.
+    administers: bool = False
+
+    def replaced(self, **fields: Any) -> Asked:
+        """Return the request with other values of some fields."""
+        return dataclasses.replace(self, **fields)
+
+    @property
+    def raw(self) -> bytes:
+        """The request in bytes."""
+        sent = dict(self.headers)
+        if self.body or self.method != "GET":
+            sent["Content-Length"] = str(len(self.body))
+        lines = [f"{self.method} {self.target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in sent.items()]
+        return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass") + self.body
 
     def __str__(self) -> str:
-        """Return the text for a report."""
-        return f"{self.raw[:3000]!r}"
+        """Return the text for a report, with repetitions as their count."""
+        parts = (f"{self.method} {self.target}", repr(dict(self.headers)), repr(self.body))
+        return "\n    ".join(abbreviated(part) for part in parts)
+
+
+def abbreviated(text: str) -> str:
+    """Return a text with "(ab){500}" for what is repeated, and without the middle if it is long."""
+    shown = _REPEATED.sub(
+        lambda found: f"({found[1]}){{{len(found[0]) // len(found[1])}}}", text[:_SHOWN_MAX]
+    )
+    left_out = max(len(text) - _SHOWN_MAX, 0) + max(len(shown) - 1000, 0)
+    return f"{shown[:1000]}...{text[-40:]} ({left_out} more)" if left_out else shown
 
 
 def resources_of(document: Json, chance: random.Random) -> list[Resource]:
@@ -179,7 +209,8 @@ class Asker:
 
     def learn(self, asked: Asked, body: bytes) -> None:
         """Keep the object of an answer, to send it again with changes."""
-        if asked.resource is None or len(body) > 20_000:
+        nests = body.count(b"{") + body.count(b"[")
+        if asked.resource is None or len(body) > 20_000 or nests > 300:
             return
         try:
             value = json.loads(body)
@@ -206,7 +237,7 @@ class Asker:
             "User-Agent": chance.choice(("fuzz/1", "kubectl/v1", "x\u00e9")),
         }
         if chance.random() < 0.4:
-            headers["Accept"] = chance.choice(_ACCEPTS)
+            headers["Accept"] = chance.choice(ACCEPTS)
         if chance.random() < 0.1:
             headers["Accept-Encoding"] = chance.choice(("gzip", "gzip;q=0", "*", "br, gzip"))
         body = b""
@@ -218,8 +249,7 @@ class Asker:
             )
         if chance.random() < 0.02:
             headers["If-None-Match"] = chance.choice(("*", '"x"', "x"))
-        takes_time = method == "GET" and chance.random() < 0.02
-        return Asked(method, target, _encoded(method, target, headers, body), resource, takes_time)
+        return Asked(method, target, headers, body, resource)
 
     def _path(self, resource: Resource) -> str:
         chance = self._chance
@@ -243,8 +273,8 @@ class Asker:
         if method == "GET" and "{name}" not in resource.path and chance.random() < 0.3:
             pairs.append(("watch", "true"))
         for _ in range(chance.choice((0, 0, 1, 1, 2, 4))):
-            name = chance.choice(tuple(_PARAMETERS))
-            pairs.append((name, chance.choice(_PARAMETERS[name])))
+            name = chance.choice(tuple(PARAMETERS))
+            pairs.append((name, chance.choice(PARAMETERS[name])))
         if method == "PATCH" and chance.random() < 0.6:
             pairs.append(("fieldManager", chance.choice(("m", "other"))))
         return urllib.parse.urlencode(pairs)
@@ -272,7 +302,7 @@ class Asker:
     def _body(self, method: str, resource: Resource) -> tuple[bytes, str]:
         chance = self._chance
         if chance.random() < 0.04:
-            kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *_PATCHES)
+            kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *PATCHES)
             return chance.choice(_BROKEN), chance.choice(kinds)
         if method == "PATCH":
             return self._patch(resource)
@@ -280,19 +310,19 @@ class Asker:
             options = resource.values.mutated(SEEDS["DeleteOptions"], {})
             if chance.random() < 0.7:
                 options = {"gracePeriodSeconds": chance.choice((0, 1, 30, None))}
-            return _json(options), "application/json"
+            return json_of(options), "application/json"
         made = self._object(resource)
         dice = chance.random()
         if dice < 0.05:
             return self._protobuf(resource), protobuf_writer.MEDIA_TYPE
-        return _json(made), "application/yaml" if dice < 0.15 else "application/json"
+        return json_of(made), "application/yaml" if dice < 0.15 else "application/json"
 
     def _patch(self, resource: Resource) -> tuple[bytes, str]:
         chance = self._chance
-        kind = chance.choices(tuple(_PATCHES), tuple(_PATCHES.values()))[0]
+        kind = chance.choices(tuple(PATCHES), tuple(PATCHES.values()))[0]
         seen = self._seen.get(resource.path, {"metadata": {"labels": {"a": "b"}}, "spec": {}})
         if kind == "application/json-patch+json":
-            return _json(resource.values.patch_operations(seen)), kind
+            return json_of(resource.values.patch_operations(seen)), kind
         made = self._object(resource)
         if kind == "application/apply-patch+yaml":
             group = f"{resource.group}/" if resource.group else ""
@@ -303,7 +333,7 @@ class Asker:
         elif chance.random() < 0.5:
             keys = chance.sample(sorted(made, key=str), min(len(made), 2))
             made = {key: made[key] for key in keys}
-        return _json(made), kind
+        return json_of(made), kind
 
     def _protobuf(self, resource: Resource) -> bytes:
         chance = self._chance
@@ -318,11 +348,7 @@ class Asker:
         return bytes(raw)
 
 
-def _json(value: Any) -> bytes:
+def json_of(value: Any) -> bytes:
+    """Encode a value."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
-
-def _encoded(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    sent = {**headers, "Content-Length": str(len(body))} if body or method != "GET" else headers
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + body
