@@ -18,12 +18,14 @@ import re
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
+import fakeapi
+
 from .errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Clock", "RealClock", "Timer", "VirtualClock", "parse_duration"]
+__all__ = ["Clock", "RealClock", "VirtualClock", "parse_duration"]
 
 #: 2026-01-01T00:00:00Z, where virtual time starts. A whole second, as backoff counts in those.
 START_SECONDS: Final = 1_767_225_600.0
@@ -32,54 +34,20 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Timer(Protocol):
-    """A scheduled callback that can be cancelled."""
-
-    def cancel(self) -> None:
-        """Cancel the callback. A no-op if it has run."""
-
-
-class Clock(Protocol):
+class Clock(fakeapi.Clock, Protocol):
     """The clock interface of server and scheduler; seconds as floats."""
-
-    def now(self) -> float:
-        """Seconds since 1970 (UTC)."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start, never decreasing."""
         ...
 
-    async def sleep(self, seconds: float) -> None:
-        """Return after that time on this clock."""
-        ...
 
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after that time, in the event loop's thread."""
-        ...
-
-
-class RealClock:
+class RealClock(fakeapi.SystemClock):
     """The machine's clock: the time of day at the start plus the elapsed monotonic time."""
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
-
-    def now(self) -> float:
-        """Seconds since 1970 (UTC)."""
-        return self._offset + time.monotonic()
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start."""
         return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleep while other tasks run."""
-        await asyncio.sleep(seconds)
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after that time."""
-        return asyncio.get_running_loop().call_later(seconds, callback)
 
 
 class _VirtualTimer:
@@ -121,7 +89,7 @@ class VirtualClock:
         finally:
             timer.cancel()
 
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> fakeapi.Timer:
         """Call back when the clock has been advanced that far."""
         timer = _VirtualTimer(callback)
         heapq.heappush(self._timers, (self._now + max(0.0, seconds), next(self._order), timer))

@@ -7,8 +7,11 @@
         TargetError         the scheduler: it did not start, or it died
             NotSettled      it never became idle
         NotObservable       no fault: the scheduler does not expose what the case checks
+        ReplayError         a replay cannot go on
+            ProcessFailure  a process could not be started, or ended too early
 
-All but InputError are verdicts on one case and stop only that case. `str()` is one line.
+All but InputError and ReplayError are verdicts on one case and stop only that case. `str()` is one
+line.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ __all__ = [
     "InputError",
     "NotObservable",
     "NotSettled",
+    "ProcessFailure",
+    "ReplayError",
     "RequestFailed",
     "TargetError",
     "first_error",
@@ -73,6 +78,14 @@ class NotSettled(TargetError):
 
 class NotObservable(ConformanceError):
     """The scheduler under test serves no metrics for the case; the case is skipped."""
+
+
+class ReplayError(ConformanceError):
+    """The replay cannot go on. The text is one line with the reason."""
+
+
+class ProcessFailure(ReplayError):
+    """A process could not be started, or ended too early."""
 
 
 def first_error(group: BaseExceptionGroup[E]) -> E:

@@ -1,18 +1,37 @@
-"""Commands and their options: errors as one line, options in groups and never empty."""
+"""Commands and their options: errors as one line, options in groups and never empty.
+
+option = options_of("Running")
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    workers: Annotated[int | None, option("--workers", metavar="N", help="...")]
+
+@click.command(cls=SuiteCommand)
+@takes(RunOptions)
+def run(options: RunOptions) -> None: ...
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
 import click
+import msgspec
 
 from .errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+#: A file or a folder, and a file that is written or of one form.
+PATH: Final = click.Path(path_type=Path)
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 
 class _Option(click.Option):
@@ -24,7 +43,8 @@ class _Option(click.Option):
 
     def type_cast_value(self, ctx: click.Context, value: object) -> object:
         values = value if isinstance(value, list | tuple) else [value]
-        if any(isinstance(each, str) and not each.strip() for each in values):
+        given = [each for each in values if isinstance(each, str) and each != self.default]
+        if not all(each.strip() for each in given):
             raise InputError(f"{self.opts[-1]}: the value is empty; is a variable not set?")
         return super().type_cast_value(ctx, value)
 
@@ -94,10 +114,56 @@ class GroupedCommand(SuiteCommand):
                 formatter.write_dl(records)
 
 
-def options_of(group: str) -> Callable[..., Callable[[Callable[..., None]], Callable[..., None]]]:
-    """Return a decorator as `click.option` for options of a group."""
+class Option:
+    """A decorator as `click.option`, for an option of a group."""
 
-    def option(*names: str, **settings: object) -> Callable[..., Callable[..., None]]:
-        return click.option(*names, cls=_Option, group=group, **settings)
+    def __init__(self, group: str, *names: str, **settings: object) -> None:
+        self._group = group
+        self._names = names
+        self._settings = settings
 
-    return option
+    def __call__(self, command: Callable[..., None]) -> Callable[..., None]:
+        add = click.option(*self._names, cls=_Option, group=self._group, **self._settings)
+        return add(command)
+
+    def of_field(self, name: str, kind: object) -> Option:
+        """Return the option for a field: by its type it is a flag, a list, or a file."""
+        found: dict[str, object] = {}
+        inner = get_args(kind) or (kind,)
+        if kind is bool:
+            found["is_flag"] = True
+        if get_origin(kind) is tuple and inner[-1] is ...:
+            found["multiple"] = True
+        if inner[0] is Path:
+            found["type"] = FILE
+        names = (each for each in self._names if each != name)
+        return Option(self._group, *names, name, **{**found, **self._settings})
+
+
+def options_of(group: str) -> Callable[..., Any]:
+    """Return a function that makes the options of a group, as decorators or for fields."""
+    return functools.partial(Option, group)
+
+
+def given_by(decorator: Callable[[Callable[..., None]], Callable[..., None]]) -> Any:
+    """Return a decorator that gives a command a value of the field's name, for that field."""
+    return decorator
+
+
+def takes(options: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., None]]:
+    """Give a command the options in the fields of a struct, as one value."""
+
+    def decorate(command: Callable[[_T], None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def filled(**given: object) -> None:
+            command(options(**given))
+
+        found: Callable[..., None] = filled
+        for field in reversed(msgspec.structs.fields(options)):
+            option = field.default
+            if isinstance(option, Option):
+                option = option.of_field(field.name, field.type)
+            found = option(found)
+        return found
+
+    return decorate

@@ -1,7 +1,10 @@
-"""pytest: case files are collected as tests, and the fixtures `cluster` and `scheduler`.
+"""pytest: files of cases are tests where a project asks for it; `cluster` and `scheduler`.
 
-    pytest my-cases/                                     # every case of every file is a test
-    pytest --scheduler-command 'kube-scheduler --kubeconfig {kubeconfig} ...' my-cases/
+    pytest gpu.yaml gpu.yaml::one-case                   # every case of the file is a test
+    pytest --scheduler-command 'kube-scheduler --kubeconfig {kubeconfig} ...' gpu.yaml
+
+    [pytest]
+    kubesched_cases = my-cases                           # collected by every `pytest`
 
     def test_big_pods_need_big_nodes(cluster):
         cluster.node("n1", cpu=4).pod("p", cpu=8).not_bound()
@@ -18,6 +21,7 @@ imported before a test needs it.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,6 +66,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--scheduler-seed", metavar="N", type=int, default=0, help="makes chance repeatable"
     )
+    parser.addini(
+        "kubesched_cases",
+        "files of cases to collect: paths or patterns below the rootdir (a folder with all in it)",
+        type="args",
+    )
     parser.addini("scheduler_command", "the setting of --scheduler-command")
     parser.addini("scheduler_plugins", "plugins as of --scheduler-plugin", type="linelist")
 
@@ -79,13 +88,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file of cases. Other YAML files are left alone."""
+    """Collect a file of cases of the command line or the settings; no other file is opened."""
     if file_path.suffix not in _SUFFIXES:
+        return None
+    if not parent.session.isinitpath(file_path) and not _is_chosen(file_path, parent.config):
         return None
     content = file_path.read_bytes()
     if not all(key.search(content) for key in _KEYS):
         return None
     return CaseFile.from_parent(parent, path=file_path)
+
+
+def _is_chosen(path: Path, config: pytest.Config) -> bool:
+    """True if the setting `kubesched_cases` has the file or a folder that it is in."""
+    root = config.rootpath
+    patterns: list[str] = config.getini("kubesched_cases")
+    if not patterns or not path.is_relative_to(root):
+        return False
+    inside = path.relative_to(root)
+    places = [place.as_posix() for place in (inside, *inside.parents)]
+    return any(
+        fnmatch.fnmatchcase(place, pattern.strip("/") or ".")
+        for pattern in patterns
+        for place in places
+    )
 
 
 class CaseFile(pytest.File):

@@ -24,23 +24,27 @@ from fakeapi.http.responses import (
     response_to,
     stream_response,
 )
-from fakeapi.requests.call import split_target, understood
+from fakeapi.requests.call import understood
 from fakeapi.requests.handle import Watch, explained, handle
 from fakeapi.security.gate import too_busy
 from fakeapi.state import StateError
-from fakeapi.types.errors import ApiError, InternalError, TooBusy
+from fakeapi.types.errors import ApiError, InternalError, TooBusy, UnknownResource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
+    from fakeapi.access.attributes import Attributes
     from fakeapi.faults import Faults
     from fakeapi.http.answers import Answer
+    from fakeapi.requests.call import Call
     from fakeapi.security.gate import Gate
     from fakeapi.state.keeper import Keeper
     from fakeapi.store.journal import Journal
     from fakeapi.store.registry import Registry
     from fakeapi.store.watch import Watcher
     from fakeapi.types.kind import Kind
+
+    _Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class HttpHandler:
@@ -75,19 +79,27 @@ class HttpHandler:
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer a request if the gate lets it in."""
         if self._gate is None:
-            return await self._handle(http)
+            return await self._handle(http, self._committed)
         try:
-            leave = self._gate.enter(http, *split_target(http.raw_path))
-        except ApiError as error:
+            attributes = self._understood(http).attributes
+            leave = self._gate.enter(http, attributes)
+        except Exception as error:
             self.requests_total += 1
-            self._note(http, error.code)
-            if isinstance(error, TooBusy):
-                return response_to(too_busy(error))
-            return response_to(explained(error, http.method, http.raw_path, http.headers))
+            answer = too_busy(error) if isinstance(error, TooBusy) else self._refusal(error, http)
+            self._note(http, answer.code)
+            return response_to(answer)
         try:
-            return await self._handle(http)
+            committed = functools.partial(self._committed, authorized=attributes)
+            return await self._handle(http, committed)
         finally:
             leave()
+
+    def _understood(self, http: web.BaseRequest) -> Call:
+        return understood(self._registry, http.method, http.raw_path, http.headers)
+
+    @staticmethod
+    def _refusal(error: Exception, http: web.BaseRequest) -> Answer:
+        return explained(error, http.method, http.raw_path, http.headers)
 
     def end_watches(self) -> None:
         """End all watches after the events that are already in the log."""
@@ -100,13 +112,13 @@ class HttpHandler:
             if watched is kind:
                 watcher.end()
 
-    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, http: web.BaseRequest, committed: _Handler) -> web.StreamResponse:
         if self._admin_endpoint and http.raw_path.startswith(admin.PATH):
             return await self._administer(http)
         if self._faults.of_requests:
-            response = await self._faults.serve(http, self._committed)
+            response = await self._faults.serve(http, committed)
         else:
-            response = await self._committed(http)
+            response = await committed(http)
         if isinstance(response, web.Response):  # a watch was noted when it began
             self._note(http, response.status)
         return response
@@ -116,13 +128,17 @@ class HttpHandler:
         keep(http.transport)
         try:
             body = await read_body(http, self._registry.clock)
-            return response_to(admin.answer(self._faults, http.method, http.raw_path, body))
+            return response_to(
+                admin.answer(self._faults, http.method, http.raw_path, http.headers, body)
+            )
         except ApiError as error:
             return response_to(answers.of_error(error))
 
-    async def _committed(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def _committed(
+        self, http: web.BaseRequest, authorized: Attributes | None = None
+    ) -> web.StreamResponse:
         """Return the response once every change that it may show is committed."""
-        response = await self._answer(http)
+        response = await self._answer(http, authorized)
         try:
             await self._state.settled()
         except StateError as error:
@@ -130,15 +146,23 @@ class HttpHandler:
                 return response_to(answers.of_error(InternalError(str(error))))
         return response
 
-    async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request; every error becomes a Status."""
+    async def _answer(
+        self, http: web.BaseRequest, authorized: Attributes | None
+    ) -> web.StreamResponse:
+        """Answer one request; every error becomes a Status.
+
+        A fault may have held the request while its kind came or went. The request is refused if it
+        now means something other than the authorizer has allowed.
+        """
         self.requests_total += 1
         warnings: list[str] = []
         try:
             self.requests_in_flight += 1
             try:
-                call = understood(self._registry, http.method, http.raw_path, http.headers)
+                call = self._understood(http)
                 warnings = call.warnings  # sent even if the request is refused
+                if authorized is not None and call.attributes != authorized:
+                    raise UnknownResource
                 if self._gate is not None:
                     call.user = current_user()
                 read = functools.partial(read_body, http, self._registry.clock)
@@ -153,7 +177,7 @@ class HttpHandler:
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
-            return response_to(explained(error, http.method, http.raw_path, http.headers), warnings)
+            return response_to(self._refusal(error, http), warnings)
 
     async def _watch(
         self, http: web.BaseRequest, kind: Kind, watch: Watch, warnings: Iterable[str]

@@ -13,9 +13,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fakeapi import private_file
 from fakeapi.access.access import Access
 from fakeapi.admission.selection import KNOWN, OFF, admission_chain
 from fakeapi.clock import SystemClock
+from fakeapi.crds.cel_rules import SECONDS
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
 from fakeapi.faults import FaultOptions, Faults
@@ -31,9 +33,10 @@ from fakeapi.security.options import Security
 from fakeapi.state import StateError
 from fakeapi.state.keeper import Keeper, StateFiles
 from fakeapi.state.replaying import replay
+from fakeapi.store.expiry import EventExpiry
 from fakeapi.store.journal import Journal
 from fakeapi.store.registry import Registry
-from fakeapi.store.store import Store
+from fakeapi.store.store import LOG_BYTES, Store
 from fakeapi.types.identity import IdSource
 from fakeapi.types.kind import KindTable
 from fakeapi.types.option import check_values, option
@@ -96,6 +99,35 @@ class ServerOptions:
     )
     event_log_size: int = option(
         10_000, "Changes of each resource that a watch may go back.", minimum=1
+    )
+    event_log_bytes: int = option(
+        LOG_BYTES,
+        "Bytes of changes of each resource that a watch may go back, counted as JSON.",
+        minimum=1,
+    )
+    event_ttl_seconds: float = option(
+        3600.0,
+        "Delete Events so long after their last write; 0 to keep them.",
+        flag="--event-ttl",
+        metavar="SECONDS",
+        minimum=0,
+    )
+    cel_seconds: float = option(
+        SECONDS,
+        "Processor time for the rules in CEL of one object; the next rule is an error.",
+        metavar="SECONDS",
+        above=0,
+    )
+    max_object_bytes: int = option(
+        1536 * 1024,
+        "Size of the largest object that is stored, as JSON; 0 for no limit. Compare etcd's "
+        "--max-request-bytes.",
+        minimum=0,
+    )
+    json_patch_max_copy_bytes: int = option(
+        3 * 1024 * 1024,
+        "Bytes that the operations of a JSON patch may copy in all; 0 for no limit.",
+        minimum=0,
     )
     write_timeout_seconds: float = option(
         60.0,
@@ -160,24 +192,15 @@ class FakeApiServer:
         options = options or ServerOptions()
         check_values(options)
         fault_options = FaultOptions.from_value(faults)
-        admission = admission_chain(
-            options.admission_plugins,
-            options.enable_admission_plugins,
-            options.disable_admission_plugins,
-        )
         self._guard = Guard(security or Security())
         self._requested_port = port
         self._write_timeout_seconds = options.write_timeout_seconds
         self._clock: Clock = clock or SystemClock()
-        first_version = options.initial_resource_version
-        if first_version is None:
-            first_version = int(self._clock.now() * _VERSIONS_PER_SECOND)
-        store = Store(resource_version=first_version, log_size=options.event_log_size)
-        kinds = KindTable(with_definition_rules(served_kinds(options.runtime_config)))
-        ids = IdSource(seed)
-        self._registry = Registry(kinds, store, self._clock, ids, admission, options.managed_fields)
+        self._registry = _new_registry(options, self._clock, IdSource(seed))
+        store = self._registry.store
         self._registry.extensions[Access] = self._guard.access
         self._journal = Journal(store, self._clock, requests_kept=options.requests_kept)
+        self._expiry = EventExpiry(store, self._clock, options.event_ttl_seconds)
         self.state: Final = Keeper(state, store, self._clock, self._journal)
         with self.state.setting_up():
             self._set_up(load)
@@ -238,8 +261,7 @@ class FakeApiServer:
     def write_kubeconfig(self, path: str | Path) -> Path:
         """Write the kubeconfig to a file, readable for this user only; return its path."""
         target = Path(path)
-        target.touch(mode=0o600)  # it may hold a private key
-        target.write_text(self.kubeconfig, encoding="utf-8")
+        private_file.replace(target, self.kubeconfig.encode())
         return target
 
     @property
@@ -371,6 +393,7 @@ class FakeApiServer:
             self._port.close()
             self.abandon()
             raise
+        self._expiry.start()
         self.faults.server_started(ServerFaults(self._port, self._registry.store, self._clock))
         return self
 
@@ -381,6 +404,7 @@ class FakeApiServer:
         """
         assert self._port is not None
         assert self._connections is not None
+        self._expiry.stop()
         self.faults.server_stopping()
         self._port.close()
         self._handler.end_watches()
@@ -393,3 +417,29 @@ class FakeApiServer:
         """Close the files of a server that will not be entered, and leave them as they are."""
         self.faults.server_stopping()
         self.state.abandon()
+
+
+def _new_registry(options: ServerOptions, clock: Clock, ids: IdSource) -> Registry:
+    """Return the empty state of a server. Raises AdmissionError, RuntimeConfigError."""
+    first_version = options.initial_resource_version
+    if first_version is None:
+        first_version = int(clock.now() * _VERSIONS_PER_SECOND)
+    return Registry(
+        KindTable(with_definition_rules(served_kinds(options.runtime_config))),
+        Store(
+            resource_version=first_version,
+            log_size=options.event_log_size,
+            log_bytes=options.event_log_bytes,
+        ),
+        clock,
+        ids,
+        admission_chain(
+            options.admission_plugins,
+            options.enable_admission_plugins,
+            options.disable_admission_plugins,
+        ),
+        options.managed_fields,
+        cel_seconds=options.cel_seconds,
+        max_object_bytes=options.max_object_bytes,
+        json_patch_max_copy_bytes=options.json_patch_max_copy_bytes,
+    )

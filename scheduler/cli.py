@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from scheduler.api import field
 from scheduler.assembly.app import SchedulerApp
+from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.profiles import find_plugins_in_working_directory, with_extenders
 from scheduler.assembly.shadow import ShadowOptions
 from scheduler.cache import CacheCorruptedError
@@ -141,10 +142,7 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         config = _validated(translation.config, options)
         text = translation.comments() + config_yaml(_validated(translation.modern, options))
         plugins = (*plugins, *translation.plugins)
-    app = SchedulerApp(
-        config,
-        connection,
-        clock=clock,
+    chosen = SchedulerOptions(
         plugins=(*plugins, *options.values.strings("plugin")),
         seed=options.seed,
         tie_break=options.tie_break,
@@ -154,6 +152,7 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         metrics_options=metrics,
         shadow=_shadow(options),
     )
+    app = SchedulerApp(config, connection, clock=clock, options=chosen)
     _log.log(V2, "Using component config", {"config": config_yaml(config)})
     if path := options.values.string("write-config-to"):
         _write_config(Path(path), text)

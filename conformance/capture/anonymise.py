@@ -1,14 +1,15 @@
 """Replace names that identify a cluster by pseudonyms, equal values by equal ones.
 
-Replaced are the names of objects and namespaces, keys and values of labels and taints that are not
-well known, images, and resources of vendors' own; also where other objects refer to them: in
-selectors, affinity terms, tolerations, references and messages. Whole numbers, `true` and `false`
-stay, because operators compare them. Devices, their classes and drivers, and drivers of volumes
-stay, because expressions and plugins read them.
+Replaced are the names of objects, namespaces and schedulers, keys and values of labels and taints
+that are not well known, images, paths and addresses, and resources of vendors' own; also where
+other objects refer to them: in selectors, affinity terms, tolerations, references and messages.
+Whole numbers, `true` and `false` stay, because operators compare them. Devices, their classes and
+drivers, and drivers of volumes stay, because expressions and plugins read them.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Anonymiser"]
 
-#: Domains whose label keys, taint keys and resources are the same in every cluster.
-_WELL_KNOWN_DOMAINS: Final = ("kubernetes.io", "k8s.io")
+#: Kubernetes' own domains of label keys, taint keys and resources.
+_WELL_KNOWN_DOMAINS: Final = frozenset(
+    {
+        *("kubernetes.io", "k8s.io", "beta.kubernetes.io", "failure-domain.beta.kubernetes.io"),
+        *("app.kubernetes.io", "apps.kubernetes.io", "batch.kubernetes.io"),
+        *("node.kubernetes.io", "node.cloudprovider.kubernetes.io", "topology.kubernetes.io"),
+        *("pv.kubernetes.io", "volume.kubernetes.io", "storage.kubernetes.io"),
+        *("resource.kubernetes.io", "deviceclass.resource.kubernetes.io"),
+        *("service.kubernetes.io", "statefulset.kubernetes.io", "scheduling.k8s.io"),
+    }
+)
+#: All other names of this domain are those of a cluster's own roles.
+_WELL_KNOWN_ROLES: Final = frozenset(
+    f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "worker")
+)
 _WELL_KNOWN_RESOURCES: Final = frozenset({"nvidia.com/gpu", "amd.com/gpu"})
 #: Keys of labels whose values are the same in every cluster.
 _WELL_KNOWN_VALUES: Final = frozenset(
@@ -32,12 +46,31 @@ _WELL_KNOWN_VALUES: Final = frozenset(
     }
 )
 _WELL_KNOWN_NAMES: Final = frozenset(
-    {"default", "kube-system", "kube-public", "kube-node-lease", "default-scheduler"}
+    {
+        *("default", "kube-system", "kube-public", "kube-node-lease", "default-scheduler"),
+        *("system-cluster-critical", "system-node-critical"),
+    }
 )
-_SYSTEM: Final = "system-"
+#: Words of the scheduler's messages: outside of quotes and braces they are no names.
+_MESSAGE_TEXT: Final = """
+    a access affinity allocate already and another anti-affinity are at available be bind
+    bound by can cannot claim claims conflict constraints could count cpu CSI did didn't disk
+    domain driver due enough ephemeral-storage exceed existing extended feature features
+    filter find fit for found free from gang group had has have host immediate in in-use
+    installed Insufficient invalid is it label labels many match max memory minCount missing
+    mode more name no node node's nodes non-existent not of on one or persistent
+    PersistentVolume PersistentVolume's PersistentVolumeClaim persistentvolumeclaim
+    PersistentVolumeClaims placement placements plugin plugins pod Pod's pods pools ports
+    preemption pv pvc queue ReadWriteOncePod requested required resource resourceclaim
+    resources rules s satisfy scheduler scheduler-enforced scheduling selector service slice
+    spread storage storageclass taint taints terms that the to Too too topology unavailable
+    unbound unschedulable untolerated volume volumes waiting were with zone
+"""
+_MESSAGE_WORDS: Final = frozenset(_MESSAGE_TEXT.split())
 _PLAIN: Final = re.compile(r"-?\d+|true|false|")
-_QUOTED: Final = re.compile(r'"([^"]*)"')
-_WORD_WITH_SLASH: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]*\w")
+_WORD: Final = re.compile(r"\w(?:[\w./'-]*\w)?")
+#: A text in quotes or in braces, or else a word.
+_NAMED: Final = re.compile(rf'"[^"]*"|{{[^}}]*}}|{_WORD.pattern}')
 _REASONS: Final = re.compile(r"(\d+/\d+ nodes are available: )(.*)\.", re.DOTALL)
 _BEFORE_COUNT: Final = re.compile(r", (?=\d+ )")
 
@@ -48,24 +81,39 @@ _NAME_FIELDS: Final = frozenset(
         *("volumeName", "storageClassName", "persistentVolumeName", "resourceClaimName", "podName"),
         *("resourceClaimTemplateName", "podGroupName", "nodeID", "volumeHandle"),
         *("pdName", "volumeID", "diskName", "volume.kubernetes.io/selected-node", "pool"),
+        *("schedulerName", "serviceName", "containerName", "targetPort", "targetPortal"),
+        *("workloadName", "podGroupTemplateName", "uid"),
     }
 )
 #: Fields with a mapping of labels, or with a selector that is one.
 _LABEL_MAPS: Final = frozenset({"labels", "matchLabels", "nodeSelector"})
+#: Fields with an identifier that is no name: the prefix of its pseudonyms. The API checks the form.
+_PREFIXES: Final = {
+    "diskURI": "/subscriptions/",
+    "iqn": "iqn.2000-01.example:",
+    "path": "/",
+    "urlPrefix": "https://example.com/",
+}
+_ANY_HOST: Final = frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"})
+#: The first pseudonym of an address; the block is reserved for tests.
+_ADDRESS: Final = ipaddress.ip_address("198.18.0.0")
 _KEY_FIELDS: Final = frozenset({"topologyKey"})
 _KEY_LISTS: Final = frozenset({"matchLabelKeys", "mismatchLabelKeys", "topologyKeys"})
+_RESOURCE_FIELDS: Final = frozenset({"extendedResourceName", "resourceName"})
 _RESOURCE_MAPS: Final = frozenset({"requests", "limits", "allocatable", "capacity", "overhead"})
 #: Lists of requirements or taints with `key` and perhaps `value` or `values`.
 _REQUIREMENTS: Final = frozenset(
     {"matchExpressions", "matchLabelExpressions", "taints", "tolerations", "topology"}
 )
-#: Fields that are left as they are, but for the pools of allocated devices.
+#: Fields that are left as they are, but for the nodes and the pools of devices.
 _DEVICES: Final = "devices"
-_KEPT_FIELDS: Final = frozenset({"apiVersion", "kind", "schedulerName", "driver", "provisioner"})
+_KEPT_FIELDS: Final = frozenset({"apiVersion", "kind", "driver", "provisioner"})
 #: Kinds whose names are the same in every cluster.
 _VENDOR_KINDS: Final = frozenset({"csidriver", "deviceclass"})
-#: Of a configuration only labels, taints and resources are replaced.
+#: Of a configuration the arguments of plugins of one's own stay.
 _CONFIG: Final = "config"
+#: Fields of a configuration that name files and locks.
+_LEFT_OUT: Final = frozenset({"kubeconfig", "tlsConfig", "resourceName", "resourceNamespace"})
 
 
 class Anonymiser:
@@ -88,7 +136,7 @@ class Anonymiser:
         return [self._mapping("", obj, str(obj["kind"]).lower()) for obj in found]
 
     def config(self, config: Json) -> Json:
-        """Return a scheduler's configuration with pseudonyms for labels, taints and resources."""
+        """Return a scheduler's configuration with pseudonyms, without the names of files."""
         return self._mapping("", config, _CONFIG)
 
     def _name_ephemeral_claims(self, pod: Json) -> None:
@@ -101,44 +149,46 @@ class Anonymiser:
 
     def name(self, name: str, kind: str = "name") -> str:
         """Return the pseudonym of an object's name."""
-        if name in _WELL_KNOWN_NAMES or name.startswith(_SYSTEM):
-            return name
-        return self._pseudonym(name, kind)
+        return name if name in _WELL_KNOWN_NAMES else self._pseudonym(name, kind)
 
     def key(self, key: str) -> str:
         """Return the pseudonym of a label's or taint's key."""
         domain = key.rpartition("/")[0]
-        if any(domain == known or domain.endswith(f".{known}") for known in _WELL_KNOWN_DOMAINS):
+        if domain in _WELL_KNOWN_DOMAINS or key in _WELL_KNOWN_ROLES:
             return key
-        return self._pseudonym(key, "key")
+        # A text has one pseudonym: a resource of the same name needs a domain.
+        return self._pseudonym(key, "key", prefix="example.com/" if domain else "")
 
     def resource(self, resource: str) -> str:
         """Return the pseudonym of a resource."""
         domain = resource.rpartition("/")[0]
-        known = not domain or resource in _WELL_KNOWN_RESOURCES
-        if known or domain.endswith(_WELL_KNOWN_DOMAINS):
+        if not domain or domain in _WELL_KNOWN_DOMAINS or resource in _WELL_KNOWN_RESOURCES:
             return resource
         return self._pseudonym(resource, "resource", prefix="example.com/")
 
     def message(self, text: str) -> str:
-        """Return a message with pseudonyms for quoted names, resources and keys of a domain.
+        """Return a message with pseudonyms for all that has one, but for the message's own words.
 
         The scheduler sorts the reasons in a message, so they are sorted again.
         """
-
-        def quoted(found: re.Match[str]) -> str:
-            words = (self._pseudonyms.get(word, word) for word in found[1].split("/"))
-            whole = self._pseudonyms.get(found[1])
-            return f'"{whole or "/".join(words)}"'
-
-        def slashed(found: re.Match[str]) -> str:
-            return self._pseudonyms.get(found[0], found[0])
-
-        renamed = _WORD_WITH_SLASH.sub(slashed, _QUOTED.sub(quoted, text))
+        renamed = _NAMED.sub(self._named, text)
         found = _REASONS.fullmatch(renamed)
         if found is None:
             return renamed
         return f"{found[1]}{', '.join(sorted(_BEFORE_COUNT.split(found[2])))}."
+
+    def _named(self, found: re.Match[str]) -> str:
+        text = found[0]
+        if text[0] in '"{':
+            return _WORD.sub(lambda word: self._word(word[0]), text)
+        return self._word(text, own=_MESSAGE_WORDS)
+
+    def _word(self, word: str, *, own: frozenset[str] = frozenset()) -> str:
+        if word in own:
+            return word
+        if word in self._pseudonyms or "/" not in word:
+            return self._pseudonyms.get(word, word)
+        return "/".join(self._word(each, own=own) for each in word.split("/"))
 
     def _pseudonym(self, value: str, category: str, *, prefix: str = "") -> str:
         if _PLAIN.fullmatch(value):
@@ -160,6 +210,8 @@ class Anonymiser:
             return self._text(name, value, kind)
         if name == _DEVICES:
             return self._devices(value)
+        if name == "parameters" and kind != _CONFIG:
+            return {}  # of a driver, for the kubelet
         if isinstance(value, dict):
             return self._mapping(name, value, kind)
         if isinstance(value, list):
@@ -173,27 +225,57 @@ class Anonymiser:
             return self.name(value)
         if name in _KEY_FIELDS:
             return self.key(value)
+        if name in _RESOURCE_FIELDS:
+            return self.resource(value)
+        if name in _PREFIXES:
+            return self._pseudonym(value, name.lower(), prefix=_PREFIXES[name])
+        if name == "hostIP":
+            return self._address(value)
         if name == "image":
-            return self._pseudonym(value, "image", prefix="registry.example/")
+            return self._image(value)
         return value
 
+    def _image(self, image: str) -> str:
+        """Return the pseudonym of an image; one without a tag has the tag `latest`."""
+        tagged = image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+        return self._pseudonym(tagged, "image", prefix="registry.example/")
+
+    def _address(self, address: str) -> str:
+        if address in _ANY_HOST or not address:
+            return address
+        if address not in self._pseudonyms:
+            number = self._numbers["address"] = self._numbers.get("address", 0) + 1
+            self._pseudonyms[address] = str(_ADDRESS + number)
+        return self._pseudonyms[address]
+
     def _devices(self, value: object) -> object:
-        """Return devices as they are, but for the names of pools: often they are those of nodes."""
-        if not isinstance(value, dict) or "results" not in value:
+        """Return devices as they are, but for nodes and for pools, which often are named so."""
+        if isinstance(value, list):
+            return [self._some(each, "nodeName", "nodeSelector") for each in objects(value)]
+        if not isinstance(value, dict):
             return value
-        results = [
-            {**result, "pool": self.name(str(result.get("pool", "")))}
-            for result in objects(value["results"])
-        ]
-        return {**value, "results": results}
+        found = self._some(value, "config")
+        if "results" in found:
+            found["results"] = [self._some(each, "pool") for each in objects(found["results"])]
+        return found
+
+    def _some(self, obj: Json, *names: str) -> Json:
+        """Return an object with pseudonyms in some of its fields."""
+        return {**obj, **self._mapping("", {name: obj[name] for name in names if name in obj}, "")}
 
     def _mapping(self, name: str, value: Json, kind: str) -> Json:
         is_selector = name == "selector" and kind in ("service", "replicationcontroller")
-        if name in _LABEL_MAPS or is_selector:
+        # In devices and claims `nodeSelector` is a list of terms, in pods it is a mapping.
+        if (name in _LABEL_MAPS or is_selector) and "nodeSelectorTerms" not in value:
             return {self.key(key): self._value(key, str(each)) for key, each in value.items()}
         if name in _RESOURCE_MAPS:
             return {self.resource(key): each for key, each in value.items()}
-        return {inner: self._field(inner, each, kind) for inner, each in value.items()}
+        left_out = _LEFT_OUT if kind == _CONFIG else ()
+        return {
+            inner: self._field(inner, each, kind)
+            for inner, each in value.items()
+            if inner not in left_out
+        }
 
     def _item(self, name: str, item: object, kind: str) -> object:
         if isinstance(item, dict):
@@ -202,14 +284,14 @@ class Anonymiser:
             if name == "matchFields":
                 return self._each(item, "values", self.name)
             if name == "images":
-                return self._each(item, "names", lambda image: self._text("image", image, kind))
+                return self._each(item, "names", self._image)
             if name == "drivers":
                 return {**self._mapping("", item, kind), "name": item.get("name")}
             return self._mapping("", item, kind)
         if isinstance(item, str):
             if name in _KEY_LISTS:
                 return self.key(item)
-            if name == "namespaces":
+            if name in ("namespaces", "monitors"):
                 return self.name(item)
         return item
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,7 +18,7 @@ from ..format.case import load_cases
 from ..format.resources import part
 from ..format.writing import write_case
 from ..judge.referee import Question, answers_to
-from ..options import BadInput, SuiteCommand
+from ..options import FILE, PATH, BadInput, SuiteCommand
 from ..outcome import Verdict
 from ..run.execution import run_case
 from ..targets import target_kind
@@ -31,6 +30,8 @@ from .cluster import read_objects
 from .shrink import Limits, interest_in, shrunk
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..api import Json
     from ..connection import Connection
     from ..format.case import Case
@@ -38,12 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["capture", "shrink"]
 
-_FILE: Final = click.Path(path_type=Path)
-_OUTPUT: Final = click.Path(dir_okay=False, path_type=Path)
 _CHECK_SECONDS: Final = 600.0
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand)
 @connection_options
 @click.option(
     "--pod",
@@ -52,8 +51,8 @@ _CHECK_SECONDS: Final = 600.0
     multiple=True,
     help="The pod of interest; may be given again. Without it every pod that waits for a node.",
 )
-@click.option("--config", metavar="FILE", type=_FILE, help="The scheduler's configuration.")
-@click.option("-o", "--output", metavar="FILE", type=_OUTPUT, required=True, help="The case file.")
+@click.option("--config", metavar="FILE", type=PATH, help="The scheduler's configuration.")
+@click.option("-o", "--output", metavar="FILE", type=FILE, required=True, help="The case file.")
 @click.option(
     "--anonymise/--no-anonymise",
     default=True,
@@ -150,10 +149,10 @@ def _full(name: str) -> str:
     return name if "/" in name else f"default/{name}"
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", metavar="CASE", type=_FILE)
+@click.command(cls=SuiteCommand)
+@click.argument("file", metavar="CASE", type=PATH)
 @click.option("--case", "name", metavar="NAME", default="", help="One case of a file with several.")
-@click.option("-o", "--output", metavar="FILE", type=_OUTPUT, required=True, help="The case file.")
+@click.option("-o", "--output", metavar="FILE", type=FILE, required=True, help="The case file.")
 @target_options
 @seed_option
 @click.option(

@@ -47,11 +47,22 @@ _CLAIM: Final[Fields] = {
     "volumeMode": _ALL,
     "volumeName": _ALL,
 }
+#: Volumes that are a cloud's disk.
+_DISKS: Final[Fields] = {
+    "gcePersistentDisk": {"pdName": _ALL, "readOnly": _ALL},
+    "awsElasticBlockStore": {"volumeID": _ALL, "readOnly": _ALL},
+    "azureDisk": {"diskName": _ALL, "diskURI": _ALL, "kind": _ALL, "readOnly": _ALL},
+    "cinder": {"volumeID": _ALL, "readOnly": _ALL},
+}
 #: Volumes of a pod on which a plugin has a rule; all others are left out.
-_STORED: Final = (
-    *("persistentVolumeClaim", "ephemeral", "csi", "gcePersistentDisk", "awsElasticBlockStore"),
-    *("azureDisk", "cinder", "iscsi", "rbd"),
-)
+_STORED: Final[Fields] = {
+    **_DISKS,
+    "persistentVolumeClaim": _ALL,
+    "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": _ALL}, "spec": _CLAIM}},
+    "csi": {"driver": _ALL, "readOnly": _ALL},
+    "iscsi": {"targetPortal": _ALL, "iqn": _ALL, "lun": _ALL, "readOnly": _ALL},
+    "rbd": {"monitors": _ALL, "image": _ALL, "pool": _ALL, "readOnly": _ALL},
+}
 _POD_SPEC: Final[Fields] = {
     "affinity": _ALL,
     "containers": _CONTAINER,
@@ -69,12 +80,8 @@ _POD_SPEC: Final[Fields] = {
     "terminationGracePeriodSeconds": _ALL,
     "tolerations": _ALL,
     "topologySpreadConstraints": _ALL,
-    "volumes": {"name": _ALL, **dict.fromkeys(_STORED, _ALL)},
+    "volumes": {"name": _ALL, **_STORED},
 }
-_BOUND_BY_CONTROLLER: Final = (
-    "pv.kubernetes.io/bind-completed",
-    "pv.kubernetes.io/bound-by-controller",
-)
 _CONTROLLER_FIELDS: Final[Fields] = {
     "spec": {"selector": _ALL, "serviceName": _ALL, "template": {"metadata": {"labels": _ALL}}}
 }
@@ -107,9 +114,7 @@ KINDS: Final[dict[tuple[str, str], Fields]] = {
             "accessModes": _ALL, "capacity": _ALL, "storageClassName": _ALL, "nodeAffinity": _ALL,
             "claimRef": {"namespace": _ALL, "name": _ALL, "kind": _ALL, "apiVersion": _ALL},
             "volumeMode": _ALL, "csi": {"driver": _ALL, "volumeHandle": _ALL},
-            "local": _ALL, "hostPath": _ALL, "gcePersistentDisk": _ALL,
-            "awsElasticBlockStore": _ALL, "azureDisk": _ALL, "cinder": _ALL,
-            "persistentVolumeReclaimPolicy": _ALL,
+            "local": _ALL, "hostPath": _ALL, "persistentVolumeReclaimPolicy": _ALL, **_DISKS,
         },
         "status": {"phase": _ALL},
     },

@@ -20,10 +20,11 @@ from ..clock import RealClock
 from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
 from ..format.selection import select
-from ..options import SuiteCommand
+from ..options import PATH, SuiteCommand, given_by, options_of, takes
 from ..replay.trace import read_trace
 from ..reports.terminal import output_console
-from ..targets.options import seed_option, time_options
+from ..targets.options import seed_option, time_options, timeout_option
+from ..targets.target import TargetOptions
 from .comparison import Verdict
 from .report import print_report, to_json
 from .run import Compared, compare_all
@@ -34,110 +35,88 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..format.case import Case
-    from ..targets.target import TargetOptions
 
 __all__ = ["diff"]
 
-_FILE: Final = click.Path(path_type=Path)
-_OUTPUT: Final = click.Path(dir_okay=False, path_type=Path)
 _ADVANCES: Final = ("1s", "12s", "6m")
 #: In real time a fuzzed scenario waits for the end of a first backoff at most.
 _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--a",
-    "text_a",
-    metavar="TARGET",
-    required=True,
-    help="One scheduler: `ours`, MODULE:FUNCTION, or a command with {kubeconfig} or {config}; "
-    "before it any of config=FILE, gates=NAME=true,..., plugin=MODULE:CLASS, name=LABEL.",
-)
-@click.option("--b", "text_b", metavar="TARGET", required=True, help="The other one.")
-@click.option(
-    "--cases",
-    "paths",
-    metavar="PATH",
-    multiple=True,
-    type=_FILE,
-    help="Scenarios: files or directories of cases. Without any source, the built-in cases.",
-)
-@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only cases like this.")
-@click.option("--fuzz", metavar="N", type=click.IntRange(min=1), help="N random scenarios.")
-@click.option(
-    "--snapshot",
-    metavar="FILE",
-    type=_FILE,
-    help="The objects of a cluster, as of `kubectl get -o yaml`; pods without a node are created.",
-)
-@click.option("--openb-nodes", metavar="CSV", type=_FILE, help="The nodes of the openb trace.")
-@click.option("--openb-pods", metavar="CSV", type=_FILE, help="The pods of the openb trace.")
-@click.option(
-    "--time",
-    type=click.Choice(["none", "trace"]),
-    default="none",
-    show_default=True,
-    help="none: create the trace's pods one after another. trace: create and delete them at its "
-    "times (creation_time, deletion_time).",
-)
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace.")
-@seed_option
-@time_options
-@click.option(
-    "--timeout",
-    "timeout_seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=600,
-    show_default=True,
-    help="How long one run of one scenario may take.",
-)
-@click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all of it here.")
-def diff(
-    *,
-    text_a: str,
-    text_b: str,
-    paths: tuple[Path, ...],
-    pattern: str,
-    fuzz: int | None,
-    snapshot: Path | None,
-    openb_nodes: Path | None,
-    openb_pods: Path | None,
-    time: str,
-    limit: int | None,
-    seed: int,
-    timeout_seconds: float,
-    target: TargetOptions,
-    json_file: Path | None,
-) -> None:
+_option = options_of("Options")
+
+
+class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command."""
+
+    text_a: str = _option(
+        "--a",
+        metavar="TARGET",
+        required=True,
+        help="One scheduler: `ours`, MODULE:FUNCTION, or a command with {kubeconfig} or {config}; "
+        "before it any of config=FILE, gates=NAME=true,..., plugin=MODULE:CLASS, name=LABEL.",
+    )
+    text_b: str = _option("--b", metavar="TARGET", required=True, help="The other one.")
+    paths: tuple[Path, ...] = _option(
+        "--cases",
+        metavar="PATH",
+        type=PATH,
+        help="Scenarios: files or directories of cases. Without any source, the built-in cases.",
+    )
+    pattern: str = _option("-k", metavar="PATTERN", default="", help="Only cases like this.")
+    fuzz: int | None = _option(
+        "--fuzz", metavar="N", type=click.IntRange(min=1), help="N random scenarios."
+    )
+    snapshot: Path | None = _option(
+        "--snapshot",
+        metavar="FILE",
+        type=PATH,
+        help="The objects of a cluster, as of `kubectl get -o yaml`; pods without a node are "
+        "created.",
+    )
+    openb_nodes: Path | None = _option(
+        "--openb-nodes", metavar="CSV", type=PATH, help="The nodes of the openb trace."
+    )
+    openb_pods: Path | None = _option(
+        "--openb-pods", metavar="CSV", type=PATH, help="The pods of the openb trace."
+    )
+    time: str = _option(
+        "--time",
+        type=click.Choice(["none", "trace"]),
+        default="none",
+        show_default=True,
+        help="none: create the trace's pods one after another. trace: create and delete them at "
+        "its times (creation_time, deletion_time).",
+    )
+    limit: int | None = _option(
+        "--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace."
+    )
+    seed: int = given_by(seed_option)
+    target: TargetOptions = given_by(time_options)
+    timeout_seconds: float = given_by(
+        timeout_option(600, "How long one run of one scenario may take.")
+    )
+    json_file: Path | None = _option("--json", metavar="FILE", help="Write all of it here.")
+
+
+@click.command(cls=SuiteCommand)
+@takes(DiffOptions)
+def diff(options: DiffOptions) -> None:
     """Run the same scenarios through two schedulers and show where they decide differently."""
     a, b = (
-        side_of(text, option=option, base=target)
-        for text, option in ((text_a, "--a"), (text_b, "--b"))
+        side_of(text, option=option, base=options.target)
+        for text, option in ((options.text_a, "--a"), (options.text_b, "--b"))
     )
-    sources = [bool(paths), fuzz, snapshot, openb_nodes or openb_pods]
-    if sum(map(bool, sources)) > 1:
-        raise InputError("expected one of --cases, --fuzz, --snapshot, --openb-nodes")
-    if fuzz is not None:
-        cases = _fuzzed(fuzz, seed, a, b)
-    elif snapshot is not None:
-        cases = [case_of_snapshot(snapshot)]
-    elif openb_nodes is not None or openb_pods is not None:
-        cases = [_of_trace(openb_nodes, openb_pods, limit, with_times=time == "trace")]
-    else:
-        cases = select(load_cases(paths or (BUILT_IN,)), pattern)
-    if not cases:
-        raise InputError(f"no case matches {pattern!r}")
+    cases = _scenarios(options, a, b)
     compared: list[Compared] = []
     is_interrupted = False
     try:
-        _compare(cases, a, b, seed, timeout_seconds, compared)
+        _compare(cases, a, b, options.seed, options.timeout_seconds, compared)
     except KeyboardInterrupt:
         is_interrupted = True
     labels = a.label, b.label
-    if json_file is not None:
-        _write(json_file, compared, labels)
+    if options.json_file is not None:
+        _write(options.json_file, compared, labels)
     print_report(compared, labels, output_console())
     if is_interrupted:
         click.echo(f"interrupted after {len(compared)} of {len(cases)} scenarios")
@@ -145,6 +124,25 @@ def diff(
     verdicts = {each.comparison.verdict for each in compared}
     if any(verdict.is_divergence for verdict in verdicts) or verdicts == {Verdict.SKIPPED}:
         raise SystemExit(1)
+
+
+def _scenarios(options: DiffOptions, a: Side, b: Side) -> list[Case]:
+    """Return the scenarios of the one source that is given. Raises InputError."""
+    nodes, pods = options.openb_nodes, options.openb_pods
+    sources = (options.paths, options.fuzz, options.snapshot, nodes or pods)
+    if sum(map(bool, sources)) > 1:
+        raise InputError("expected one of --cases, --fuzz, --snapshot, --openb-nodes")
+    if options.fuzz is not None:
+        return _fuzzed(options.fuzz, options.seed, a, b)
+    if options.snapshot is not None:
+        return [case_of_snapshot(options.snapshot)]
+    if nodes is not None or pods is not None:
+        with_times = options.time == "trace"
+        return [_of_trace(nodes, pods, options.limit, with_times=with_times)]
+    cases = select(load_cases(options.paths or (BUILT_IN,)), options.pattern)
+    if not cases:
+        raise InputError(f"no case matches {options.pattern!r}")
+    return cases
 
 
 def _fuzzed(number: int, seed: int, a: Side, b: Side) -> list[Case]:

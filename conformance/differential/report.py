@@ -158,5 +158,4 @@ def _number(value: float, *, signed: bool = False) -> str:
     if math.isnan(value):
         return "not seen"
     rounded = round(value, 1) + 0.0
-    text = f"{rounded:+g}" if signed and rounded else f"{rounded:g}"
-    return text
+    return f"{rounded:+g}" if signed and rounded else f"{rounded:g}"

@@ -6,6 +6,7 @@ names. An error in a file is one line: the file, the case, the field and the exp
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +35,7 @@ from .validation import problem_in, read_yaml
 from .version import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: The suite's own cases.
 BUILT_IN: Final = Path(__file__).parent.parent / "cases"
@@ -275,7 +276,17 @@ def case_files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _load_file(file: Path) -> list[Case]:
+def _load_file(file: Path) -> Sequence[Case]:
+    try:
+        state = file.stat()
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from error
+    return _loaded(file, state.st_mtime_ns, state.st_size, state.st_ino)
+
+
+@functools.lru_cache(maxsize=256)
+def _loaded(file: Path, *_: int) -> Sequence[Case]:
+    """Load a file; one that has not changed is read once in a process."""
     document = read_yaml(file)
     problem = problem_in(document.content)
     if problem is not None:

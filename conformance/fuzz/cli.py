@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..clock import RealClock
 from ..errors import InputError
 from ..invariants import INVARIANTS
-from ..options import SuiteCommand
+from ..options import SuiteCommand, given_by, options_of, takes
 from ..targets import target_kind
-from ..targets.options import seed_option, target_options
+from ..targets.options import seed_option, target_options, timeout_option
+from ..targets.target import TargetOptions
 from .campaign import Interrupted, executor_of, search
 from .counterexample import fails, write
 from .search import Task, invariant_names
@@ -25,120 +27,113 @@ from .search import Task, invariant_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..targets.target import TargetOptions
     from .campaign import Result
 
 #: The pause between two lines of progress without a terminal.
 _LINE_SECONDS = 10.0
 
 
+_option = options_of("Options")
+
+
+class FuzzOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command."""
+
+    target: TargetOptions = given_by(target_options)
+    examples: int = _option(
+        "--examples",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=100,
+        show_default=True,
+        help="The number of cases to draw.",
+    )
+    seed: int = given_by(seed_option)
+    names: str = _option(
+        "--invariants", metavar="A,B", default="", help="The invariants to check; all if not given."
+    )
+    lists: bool = _option("--list", help="Print the invariants, and run nothing.")
+    output: Path = _option(
+        "--output",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("counterexamples"),
+        show_default=True,
+        help="The directory for the cases that break an invariant.",
+    )
+    workers: int = _option(
+        "--workers",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=os.cpu_count() or 1,
+        help="The number of worker processes, by default one per core; 0 means this process.",
+    )
+    executor: str = _option(
+        "--executor",
+        metavar="MODULE:FACTORY",
+        default="",
+        help="A function that returns a concurrent.futures.Executor, which runs the search.",
+    )
+    nodes: int = _option(
+        "--nodes",
+        type=click.IntRange(1, 15),
+        default=4,
+        show_default=True,
+        help="Nodes at the start.",
+    )
+    pods: int = _option(
+        "--pods",
+        type=click.IntRange(min=0),
+        default=4,
+        show_default=True,
+        help="Pods at the start.",
+    )
+    steps: int = _option(
+        "--steps", type=click.IntRange(min=1), default=6, show_default=True, help="Steps of a case."
+    )
+    timeout_seconds: float = given_by(timeout_option(60, "How long one run may take."))
+
+
 @click.command(cls=SuiteCommand)
-@target_options
-@click.option(
-    "--examples",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="The number of cases to draw.",
-)
-@seed_option
-@click.option(
-    "--invariants",
-    "names",
-    metavar="A,B",
-    default="",
-    help="The invariants to check; all if not given.",
-)
-@click.option("--list", "lists", is_flag=True, help="Print the invariants, and run nothing.")
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("counterexamples"),
-    show_default=True,
-    help="The directory for the cases that break an invariant.",
-)
-@click.option(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=os.cpu_count() or 1,
-    help="The number of worker processes, by default one per core; 0 means this process.",
-)
-@click.option(
-    "--executor",
-    metavar="MODULE:FACTORY",
-    default="",
-    help="A function that returns a concurrent.futures.Executor, which runs the search.",
-)
-@click.option(
-    "--nodes", type=click.IntRange(1, 15), default=4, show_default=True, help="Nodes at the start."
-)
-@click.option(
-    "--pods", type=click.IntRange(min=0), default=4, show_default=True, help="Pods at the start."
-)
-@click.option(
-    "--steps", type=click.IntRange(min=1), default=6, show_default=True, help="Steps of a case."
-)
-@click.option(
-    "--timeout",
-    "timeout_seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=60,
-    show_default=True,
-    help="How long one run may take.",
-)
-def fuzz(
-    *,
-    target: TargetOptions,
-    examples: int,
-    seed: int,
-    names: str,
-    lists: bool,
-    output: Path,
-    workers: int,
-    executor: str,
-    nodes: int,
-    pods: int,
-    steps: int,
-    timeout_seconds: float,
-) -> None:
+@takes(FuzzOptions)
+def fuzz(options: FuzzOptions) -> None:
     """Search for cases in which a scheduler breaks an invariant, and write them as case files.
 
     Exit status: 0 if all invariants held, 1 if one was broken or a worker was lost, 2 for invalid
     input, 130 after Ctrl-C.
     """
-    if lists:
+    if options.lists:
         _print_invariants()
         return
-    target_kind(target)
+    target_kind(options.target)
     task = Task(
-        target=target,
-        seed=seed,
-        examples=examples,
-        invariants=invariant_names(names),
-        nodes_max=nodes,
-        pods_max=pods,
-        steps_max=steps,
-        timeout_seconds=timeout_seconds,
+        target=options.target,
+        seed=options.seed,
+        examples=options.examples,
+        invariants=invariant_names(options.names),
+        nodes_max=options.nodes,
+        pods_max=options.pods,
+        steps_max=options.steps,
+        timeout_seconds=options.timeout_seconds,
     )
     clock = RealClock()
     started = clock.monotonic()
-    if target.kubeconfig:
-        if executor:
-            raise InputError("--kubeconfig: no --executor: cases share the cluster's scheduler")
-        workers = 0
+    shares_scheduler = bool(options.target.kubeconfig)
+    if shares_scheduler and options.executor:
+        raise InputError("--kubeconfig: no --executor: cases share the cluster's scheduler")
+    workers = 0 if shares_scheduler else options.workers
     is_interrupted = False
     try:
-        with executor_of(executor, workers) as pool, _progress(examples) as on_progress:
+        with (
+            executor_of(options.executor, workers) as pool,
+            _progress(options.examples) as on_progress,
+        ):
             result = search(task, pool, on_progress)
     except Interrupted as interrupted:
         result, is_interrupted = interrupted.result, True
-    is_good = _report(result, task, output, seconds=clock.monotonic() - started)
+    is_good = _report(result, task, options.output, seconds=clock.monotonic() - started)
     if is_interrupted:
-        click.echo(f"interrupted after {result.examples} of {examples} cases")
+        click.echo(f"interrupted after {result.examples} of {options.examples} cases")
         raise SystemExit(128 + signal.SIGINT)
     if not is_good:
         raise SystemExit(1)

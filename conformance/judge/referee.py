@@ -1,6 +1,6 @@
 """Ask `kubesched-explain` for the decision on a pod over a cluster as it was at a moment.
 
-All questions go to one process, one scenario per line; it calls no API server. Its answer has the
+All questions go to one process, one per line; it calls no API server. Its answer has the
 equally best nodes, the scores of each node by plugin, the rejections, and the preemption.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Answers", "Question", "answers_to"]
 
-_EXPLAIN: Final = (sys.executable, "-P", "-m", "scheduler.explain", "--scenarios", "-")
+_EXPLAIN: Final = (sys.executable, "-P", "-m", "scheduler.explain", "batch", "-")
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 _ALL_NODES: Final = 100
 
@@ -47,33 +47,32 @@ class Question:
         return nodes <= _ALL_NODES or percentage == _ALL_NODES
 
     def line(self) -> bytes:
-        """Return the question as a line for `kubesched-explain --scenarios`."""
+        """Return the question as a line for `kubesched-explain batch`."""
         config: Json = {"apiVersion": _API_VERSION, "kind": "KubeSchedulerConfiguration"}
         # All nodes are scored: a sampled node can then be seen to fit.
         config |= {**(self.config or {}), "percentageOfNodesToScore": _ALL_NODES}
         config.pop("extenders", None)
-        scenario = {
+        question = {
             "name": text_in(part(self.pod, "metadata"), "name"),
             "config": config,
             "objects": self.objects,
             "pods": [self.pod],
             "features": dict(self.gates),
         }
-        return msgspec.json.encode(scenario) + b"\n"
+        return msgspec.json.encode(question) + b"\n"
 
 
 class _Status(msgspec.Struct, frozen=True):
-    code: str = ""
     plugin: str = ""
     reasons: tuple[str, ...] = ()
 
 
-class _PostFilter(msgspec.Struct, frozen=True, rename="camel"):
+class _PostFilter(msgspec.Struct, frozen=True):
     victims: tuple[str, ...] = ()
     nominated_node: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, rename="camel"):
+class Answer(msgspec.Struct, frozen=True):
     """The decision: the equally best nodes, or a message; scores and rejections by node."""
 
     result: str = "error"
@@ -98,8 +97,57 @@ class Answer(msgspec.Struct, frozen=True, rename="camel"):
         return f"{node}: {self.message or self.result}"
 
 
-class _Answered(msgspec.Struct, frozen=True):
-    pods: tuple[Answer, ...] = ()
+class _Node(msgspec.Struct, frozen=True):
+    name: str
+    rejections: tuple[int, ...] = ()
+    total: int | None = None
+    scores: dict[str, int] = {}
+
+
+class _Victim(msgspec.Struct, frozen=True):
+    pod: str
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    victims: tuple[_Victim, ...] = ()
+
+
+class _Preemption(msgspec.Struct, frozen=True, rename="camel"):
+    nominated_node: str = ""
+    candidates: tuple[_Candidate, ...] = ()
+
+
+class _Pod(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of a pod's report (`docs/explain.md`) that an answer has."""
+
+    result: str
+    message: str
+    nodes: tuple[_Node, ...]
+    rejections: tuple[_Status, ...]
+    pod_rejection: _Status | None
+    preemption: _Preemption | None
+
+    def answer(self) -> Answer:
+        total = {node.name: node.total for node in self.nodes if node.total is not None}
+        highest = max(total.values(), default=0)
+        post_filter = None
+        if self.preemption is not None:
+            victims = [v.pod for each in self.preemption.candidates[:1] for v in each.victims]
+            post_filter = _PostFilter(tuple(victims), self.preemption.nominated_node)
+        return Answer(
+            result=self.result,
+            message=self.message,
+            best=tuple(sorted(name for name, value in total.items() if value == highest)),
+            total=total,
+            scores={node.name: node.scores for node in self.nodes if node.name in total},
+            filter={n.name: self.rejections[n.rejections[0]] for n in self.nodes if n.rejections},
+            pre_filter=self.pod_rejection,
+            post_filter=post_filter,
+        )
+
+
+class _Report(msgspec.Struct, frozen=True):
+    pods: tuple[_Pod, ...] = ()
 
 
 @dataclass(slots=True)
@@ -134,8 +182,8 @@ async def _ask(
     while questions:
         lines, problem = await _run([each for each in questions if each is not None], plugins)
         for number, line in zip(numbers, lines, strict=False):
-            decided = msgspec.json.decode(line, type=_Answered)
-            found.answers[number] = decided.pods[0] if decided.pods else None
+            report = msgspec.json.decode(line, type=_Report)
+            found.answers[number] = report.pods[0].answer() if report.pods else None
         if not problem:
             return
         found.problem = found.problem or problem
@@ -151,7 +199,7 @@ async def _run(questions: Sequence[Question], plugins: tuple[str, ...]) -> tuple
             file.writelines(question.line() for question in questions)
         with asked.open("rb") as standard_input:
             process = await asyncio.create_subprocess_exec(
-                *(*_EXPLAIN, "-o", "jsonl", *options),
+                *(*_EXPLAIN, *options),
                 stdin=standard_input,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..format.case import BUILT_IN, case_files, load_cases
-from ..options import SuiteCommand
+from ..options import PATH, SuiteCommand
 from .checks import findings_in_cases, unused_anchors
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+
+@click.command(cls=SuiteCommand)
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=PATH)
 def lint(paths: tuple[Path, ...]) -> None:
     """Find mistakes in files of cases, by default the built-in ones, without running them.
 

@@ -18,15 +18,14 @@ import msgspec
 from rich.console import Console
 
 from ..clock import RealClock
-from ..errors import InputError, RequestFailed
-from ..options import Failure, SuiteCommand
+from ..errors import InputError, ReplayError, RequestFailed
+from ..options import PATH, Failure, SuiteCommand, options_of, takes
 from ..reports.terminal import output_console
 from ..targets.quiet import run_quietly
 from ..targets.target import read_configuration
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
-from .errors import ReplayError
 from .plot import write_plot
 from .progress import progress_bar
 from .report import Report, render, summarise, to_json
@@ -44,145 +43,136 @@ __all__ = ["replay"]
 
 _PLOT_NAME = "openb-allocation.svg"
 _NEEDS_PYGAL: Final = "needs a package: pip install 'kubesched[replay]'"
-_FILE = click.Path(path_type=Path)
-_OUTPUT = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--openb-nodes",
-    metavar="CSV",
-    required=True,
-    type=_FILE,
-    help="The trace's nodes: sn, cpu_milli, memory_mib, gpu, model.",
-)
-@click.option(
-    "--openb-pods",
-    metavar="CSV",
-    required=True,
-    type=_FILE,
-    help="The trace's pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec, qos.",
-)
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N pods.")
-@click.option(
-    "--percentage-of-nodes-to-score",
-    metavar="N",
-    type=click.IntRange(0, 100),
-    help="Of the scheduler's configuration; by default left to the scheduler.",
-)
-@click.option(
-    "--target-command",
-    metavar="COMMAND",
-    default="",
-    help="The scheduler to start: a command with {kubeconfig} or {config} in it, which stand for "
-    "files. Our own scheduler if not given.",
-)
-@click.option(
-    "--out",
-    metavar="DIR",
-    default=".",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the plot goes, by default here. Made if it is not there.",
-)
-@click.option(
-    "--plot",
-    metavar="FILE",
-    type=_OUTPUT,
-    help=f"The plot, an SVG; needs the package's extra `replay`.  [default: {_PLOT_NAME} in --out]",
-)
-@click.option(
-    "--time",
-    type=click.Choice(["none", "trace"]),
-    default="none",
-    show_default=True,
-    help="none: create all pods as fast as possible. trace: create and delete them at the trace's "
-    "times (creation_time, deletion_time) in virtual time, with our own scheduler.",
-)
-@click.option(
-    "--config",
-    metavar="FILE",
-    type=_FILE,
-    help="A KubeSchedulerConfiguration for the scheduler.",
-)
-@click.option(
-    "--name",
-    metavar="NAME",
-    default="this run",
-    show_default=True,
-    help="The name of this run in a plot with a baseline.",
-)
-@click.option(
-    "--baseline",
-    "baselines",
-    metavar="[NAME=]FILE",
-    multiple=True,
-    help="The --json file of an earlier run, drawn into the same plot. May be given again.",
-)
-@click.option("--json", "json_file", metavar="FILE", type=_OUTPUT, help="Write all numbers here.")
-@click.option(
-    "--timeout",
-    "timeout_seconds",
-    metavar="SECONDS",
-    default=600.0,
-    show_default=True,
-    type=click.FloatRange(min=0, min_open=True),
-    help="Give up after that long, and list the missing pods.",
-)
-@click.option(
-    "--settle",
-    "settle_seconds",
-    metavar="SECONDS",
-    default=2.0,
-    show_default=True,
-    type=click.FloatRange(min=0),
-    help="Done when every pod is decided on and none has changed for that long.",
-)
-@click.option(
-    "--concurrency",
-    metavar="N",
-    default=16,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Creates under way at once.",
-)
-def replay(
-    openb_nodes: Path,
-    openb_pods: Path,
-    limit: int | None,
-    percentage_of_nodes_to_score: int | None,
-    target_command: str,
-    out: Path,
-    plot: Path | None,
-    time: str,
-    config: Path | None,
-    name: str,
-    baselines: tuple[str, ...],
-    json_file: Path | None,
-    timeout_seconds: float,
-    settle_seconds: float,
-    concurrency: int,
-) -> None:
-    """Replay the openb trace: create it, let a scheduler place it, and verify every placement."""
-    if time == "trace" and target_command:
-        raise InputError("--time trace: expected no --target-command: ours runs in process")
-    trace = read_trace(openb_nodes, openb_pods, limit=limit, with_times=time == "trace")
-    runs = dict(map(_baseline, baselines))
-    settings = Settings(
-        target_command=_words(target_command) if target_command else KUBESCHED,
-        config=_configuration(config, percentage_of_nodes_to_score),
-        concurrency=concurrency,
-        timeout_seconds=timeout_seconds,
-        settle_seconds=settle_seconds,
+_option = options_of("Options")
+
+
+class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command."""
+
+    openb_nodes: Path = _option(
+        "--openb-nodes",
+        metavar="CSV",
+        required=True,
+        type=PATH,
+        help="The trace's nodes: sn, cpu_milli, memory_mib, gpu, model.",
     )
-    picture = _picture(plot, out)
-    numbers = None if json_file is None else _output(json_file)
+    openb_pods: Path = _option(
+        "--openb-pods",
+        metavar="CSV",
+        required=True,
+        type=PATH,
+        help="The trace's pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec, qos.",
+    )
+    limit: int | None = _option(
+        "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N pods."
+    )
+    percentage_of_nodes_to_score: int | None = _option(
+        "--percentage-of-nodes-to-score",
+        metavar="N",
+        type=click.IntRange(0, 100),
+        help="Of the scheduler's configuration; by default left to the scheduler.",
+    )
+    target_command: str = _option(
+        "--target-command",
+        metavar="COMMAND",
+        default="",
+        help="The scheduler to start: a command with {kubeconfig} or {config} in it, which stand "
+        "for files. Our own scheduler if not given.",
+    )
+    out: Path = _option(
+        "--out",
+        metavar="DIR",
+        default=".",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Where the plot goes, by default here. Made if it is not there.",
+    )
+    plot: Path | None = _option(
+        "--plot",
+        metavar="FILE",
+        help=f"The plot, an SVG; needs the package's extra `replay`.  "
+        f"[default: {_PLOT_NAME} in --out]",
+    )
+    time: str = _option(
+        "--time",
+        type=click.Choice(["none", "trace"]),
+        default="none",
+        show_default=True,
+        help="none: create all pods as fast as possible. trace: create and delete them at the "
+        "trace's times (creation_time, deletion_time) in virtual time, with our own scheduler.",
+    )
+    config: Path | None = _option(
+        "--config",
+        metavar="FILE",
+        type=PATH,
+        help="A KubeSchedulerConfiguration for the scheduler.",
+    )
+    name: str = _option(
+        "--name",
+        metavar="NAME",
+        default="this run",
+        show_default=True,
+        help="The name of this run in a plot with a baseline.",
+    )
+    baselines: tuple[str, ...] = _option(
+        "--baseline",
+        metavar="[NAME=]FILE",
+        help="The --json file of an earlier run, drawn into the same plot. May be given again.",
+    )
+    json_file: Path | None = _option("--json", metavar="FILE", help="Write all numbers here.")
+    timeout_seconds: float = _option(
+        "--timeout",
+        metavar="SECONDS",
+        default=600.0,
+        show_default=True,
+        type=click.FloatRange(min=0, min_open=True),
+        help="Give up after that long, and list the missing pods.",
+    )
+    settle_seconds: float = _option(
+        "--settle",
+        metavar="SECONDS",
+        default=2.0,
+        show_default=True,
+        type=click.FloatRange(min=0),
+        help="Done when every pod is decided on and none has changed for that long.",
+    )
+    concurrency: int = _option(
+        "--concurrency",
+        metavar="N",
+        default=16,
+        show_default=True,
+        type=click.IntRange(min=1),
+        help="Creates under way at once.",
+    )
+
+
+@click.command(cls=SuiteCommand)
+@takes(ReplayOptions)
+def replay(options: ReplayOptions) -> None:
+    """Replay the openb trace: create it, let a scheduler place it, and verify every placement."""
+    with_times = options.time == "trace"
+    if with_times and options.target_command:
+        raise InputError("--time trace: expected no --target-command: ours runs in process")
+    nodes, pods = options.openb_nodes, options.openb_pods
+    trace = read_trace(nodes, pods, limit=options.limit, with_times=with_times)
+    runs = dict(map(_baseline, options.baselines))
+    settings = Settings(
+        target_command=_words(options.target_command) if options.target_command else KUBESCHED,
+        config=_configuration(options.config, options.percentage_of_nodes_to_score),
+        concurrency=options.concurrency,
+        timeout_seconds=options.timeout_seconds,
+        settle_seconds=options.settle_seconds,
+    )
+    picture = _picture(options.plot, options.out)
+    numbers = None if options.json_file is None else _output(options.json_file)
     try:
-        report = summarise(_run(trace, settings, in_virtual_time=time == "trace"))
+        report = summarise(_run(trace, settings, in_virtual_time=with_times))
     except (ReplayError, RequestFailed) as error:
         raise Failure(str(error)) from error
     render(report, output_console())
-    title = f"Allocation of {openb_pods.stem} on {report.nodes} nodes"
-    _write(report, picture, numbers, {name: report.curve, **runs}, title)
+    title = f"Allocation of {pods.stem} on {report.nodes} nodes"
+    _write(report, picture, numbers, {options.name: report.curve, **runs}, title)
     if not report.passed:
         click.get_current_context().exit(1)
 

@@ -23,8 +23,7 @@ import yaml
 
 from ..api import ApiClient
 from ..connection import Connection
-from ..errors import ConformanceError, InputError, first_error
-from .errors import ReplayError
+from ..errors import ConformanceError, InputError, ReplayError, first_error
 from .held import NODES, PODS, HeldNode, HeldPod
 from .objects import node_object, pod_object
 from .processes import Child, Usage, own_usage

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from .errors import ProcessFailure
+from ..errors import ProcessFailure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

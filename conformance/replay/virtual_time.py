@@ -21,11 +21,10 @@ from fakeapi import FakeApiServer
 from ..api import ApiClient, Ref
 from ..clock import VirtualClock
 from ..connection import Connection
-from ..errors import TargetError
+from ..errors import ReplayError, TargetError
 from ..targets.in_process import InProcessKind
 from ..targets.target import OUR_SCHEDULER, Surroundings
 from .driver import Counts, Run, Settings, scheduler_config
-from .errors import ReplayError
 from .held import NODES, PODS, HeldNode, HeldPod
 from .objects import NAMESPACE, node_object, pod_object
 from .processes import own_usage

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
-from ..options import BadInput, SuiteCommand
+from ..options import FILE, PATH, BadInput, SuiteCommand
 from .files import check_outputs, write_report
 from .markdown import comparison_in_markdown, report_in_markdown
 from .report import Report, compare, merged
 from .results import RESULTS, matrix_of, results_in, skips_of
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _BEGIN: Final = "<!-- matrix -->\n"
 _END: Final = "<!-- /matrix -->\n"
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand)
 @click.option(
     "--results",
     "folder",
     metavar="DIR",
     default=RESULTS,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The files that `run --results` has written; by default the suite's own.",
 )
 @click.option(
     "--into",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help=f"Replace the table between {_BEGIN.strip()} and {_END.strip()} in a file.",
 )
 @click.option("--check", is_flag=True, help="With --into: change nothing, fail if it is not fresh.")
@@ -71,8 +73,8 @@ def with_matrix(document: str, text: str) -> str:
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.command(cls=SuiteCommand)
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
     "--compare",
     "compares",
@@ -86,7 +88,7 @@ def with_matrix(document: str, text: str) -> str:
     "outputs",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Write to a file instead of printing; the suffix is the form: .md, .json, .html, .xml "
     "(JUnit). May be repeated. A comparison has the form .md only.",
 )

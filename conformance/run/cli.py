@@ -21,15 +21,15 @@ from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
 from ..format.selection import Requirements, Selection, features_in, parse_shard
 from ..format.version import SUITE_VERSION, Version
-from ..options import GroupedCommand, options_of
+from ..options import PATH, GroupedCommand, given_by, options_of, takes
 from ..outcome import Aspect, all_passed
 from ..reports.files import check_outputs, check_writable, write_report
 from ..reports.junit import write_junit
 from ..reports.report import Implementation, Report
 from ..reports.results import results_at, write_results
 from ..reports.terminal import output_console, print_case_list, print_report, progress
-from ..targets.options import seed_option, target_options
-from ..targets.target import OUR_SCHEDULER
+from ..targets.options import seed_option, target_options, timeout_option
+from ..targets.target import OUR_SCHEDULER, TargetOptions
 from .earlier import KnownFailures, LastFailed
 from .runner import Interrupted, Settings, run_cases
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..format.case import Case
-    from ..targets.target import TargetOptions
 
 
 def _version(text: str) -> Version:
@@ -61,173 +60,171 @@ _verdicts = options_of("Verdicts")
 _running = options_of("Running")
 _reports = options_of("Reports")
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command."""
+
+    paths: tuple[Path, ...] = _cases(
+        "--cases",
+        metavar="PATH",
+        type=PATH,
+        help="Files or directories of cases, instead of the built-in ones.",
+    )
+    patterns: tuple[str, ...] = _cases(
+        "-k",
+        metavar="PATTERN",
+        help="Only these: AREA/NAME, or a part from the beginning of a word, or with "
+        "wildcards. May be repeated.",
+    )
+    skipped: tuple[str, ...] = _cases("--skip", metavar="PATTERN", help="Not these; as -k.")
+    expression: str | None = _cases(
+        "-l",
+        metavar="EXPR",
+        help="Only cases with these labels, level, feature or area: 'preemption and not (slow "
+        "or faults)'.",
+    )
+    last_failed: bool = _cases(
+        "--last-failed", help="Only cases that failed when they were run last."
+    )
+    shard: tuple[int, int] = _cases(
+        "--shard",
+        metavar="I/N",
+        default="1/1",
+        type=parse_shard,
+        help="Only the I-th of N parts.",
+    )
+    list_only: bool = _cases("--list", help="List the cases, and run none.")
+    target: TargetOptions = given_by(target_options)
+    scheduler_version: Version = _scheduler(
+        "--scheduler-version",
+        metavar="VERSION",
+        default=str(SUITE_VERSION),
+        show_default=True,
+        type=_version,
+        help="The version of kube-scheduler that it behaves like; cases of others are skipped.",
+    )
+    supported_features: str | None = _scheduler(
+        "--supported-features",
+        metavar="A,B",
+        help="Skip the extended cases of other features. All features if not given.",
+    )
+    aspects: frozenset[Aspect] = _verdicts(
+        "--aspects",
+        metavar="A,B",
+        default=",".join(aspect.value for aspect in Aspect),
+        type=_aspects,
+        help=f"Judge only these of: {', '.join(aspect.value for aspect in Aspect)}.",
+    )
+    known_failures: Path | None = _verdicts(
+        "--known-failures",
+        metavar="FILE",
+        help="Cases that may fail, and must not pass: AREA/NAME, one a line, comments after #.",
+    )
+    reruns: int = _verdicts(
+        "--reruns",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Run a failed case again, up to N times; one pass is enough.",
+    )
+    repeat: int = _verdicts(
+        "--repeat",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=1,
+        help="Run each case N times, with other seeds.",
+    )
+    fail_fast: bool = _verdicts("--fail-fast", help="Stop at the first failure.")
+    workers: int | None = _running(
+        "--workers",
+        metavar="N",
+        type=click.IntRange(min=0),
+        help="Cases that run at once; by default as the machine allows. 0: one by one in this "
+        "process.",
+    )
+    seed: int = given_by(seed_option)
+    timeout_seconds: float = given_by(timeout_option(60, "The time limit of a case."))
+    junit: Path | None = _reports(
+        "--junit", metavar="FILE", help="Write the outcomes as JUnit XML."
+    )
+    report_files: tuple[Path, ...] = _reports(
+        "--report",
+        metavar="FILE",
+        help="Write a report; the suffix is the form: .json (the input of `report`), .md, "
+        ".html, .xml (JUnit). May be repeated.",
+    )
+    implementation: str | None = _reports(
+        "--implementation",
+        metavar="NAME",
+        help="The scheduler's name and version in reports, such as 'my-scheduler 2.3'.",
+    )
+    results: Path | None = _reports(
+        "--results",
+        metavar="FILE",
+        help="Write the verdicts to a file named SCHEDULER-VERSION.json; other cases in it are "
+        "kept.",
+    )
+    event_log: Path | None = _reports(
+        "--event-log",
+        metavar="FILE",
+        help="Write everything that happens on the API servers, as lines of JSON.",
+    )
+    slowest: int = _reports(
+        "--durations",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        help="List the N slowest cases.",
+    )
+
+    @property
+    def selection(self) -> Selection:
+        """The cases to run."""
+        return Selection(
+            patterns=self.patterns,
+            skipped=self.skipped,
+            expression=self.expression,
+            only=LastFailed().read() if self.last_failed else None,
+            shard=self.shard,
+        )
+
+    def settings(self, cases: Sequence[Case]) -> Settings:
+        """Return the settings of a run of some of these cases."""
+        target = self.target
+        return Settings(
+            target=target,
+            requirements=Requirements(
+                version=self.scheduler_version, features=features_in(cases, self.supported_features)
+            ),
+            aspects=self.aspects,
+            known_failures=KnownFailures.from_file(self.known_failures, cases),
+            seed=self.seed,
+            repeat=self.repeat,
+            reruns=self.reruns,
+            timeout_seconds=max(
+                self.timeout_seconds, target.real_seconds_max * target.in_real_time
+            ),
+            workers=self.workers,
+            fail_fast=self.fail_fast,
+            event_log=self.event_log,
+        )
 
 
-@click.command(cls=GroupedCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@_cases(
-    "--cases",
-    "paths",
-    metavar="PATH",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Files or directories of cases, instead of the built-in ones.",
-)
-@_cases(
-    "-k",
-    "patterns",
-    metavar="PATTERN",
-    multiple=True,
-    help="Only these: AREA/NAME, or a part from the beginning of a word, or with wildcards. May be "
-    "repeated.",
-)
-@_cases("--skip", "skipped", metavar="PATTERN", multiple=True, help="Not these; as -k.")
-@_cases(
-    "-l",
-    "expression",
-    metavar="EXPR",
-    help="Only cases with these labels, level, feature or area: 'preemption and not (slow or "
-    "faults)'.",
-)
-@_cases("--last-failed", is_flag=True, help="Only cases that failed when they were run last.")
-@_cases("--shard", metavar="I/N", default="1/1", type=parse_shard, help="Only the I-th of N parts.")
-@_cases("--list", "list_only", is_flag=True, help="List the cases, and run none.")
-@target_options
-@_scheduler(
-    "--scheduler-version",
-    metavar="VERSION",
-    default=str(SUITE_VERSION),
-    show_default=True,
-    type=_version,
-    help="The version of kube-scheduler that it behaves like; cases of others are skipped.",
-)
-@_scheduler(
-    "--supported-features",
-    metavar="A,B",
-    help="Skip the extended cases of other features. All features if not given.",
-)
-@_verdicts(
-    "--aspects",
-    metavar="A,B",
-    default=",".join(aspect.value for aspect in Aspect),
-    type=_aspects,
-    help=f"Judge only these of: {', '.join(aspect.value for aspect in Aspect)}.",
-)
-@_verdicts(
-    "--known-failures",
-    metavar="FILE",
-    type=_FILE,
-    help="Cases that may fail, and must not pass: AREA/NAME, one a line, comments after #.",
-)
-@_verdicts("--reruns", metavar="N", type=click.IntRange(min=0), default=0, help="Run a failed case "
-    "again, up to N times; one pass is enough.")  # fmt: skip
-@_verdicts("--repeat", metavar="N", type=click.IntRange(min=1), default=1, help="Run each case N "
-    "times, with other seeds.")  # fmt: skip
-@_verdicts("--fail-fast", is_flag=True, help="Stop at the first failure.")
-@_running(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(min=0),
-    help="Cases that run at once; by default as the machine allows. 0: one by one in this process.",
-)
-@seed_option
-@_running(
-    "--timeout",
-    "timeout_seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=60,
-    show_default=True,
-    help="The time limit of a case.",
-)
-@_reports("--junit", metavar="FILE", type=_FILE, help="Write the outcomes as JUnit XML.")
-@_reports(
-    "--report",
-    "report_files",
-    metavar="FILE",
-    multiple=True,
-    type=_FILE,
-    help="Write a report; the suffix is the form: .json (the input of `report`), .md, .html, .xml "
-    "(JUnit). May be repeated.",
-)
-@_reports(
-    "--implementation",
-    metavar="NAME",
-    help="The scheduler's name and version in reports, such as 'my-scheduler 2.3'.",
-)
-@_reports(
-    "--results",
-    metavar="FILE",
-    type=_FILE,
-    help="Write the verdicts to a file named SCHEDULER-VERSION.json; other cases in it are kept.",
-)
-@_reports(
-    "--event-log",
-    metavar="FILE",
-    type=_FILE,
-    help="Write everything that happens on the API servers, as lines of JSON.",
-)
-@_reports("--durations", "slowest", metavar="N", type=click.IntRange(min=0), default=0, help="List "
-    "the N slowest cases.")  # fmt: skip
-def run(
-    *,
-    paths: tuple[Path, ...],
-    patterns: tuple[str, ...],
-    skipped: tuple[str, ...],
-    expression: str | None,
-    last_failed: bool,
-    shard: tuple[int, int],
-    list_only: bool,
-    scheduler_version: Version,
-    supported_features: str | None,
-    aspects: frozenset[Aspect],
-    known_failures: Path | None,
-    reruns: int,
-    repeat: int,
-    fail_fast: bool,
-    workers: int | None,
-    seed: int,
-    timeout_seconds: float,
-    junit: Path | None,
-    report_files: tuple[Path, ...],
-    implementation: str | None,
-    results: Path | None,
-    event_log: Path | None,
-    slowest: int,
-    target: TargetOptions,
-) -> None:
+@click.command(cls=GroupedCommand)
+@takes(RunOptions)
+def run(options: RunOptions) -> None:
     """Run conformance cases against a scheduler and print a table of the results."""
-    if reruns and repeat > 1:
+    if options.reruns and options.repeat > 1:
         raise InputError("--reruns: not together with --repeat")
-    cases = load_cases(paths or (BUILT_IN,))
-    selection = Selection(
-        patterns=patterns,
-        skipped=skipped,
-        expression=expression,
-        only=LastFailed().read() if last_failed else None,
-        shard=shard,
-    )
-    settings = Settings(
-        target=target,
-        requirements=Requirements(
-            version=scheduler_version, features=features_in(cases, supported_features)
-        ),
-        aspects=aspects,
-        known_failures=KnownFailures.from_file(known_failures, cases),
-        seed=seed,
-        repeat=repeat,
-        reruns=reruns,
-        timeout_seconds=max(timeout_seconds, target.real_seconds_max * target.in_real_time),
-        workers=workers,
-        fail_fast=fail_fast,
-        event_log=event_log,
-    )
-    chosen = selection.of(cases)
-    if list_only:
+    cases = load_cases(options.paths or (BUILT_IN,))
+    settings = options.settings(cases)
+    chosen = options.selection.of(cases)
+    if options.list_only:
         return print_case_list(chosen, output_console())
-    files = _Files(junit, report_files, results, [case.id for case in cases])
-    report = _empty_report(settings, implementation)
-    raise SystemExit(_run(chosen, settings, files, report, slowest=slowest))
+    ids = [case.id for case in cases]
+    files = _Files(options.junit, options.report_files, options.results, ids)
+    report = _empty_report(settings, options.implementation)
+    raise SystemExit(_run(chosen, settings, files, report, slowest=options.slowest))
 
 
 def _empty_report(settings: Settings, implementation: str | None) -> Report:

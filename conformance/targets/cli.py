@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..connection import Connection
 
 
-@click.command(cls=SuiteCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SuiteCommand)
 @connection_options
 def clean(*, connection: Connection) -> None:
     """Delete the objects that runs with --kubeconfig have left in a cluster, and print them.

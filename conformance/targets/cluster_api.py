@@ -44,6 +44,7 @@ _LOOK_SECONDS: Final = 0.05
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
 _FORBIDDEN: Final = 403
+_EXPIRED: Final = 410
 _INVALID: Final = 422
 #: The admission plugin TaintNodesByCondition adds this taint to each new node.
 _TOLERATES_NEW_NODES: Final[Json] = {
@@ -331,15 +332,17 @@ class ClusterApi(ApiClient):
         resource = await self.resource(kind)
         selector = "" if resource.namespaced else self._owned
         while True:
-            with contextlib.suppress(RequestFailed):
+            try:
                 watch = self.watch(kind, Json, version, label_selector=selector)
-                version = ""
                 async with contextlib.aclosing(watch) as events:
                     async for event in events:
                         metadata = part(event.object, "metadata")
                         version = str(metadata["resourceVersion"])
                         self.changes += 1
                         self._report(event, kind, resource.name)
+            except RequestFailed as error:
+                if error.status == _EXPIRED:
+                    version = ""
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _report(self, event: WatchEvent[Json], kind: Ref, plural: str) -> None:

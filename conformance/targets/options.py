@@ -6,31 +6,32 @@ Each decorator adds options to a command and gives it their values as one argume
     time_options        target: TargetOptions      of diff, which names its two targets itself
     connection_options  connection: Connection     of capture, clean
     seed_option         seed: int
+    timeout_option      timeout_seconds: float     of run, diff, fuzz
 """
 
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 import msgspec
 
 from ..connection import Connection
-from ..options import options_of
+from ..options import PATH, Option, options_of
 from .target import TargetOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     _Command: TypeAlias = Callable[..., None]
     _Option: TypeAlias = Callable[[_Command], _Command]
 
 _DEFAULTS: Final = TargetOptions()
 
-_scheduler = options_of("Scheduler")
-_running = options_of("Running")
+_scheduler: Callable[..., Option] = options_of("Scheduler")
+_running: Callable[..., Option] = options_of("Running")
 
 _KUBECONFIG: Final = "--kubeconfig"
 _context = _scheduler(
@@ -96,6 +97,20 @@ _TIMES: Final = (
     ),
 )
 
+
+def timeout_option(default: float, text: str) -> Option:
+    """Return the option for the time limit of each run."""
+    return _running(
+        "--timeout",
+        "timeout_seconds",
+        metavar="SECONDS",
+        type=click.FloatRange(min=1),
+        default=default,
+        show_default=True,
+        help=text,
+    )
+
+
 seed_option = _running(
     "--seed", type=int, default=0, show_default=True, help="Makes chance repeatable."
 )
@@ -122,7 +137,7 @@ def connection_options(command: _Command) -> _Command:
         _KUBECONFIG,
         metavar="FILE",
         required=True,
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="The API server of the cluster, and its user.",
     )
     return file(_context(connected))

@@ -26,8 +26,10 @@ from ..format.expectation import pod_ref
 from ..format.steps import steps_of
 from ..format.validation import problem_in
 from ..judge.observe import part, sight_of, text_in
+from ..judge.tally import Tally
+from ..outcome import ALL_ASPECTS
 from ..run.event_log import event_log
-from ..run.execution import Execution
+from ..run.running import Progress, started
 from ..targets import target_kind
 from ..targets.quiet import QuietLoop
 from ..targets.target import TargetOptions
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..format.steps import Step
     from ..judge.observe import Sight
+    from ..run.running import Running
 
 __all__ = ["Cluster", "Pod", "with_plugins"]
 
@@ -83,7 +86,7 @@ class Cluster:
         self._started = threading.Event()
         self._stopping = asyncio.Event()
         self._failure: BaseException | None = None
-        self._execution: Execution | None = None
+        self._started_case: Running | None = None
 
     def __enter__(self) -> Cluster:
         """Start the server and the scheduler. Raises InputError and TargetError."""
@@ -96,7 +99,7 @@ class Cluster:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop both. Raises TargetError if the scheduler has failed or violates its invariants."""
-        if self._loop is not None and self._execution is not None:
+        if self._loop is not None and self._started_case is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
         if self._failure is not None and kind is None:
@@ -151,7 +154,7 @@ class Cluster:
         __tracebackhide__ = True
         parsed = _parsed(steps)
         try:
-            self._running.story = ()
+            self._running.progress.story = ()
             self._call(self._running.carry_out(parsed))
         except ExpectationFailed as failure:
             raise AssertionError(self._call(self._text(failure))) from None
@@ -171,10 +174,10 @@ class Cluster:
         return self._call(sight_of(self._running.api, pod_ref(pod)))
 
     @property
-    def _running(self) -> Execution:
-        if self._execution is None:
+    def _running(self) -> Running:
+        if self._started_case is None:
             raise RuntimeError("the cluster is not running: use it inside `with`")
-        return self._execution
+        return self._started_case
 
     def _call(self, work: Coroutine[object, object, T]) -> T:
         """Run a coroutine in the thread of server and scheduler, and return its result."""
@@ -209,17 +212,25 @@ class Cluster:
             if (reason := kind.why_not(case)) is not None:
                 raise InputError(reason)
             with event_log(None, self._case.id) as log:
-                execution = Execution(case, kind, self._seed, log)
-                async with execution.started():
-                    around = execution.surroundings
+                starting = started(
+                    case,
+                    kind,
+                    seed=self._seed,
+                    observer=log,
+                    tally=Tally(case, ALL_ASPECTS),
+                    progress=Progress(),
+                    stops_at=ALL_ASPECTS,
+                )
+                async with starting as running:
+                    around = running.surroundings
                     around.fake_server.write_kubeconfig(around.directory / "kubeconfig")
-                    self._execution = execution
+                    self._started_case = running
                     self._started.set()
                     await self._stopping.wait()
         except BaseException as failure:
             self._failure = failure
         finally:
-            self._execution = None
+            self._started_case = None
             self._started.set()
 
 

@@ -1,18 +1,22 @@
-"""The attributes of a request that authorizers decide by, read from the URL alone.
+"""The attributes of a request that authorizers decide by, made from its route.
 
 Source: apiserver pkg/endpoints/request/requestinfo.go of v0.36.3.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fakeapi.decoding.routes import NAMESPACES, VERBS_IN_PATHS, WATCH, Route, Unserved
+from fakeapi.decoding.selectors import exact_match
 from fakeapi.types.errors import Forbidden
+from fakeapi.types.kind import STREAMS
+from fakeapi.types.names import path_segment
 
 if TYPE_CHECKING:
     from fakeapi.access.users import User
     from fakeapi.decoding.options import Query
+    from fakeapi.decoding.routes import Found
 
 VERBS: Final = {
     "POST": "create",
@@ -23,13 +27,8 @@ VERBS: Final = {
     "DELETE": "delete",
 }
 _ON_COLLECTIONS: Final = {"delete": "deletecollection"}
-_NAMESPACES: Final = "namespaces"
-_NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
-_SPECIAL: Final = frozenset({"proxy", "watch"})
 #: A browser must not take a message for HTML.
 _ESCAPED: Final = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
-#: A field selector for one name makes that the name of the request.
-_EXACT_NAME = re.compile(r"(?:^|.*,)metadata\.name==?([^,=!\\/%]+)(?:,.*|$)").fullmatch
 
 
 class Attributes(NamedTuple):
@@ -51,8 +50,8 @@ class Attributes(NamedTuple):
 
     @property
     def is_long_running(self) -> bool:
-        """Return True for requests without an end of their own (watch, proxy, exec)."""
-        return self.verb in _SPECIAL
+        """Return True for requests without an end of their own (watch, proxy, exec, log)."""
+        return self.verb in VERBS_IN_PATHS or self.subresource in STREAMS
 
     @property
     def is_mutating(self) -> bool:
@@ -80,34 +79,39 @@ class Attributes(NamedTuple):
         return Forbidden(self.resource, self.group, self.name, why)
 
 
-def attributes_of(method: str, path: str, query: Query) -> Attributes:
-    """Return the attributes of a request to a decoded path; never raises."""
-    parts = path.strip("/").split("/")
-    if parts[0] not in ("api", "apis") or len(parts) < (3 if parts[0] == "api" else 4):
+def verb_of(method: str, found: Route | Unserved, *, watches: bool) -> str:
+    """Return the verb of a request for a resource; `watches` is the parameter `watch`."""
+    if isinstance(found, Route):
+        name, verb = found.name, WATCH if found.watch else ""
+    else:
+        name, verb = (found.names.name, found.names.verb) if found.names else ("", "")
+    verb = verb or VERBS.get(method, "")
+    if name:
+        return verb
+    if verb == "get":
+        return WATCH if watches else "list"
+    return _ON_COLLECTIONS.get(verb, verb)
+
+
+def attributes_of(method: str, path: str, query: Query, found: Found) -> Attributes:
+    """Return the attributes of a request; `found` is what its decoded path leads to."""
+    if isinstance(found, Route):
+        group, resource, namespace = found.kind.group, found.kind.plural, found.namespace
+        name, subresource = found.name, found.subresource
+    elif isinstance(found, Unserved) and found.names is not None:
+        names = found.names
+        group, resource, namespace = names.group, names.resource, names.namespace or ""
+        name, subresource = names.name, names.subresource
+    else:
         return Attributes(method.lower(), path)
-    group = ""
-    if parts[0] == "apis":
-        group = parts[1]
-        parts = parts[1:]
-    parts = parts[2:]
-    verb = VERBS.get(method, "")
-    if parts[0] in _SPECIAL and len(parts) > 1:
-        verb = parts[0]
-        parts = parts[1:]
-    namespace = ""
-    if parts[0] == _NAMESPACES and len(parts) > 1:
-        namespace = parts[1]
-        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
-            parts = parts[2:]
-    name = parts[1] if len(parts) > 1 else ""
-    subresource = parts[2] if len(parts) > 2 and verb != "proxy" else ""
-    if not name:
-        if verb == "get":
-            verb = "watch" if query.flag("watch") else "list"
-            found = _EXACT_NAME(query.text("fieldSelector"))
-            name = found[1] if found else ""
-        else:
-            verb = _ON_COLLECTIONS.get(verb, verb)
+    verb = verb_of(method, found, watches=query.flag("watch"))
+    if resource == NAMESPACES and not namespace:
+        namespace = name
+    if verb == "proxy":
+        subresource = ""
+    if not name and verb in ("list", WATCH):
+        named = exact_match(query.text("fieldSelector"), "metadata.name")
+        name = "" if path_segment(named) else named
     return Attributes(
-        verb, path, group, parts[0], subresource, namespace, name, about_resource=True
+        verb, path, group, resource, subresource, namespace, name, about_resource=True
     )

@@ -11,11 +11,11 @@ Source: apimachinery pkg/util/managedfields/internal of v0.36.3.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.apply import paths, sets
 from fakeapi.apply.updater import Manager, Owned
+from fakeapi.types.client_text import cached
 
 if TYPE_CHECKING:
     from fakeapi.apply.sets import FieldSet
@@ -52,7 +52,7 @@ class Managed:
     times: dict[Manager, str] = dataclasses.field(default_factory=dict)
 
 
-@functools.lru_cache(maxsize=512)
+@cached(512)
 def manager_of(user_agent: str) -> str:
     """Return the default manager of a client: its user agent up to the first slash."""
     name = "".join(letter for letter in user_agent.partition("/")[0] if letter.isprintable())

@@ -8,6 +8,7 @@ Source: structured-merge-diff typed/merge.go of v6.3.3.
 
 from __future__ import annotations
 
+import collections
 from typing import TYPE_CHECKING
 
 from fakeapi.apply.typed import (
@@ -80,7 +81,7 @@ class _ListMerge:
         for element, item in zip(self._old, live, strict=True):
             # Duplicates are not merged.
             self._present[element] = ABSENT if element in self._present else item
-        self._shared = [element for element in self._new if element in self._present]
+        self._shared = collections.deque(e for e in self._new if e in self._present)
         self._merged: set[str] = set()
         self._result: list[object] = []
 
@@ -101,7 +102,7 @@ class _ListMerge:
                 if element == self._new[right]:
                     self._take(element)
                     left, right = left + 1, right + 1
-                    self._shared = self._shared[1:]
+                    self._shared.popleft()
                     continue
                 if element in self._wanted and self._shared and self._shared[0] != element:
                     left += 1  # shared, but not the next of the shared ones
@@ -119,7 +120,7 @@ class _ListMerge:
                 self._take(element)
                 right += 1
                 if self._shared and self._shared[0] == element:
-                    self._shared = self._shared[1:]
+                    self._shared.popleft()
         return self._result
 
     def _take(self, element: str) -> None:

@@ -13,12 +13,12 @@ Source: structured-merge-diff fieldpath/{element,serialize-pe}.go of v6.3.3.
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from fakeapi.types.client_text import cached
 from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
@@ -57,10 +57,14 @@ def key_element(fields: Mapping[str, object]) -> str:
     return f"{KEY}{{{pairs}}}"
 
 
-@functools.lru_cache(maxsize=8192)
 def string_key_element(name: str, value: str) -> str:
-    """Return `key_element` of one string key field, the most frequent case; cached."""
-    return key_element({name: value})
+    """Return `key_element` of one string key field, the most frequent case."""
+    return f'{KEY}{{"{name}":{_json_string(value)}}}'
+
+
+@cached(8192)
+def _json_string(value: str) -> str:
+    return json_text(value)
 
 
 def value_element(value: object) -> str:
@@ -68,7 +72,7 @@ def value_element(value: object) -> str:
     return VALUE + json_text(value)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def canonical(element: str) -> str | None:
     """Return the one text of the element, None for unknown kinds. Raises PathError."""
     if len(element) < 2 or element[1] != ":":
@@ -91,7 +95,7 @@ def canonical(element: str) -> str | None:
     return kind + json_text(value)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def order(element: str) -> tuple[object, ...]:
     """Return the sort key of an element: fields, keys, values, indices; numbers by value."""
     kind, rest = element[:2], element[2:]

@@ -28,11 +28,33 @@ FieldSet: TypeAlias = "dict[str, FieldSet]"
 #: A leaf; also the set without members.
 LEAF: Final[FieldSet] = {}
 _SELF: Final = paths.SELF
-_INTERNED_MAX: Final = 20_000
+#: The size of all sets that are cached, as JSON, and of the largest.
+_ALL_INTERNED_BYTES_MAX: Final = 16 * 1024 * 1024
+_INTERNED_BYTES_MAX: Final = 64 * 1024
 
-_interned: dict[bytes, FieldSet] = {}
-#: The sets in `_interned` by `id()`, which is unique while they are in there.
-_canonical: dict[int, FieldSet] = {}
+
+class _Interned:
+    """Sets of which there is one object each."""
+
+    def __init__(self) -> None:
+        #: By their JSON, in order and as they came.
+        self.by_json: dict[bytes, FieldSet] = {}
+        #: By `id()`, which is unique while they are in here.
+        self.by_id: dict[int, FieldSet] = {}
+        self._size_bytes = 0
+
+    def add(self, fields: FieldSet, *encoded: bytes) -> None:
+        """Remember a set; forget all others once they are too many."""
+        self._size_bytes += sum(map(len, encoded))
+        if self._size_bytes > _ALL_INTERNED_BYTES_MAX:
+            self.by_json.clear()
+            self.by_id.clear()
+            self._size_bytes = 0
+        self.by_json.update(dict.fromkeys(encoded, fields))
+        self.by_id[id(fields)] = fields
+
+
+_interned: Final = _Interned()
 
 
 def is_member(node: FieldSet) -> bool:
@@ -188,18 +210,18 @@ def with_named_fields(fields: FieldSet, kind: Type | None) -> FieldSet:
 
 def canonical(fields: FieldSet) -> FieldSet:
     """Return the set in order. Equal sets are one object while they are cached."""
-    if id(fields) in _canonical:
+    if id(fields) in _interned.by_id:
         return fields
     key = encode(fields)
-    found = _interned.get(key)
-    if found is None:
-        ordered = _in_order(fields)
-        found = _interned.setdefault(encode(ordered), ordered)
-        if len(_interned) >= _INTERNED_MAX:
-            _interned.clear()
-            _canonical.clear()
-        _interned[key] = found
-        _canonical[id(found)] = found
+    found = _interned.by_json.get(key)
+    if found is not None:
+        return found
+    ordered = _in_order(fields)
+    if len(key) > _INTERNED_BYTES_MAX:
+        return ordered
+    in_order = encode(ordered)
+    found = _interned.by_json.get(in_order, ordered)
+    _interned.add(found, key, in_order)
     return found
 
 
@@ -216,12 +238,12 @@ def _in_order(fields: FieldSet) -> FieldSet:
 
 def is_canonical(value: object) -> bool:
     """Return True if `canonical` made this very object, and no client sent it."""
-    return id(value) in _canonical
+    return id(value) in _interned.by_id
 
 
 def parse_cached(value: object) -> FieldSet:
     """Return `parse(value)`, without parsing for sets that `canonical` made. Raises PathError."""
-    if isinstance(value, dict) and id(value) in _canonical:
+    if isinstance(value, dict) and id(value) in _interned.by_id:
         return value
     return parse(value)
 

@@ -14,11 +14,13 @@ Source: apiextensions-apiserver pkg/controller/{status,establish,finalizer} of v
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.crds import definitions
 from fakeapi.decoding.options import DeleteOptions, WriteOptions
 from fakeapi.store.registry import Target
+from fakeapi.store.store import call_all
 from fakeapi.types.objects import Json, finalizers_of, is_deleting, name_of, with_metadata
 from fakeapi.writes import deletion, pipeline
 from fakeapi.writes.completion import complete
@@ -44,8 +46,8 @@ class DefinitionController:
     def _reconcile_all(self) -> None:
         """Reconcile changed definitions, until there are none."""
         while changed := self._changed():
-            for key in changed:
-                self._reconcile(key)
+            for key in changed:  # a definition that cannot be served must not stop the others
+                call_all((functools.partial(self._reconcile, key),))
 
     def _changed(self) -> list[str]:
         revisions = self._definitions.revisions
@@ -83,7 +85,11 @@ class DefinitionController:
         way_before, before = self._served.get(key, (None, []))
         if way == way_before:
             return
-        kinds = definitions.kinds_of(definition) if definition is not None else []
+        kinds = (
+            definitions.kinds_of(definition, self._state.cel_seconds)
+            if definition is not None
+            else []
+        )
         names = {(kind.version, kind.plural) for kind in kinds}
         self._served[key] = (way, kinds)
         for kind in before:
@@ -101,7 +107,7 @@ class DefinitionController:
             self._finish(revision, "NeverEstablished", "resource was never established")
             return
         self._serve(key, definition)
-        kind = definitions.storage_kind(definition)
+        kind = definitions.storage_kind(definition, self._state.cel_seconds)
         collection = self._state.store.collection(kind.storage_key)
         everything = [collection.revisions[name] for name in collection.sorted_keys()]
         deletion.delete_all(self._state, kind, everything, DeleteOptions())

@@ -191,22 +191,23 @@ def way_served(definition: Json) -> object:
     return [generation, status.get("acceptedNames"), has_condition(definition, TERMINATING)]
 
 
-def kinds_of(definition: Json) -> list[Kind]:
+def kinds_of(definition: Json, cel_seconds: float) -> list[Kind]:
     """Return the kinds of an established definition, one for each served version."""
     spec = mapping(definition.get("spec"))
     versions = mappings(spec.get("versions"))
     storage = next((version for version in versions if version.get("storage")), {})
-    return [_kind(definition, version, storage) for version in versions if version.get("served")]
+    served = [version for version in versions if version.get("served")]
+    return [_kind(definition, version, storage, cel_seconds) for version in served]
 
 
-def storage_kind(definition: Json) -> Kind:
+def storage_kind(definition: Json, cel_seconds: float) -> Kind:
     """Return the kind of the storage version, served or not."""
     versions = mappings(mapping(definition.get("spec")).get("versions"))
     storage = next((version for version in versions if version.get("storage")), {})
-    return _kind(definition, storage, storage)
+    return _kind(definition, storage, storage, cel_seconds)
 
 
-def _kind(definition: Json, version: Json, storage: Json) -> Kind:
+def _kind(definition: Json, version: Json, storage: Json, cel_seconds: float) -> Kind:
     spec = mapping(definition.get("spec"))
     own = mapping(mapping(definition.get("status")).get("acceptedNames"))
     group, name, kind = text(spec.get("group")), text(version.get("name")), text(own.get("kind"))
@@ -221,6 +222,7 @@ def _kind(definition: Json, version: Json, storage: Json) -> Kind:
         node if isinstance(node, dict) else None,
         stored=stored if is_other and isinstance(stored, dict) else None,
         scale=scale,
+        cel_seconds=cel_seconds,
     )
     return Kind(
         group,

@@ -16,9 +16,11 @@ import dataclasses
 import urllib.parse
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds import cel_rules, definitions, formats, patterns
+from fakeapi.cel import patterns
+from fakeapi.crds import cel_rules, definitions, formats
 from fakeapi.crds.pruning import schemas_in
 from fakeapi.crds.schema_rules import validate_schema
+from fakeapi.printing.custom import custom_columns
 from fakeapi.types import names
 from fakeapi.types.errors import FieldError, invalid, not_supported, required
 from fakeapi.types.kind import Kind, KindRules
@@ -44,13 +46,20 @@ _SCOPES: Final = ("Cluster", "Namespaced")
 _STRATEGIES: Final = ("None", "Webhook")
 _APPROVAL: Final = "api-approved.kubernetes.io"
 _PROTECTED: Final = ("k8s.io", "kubernetes.io")
+#: So much of a path is shown in a warning.
+_SHOWN_MAX: Final = 100
 _KEP: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def _all_warnings(definition: Json) -> list[str]:
-    """Return a warning for each format, rule and pattern that is not enforced."""
+    """Return a warning for each format, rule and pattern that is not enforced, and bad columns."""
     found: list[str] = []
     for version in mappings(mapping(definition.get("spec")).get("versions")):
+        columns = mappings(version.get("additionalPrinterColumns"))
+        shown = len(custom_columns(columns)) - 1
+        if shown < len(columns):
+            path = text(columns[shown].get("jsonPath"))[:_SHOWN_MAX]
+            found.append(f'additionalPrinterColumns: not shown from jsonPath "{path}" on')
         root = mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
         for node in schemas_in(root):
             declared, pattern = text(node.get("format")), text(node.get("pattern"))
@@ -58,9 +67,7 @@ def _all_warnings(definition: Json) -> list[str]:
                 found.append(f'unrecognized format "{declared}"')
             rules = cel_rules.not_evaluated(node)
             found += [f"{cel_rules.RULES}: this server does not evaluate {rule}" for rule in rules]
-            if pattern and not patterns.is_available():
-                found.append("pattern: not enforced without pip install 'kubesched[cel]'")
-            elif pattern and patterns.compiled(pattern) is None:
+            if pattern and patterns.compiled(pattern) is None:
                 found.append(f'pattern: this server does not enforce "{pattern}"')
     return list(dict.fromkeys(found))
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.crds import cel_rules, patterns, pruning
+from fakeapi.cel import patterns
+from fakeapi.crds import cel_rules, pruning
 from fakeapi.crds.schema_validation import equal, validate
 from fakeapi.crds.values import validate_embedded
 from fakeapi.types.errors import FieldError, forbidden, in_order, invalid, not_supported, required

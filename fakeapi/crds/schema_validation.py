@@ -20,7 +20,8 @@ from typing import Final
 
 import msgspec
 
-from fakeapi.crds import formats, patterns
+from fakeapi.cel import patterns, worker
+from fakeapi.crds import formats
 from fakeapi.crds.pruning import below, items_of
 from fakeapi.types import gotext
 from fakeapi.types.errors import FieldError, invalid, not_supported, required, too_long, too_many
@@ -268,7 +269,11 @@ def _by_string_rules(node: Json, value: str, path: str) -> Findings:
     elif isinstance(shortest, int) and len(value) < shortest:
         why = _in_body(path, f"should be at least {shortest} chars long")
         found.errors.append(invalid(where, value, why))
-    elif pattern and (compiled := patterns.compiled(pattern)) and not compiled.search(value):
+    elif (
+        pattern
+        and (compiled := patterns.compiled(pattern))
+        and not worker.has_match(compiled, pattern, value)
+    ):
         found.errors.append(invalid(where, value, _in_body(path, f"should match '{pattern}'")))
     declared = _format_of(node)
     if declared and not formats.matches(declared, value):

@@ -37,11 +37,13 @@ class CustomStructure:
         *,
         stored: Json | None = None,
         scale: ScalePaths | None = None,
+        cel_seconds: float = cel_rules.SECONDS,
     ) -> None:
         self._type_meta: Json = {"apiVersion": api_version, "kind": kind}
         self._node = _ANYTHING if node is None else node
         self._stored = stored
         self._scale = scale
+        self._cel_seconds = cel_seconds
         self._has_rules = cel_rules.is_available() and any(
             cel_rules.RULES in inner for inner in pruning.schemas_in(self._node)
         )
@@ -104,7 +106,9 @@ class CustomStructure:
         if old is None or not validate_lists(old, self._node):
             errors += validate_lists(obj, self._node)
         if self._has_rules:
-            errors += cel_rules.blocks(errors) or cel_rules.evaluate(self._node, whole, before)
+            errors += cel_rules.blocks(errors) or cel_rules.evaluate(
+                self._node, whole, before, seconds=self._cel_seconds
+            )
         return in_order(errors)
 
     def _status_errors(self, obj: Json, before: Correlated | None) -> list[FieldError]:

@@ -5,11 +5,11 @@ Errors are ApiError with the texts of apiserver pkg/endpoints/handlers.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.parsing import load_json, load_yaml
 from fakeapi.types import protobuf
+from fakeapi.types.client_text import cached
 from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
 from fakeapi.types.media_types import JSON, PROTOBUF, YAML
 from fakeapi.types.objects import Json, name_of, text
@@ -32,10 +32,10 @@ _TYPE_META: Final = (
 )
 
 
-@functools.lru_cache(maxsize=512)
-def media_type(header: str | None) -> str:
+@cached(512)
+def media_type(header: str) -> str:
     """Return the media type of a Content-Type header without parameters; the default is JSON."""
-    return (header or "").partition(";")[0].strip().lower() or JSON
+    return header.partition(";")[0].strip().lower() or JSON
 
 
 def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED) -> object:

@@ -7,7 +7,7 @@ pkg/runtime/conversion.go of v0.36.3.
 from __future__ import annotations
 
 import dataclasses
-import re
+import hashlib
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.selectors import (
@@ -20,6 +20,7 @@ from fakeapi.decoding.selectors import (
     parse_label_selector,
 )
 from fakeapi.types import gotext
+from fakeapi.types.client_text import CACHED_LENGTH_MAX, parse_int
 from fakeapi.types.errors import (
     BadRequest,
     FieldError,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
 
 _META_GROUP: Final = "meta.k8s.io"
-_UNSIGNED = re.compile(r"\d+", re.ASCII).fullmatch
-_SIGNED = re.compile(r"[+-]?\d+", re.ASCII).fullmatch
-_INTEGER_DIGITS_MAX: Final = 20
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
 _MANAGER_BYTES_MAX: Final = 128
 _FIELD_VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
@@ -82,18 +80,14 @@ class Query:
         if name not in self._parameters:
             return None
         value = self.text(name)
-        if not _SIGNED(value):
-            raise BadRequest(f"strconv.ParseInt: parsing {gotext.quoted(value)}: invalid syntax")
-        if not -(2**63) <= _bounded(value) < 2**63:
+        try:
+            number = parse_int(value, bits=64)
+        except ValueError as error:
+            why = f"strconv.ParseInt: parsing {gotext.quoted(value)}: {error}"
+            raise BadRequest(why) from error
+        if number is None:
             raise BadRequest(f'strconv.ParseInt: parsing "{value}": value out of range')
-        return int(value)
-
-
-def _bounded(digits: str) -> int:
-    """Return the number; for one of many digits, which is slow to parse, 10**20."""
-    return (
-        int(digits) if len(digits.lstrip("+-0")) <= _INTEGER_DIGITS_MAX else 10**_INTEGER_DIGITS_MAX
-    )
+        return number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -168,12 +162,19 @@ def _selection(query: Query, kind: Kind, namespace: str, name: str) -> Selection
             namespace=namespace,
             labels=parse_label_selector(labels),
             fields=parse_field_selector(fields, kind),
-            signature=(namespace, labels, fields),
+            signature=(namespace, _key(labels), _key(fields)),
         )
     except UnknownLabelError:
         raise
     except SelectorError as error:
         raise BadRequest(str(error)) from error
+
+
+def _key(selector: str) -> str:
+    """Return a text of bounded length that stands for a selector: events are cached by it."""
+    if len(selector) <= CACHED_LENGTH_MAX:
+        return selector
+    return hashlib.sha256(selector.encode(errors="surrogatepass")).hexdigest()
 
 
 def _list_errors(options: ListOptions) -> list[FieldError]:
@@ -219,24 +220,27 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-def unsigned_problem(value: str) -> str:
-    """Return the error of Go's ParseUint for a uint64, else an empty string."""
-    if not _UNSIGNED(value):
-        return "invalid syntax"
-    return "" if _bounded(value) < 2**64 else "value out of range"
+def unsigned(value: str) -> int:
+    """Return a uint64. Raises ValueError with the error of Go's ParseUint."""
+    try:
+        number, problem = parse_int(value, bits=64, signed=False), "value out of range"
+    except ValueError as error:
+        number, problem = None, str(error)
+    if number is None:
+        raise ValueError(f"strconv.ParseUint: parsing {gotext.quoted(value)}: {problem}")
+    return number
 
 
 def parse_resource_version(value: str, *, watch: bool) -> int:
     """Return the version, 0 if it is empty; an invalid one is 400 on a list, 500 on a watch."""
-    if not value:
-        return 0
-    problem = unsigned_problem(value)
-    if not problem:
-        return int(value)
-    quoted = gotext.quoted(value)
-    parsing = f"strconv.ParseUint: parsing {quoted}: {problem}"
-    why = f"resourceVersion: Invalid value: {quoted}: {parsing}"
-    raise UnreasonedFailure(why) if watch else BadRequest(f"invalid resource version: {why}")
+    try:
+        return unsigned(value) if value else 0
+    except ValueError as error:
+        why = f"resourceVersion: Invalid value: {gotext.quoted(value)}: {error}"
+        failure = (
+            UnreasonedFailure(why) if watch else BadRequest(f"invalid resource version: {why}")
+        )
+        raise failure from error
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The grammar of URLs: the kind, object and subresource of a path.
+"""The grammar of URLs, read once: the kind, object and subresource of a path.
 
     /api/v1/...              the core group
     /apis/GROUP/VERSION/...  all others
@@ -10,23 +10,52 @@
 
 Slashes at the end are ignored. An empty part is not found, except in namespaces//RESOURCE, which is
 all of the resource. Namespaces are a resource, too: namespaces/NS/status.
+
+The authorizer and the verbs get the one value that `resolve` returns. Source: apiserver
+pkg/endpoints/request/requestinfo.go of v0.36.3.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from fakeapi.types.client_text import cached
 from fakeapi.types.errors import BadRequest, UnknownResource
 from fakeapi.types.records import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fakeapi.types.errors import ApiError
     from fakeapi.types.kind import Kind, KindTable
 
-_NAMESPACES: Final = "namespaces"
-#: The cache of routes of collections, whose paths are few and frequent, in the table of kinds.
-_COLLECTIONS: Final = "collections by path"
-_COLLECTIONS_MAX: Final = 4096
+NAMESPACES: Final = "namespaces"
+WATCH: Final = "watch"
+#: Verbs that stand in a path before the resource.
+VERBS_IN_PATHS: Final = frozenset({"proxy", WATCH})
+_NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+#: The cache of routes, in the table of kinds, which forgets it when a kind comes or goes.
+_CACHE: Final = "routes by path"
+_CACHED_MAX: Final = 4096
+
+
+class Names(NamedTuple):
+    """The parts of a path below a version, whether or not they are served.
+
+    `namespace` is None without namespaces/NS in front of the resource. `verb` is one of
+    `VERBS_IN_PATHS`, or empty.
+    """
+
+    group: str
+    version: str
+    resource: str
+    namespace: str | None = None
+    name: str = ""
+    subresource: str = ""
+    verb: str = ""
+    #: True if more parts follow, which have no meaning.
+    is_longer: bool = False
 
 
 class Route(Record, frozen=True):
@@ -36,6 +65,7 @@ class Route(Record, frozen=True):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    #: True for the deprecated form, which only watches.
     watch: bool = False
 
 
@@ -54,74 +84,85 @@ class PlainRoute:
     path: str
 
 
-def resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute | None:
-    """Return the route of a path, None if there is none.
+class Unserved(Record, frozen=True):
+    """A path that leads nowhere.
 
-    Raises UnknownResource for an unknown resource of a served version.
+    `names` is None above the resources. `error` makes the answer; without it there is no such page.
     """
-    collections = kinds.derived.setdefault(_COLLECTIONS, {})
-    assert isinstance(collections, dict)
-    found: Route | DiscoveryRoute | PlainRoute | None = collections.get(path)
-    if found is None:
-        found = _resolve(path, kinds)
-        if isinstance(found, Route) and not found.name and len(collections) < _COLLECTIONS_MAX:
-            collections[path] = found
-    return found
+
+    names: Names | None = None
+    error: Callable[[], ApiError] | None = None
 
 
-def _resolve(path: str, kinds: KindTable) -> Route | DiscoveryRoute | PlainRoute | None:
+Found: TypeAlias = Route | DiscoveryRoute | PlainRoute | Unserved
+
+
+def resolve(path: str, kinds: KindTable) -> Found:
+    """Return what a decoded path leads to."""
+    cache = kinds.derived.get(_CACHE)
+    if not isinstance(cache, _Cache):
+        cache = kinds.derived[_CACHE] = _Cache(kinds)
+    return cache.find(path)
+
+
+class _Cache:
+    """The newest routes of one table of kinds."""
+
+    def __init__(self, kinds: KindTable) -> None:
+        self.find = cached(_CACHED_MAX)(lambda path: _resolve(path, kinds))
+
+
+def _resolve(path: str, kinds: KindTable) -> Found:
     root, *parts = path.rstrip("/").split("/")[1:] or [""]
-    if root == "api":
-        return _resolve_in(parts, "", kinds)
+    if root not in ("api", "apis") or path[0] != "/":
+        return PlainRoute("/version" if path == "/version/" else path)
+    group = ""
     if root == "apis":
         if not parts:
             return DiscoveryRoute()
-        return _resolve_in(parts[1:], parts[0], kinds) if parts[0] else None
-    return PlainRoute("/version" if path == "/version/" else path)
-
-
-def _resolve_in(parts: list[str], group: str, kinds: KindTable) -> Route | DiscoveryRoute | None:
+        group, *parts = parts
     if not parts:
-        return DiscoveryRoute(group)
-    version = parts[0]
+        return DiscoveryRoute(group) if group or root == "api" else Unserved()
+    version, *parts = parts
+    names = _names(group, version, parts) if parts else None
+    if root == "apis" and not group:
+        return Unserved(names)
     if not kinds.serves(group, version):
-        if any(group == served for served, _ in kinds.versions()):
-            raise UnknownResource
-        return None
-    if len(parts) == 1:
+        is_served = any(group == served for served, _ in kinds.versions())
+        return Unserved(names, UnknownResource if is_served else None)
+    if names is None:
         return DiscoveryRoute(group, version)
-    rest = parts[1:]
-    watch = rest[0] == "watch"
-    return _resolve_resource(rest[1:] if watch else rest, group, version, kinds, watch=watch)
+    return _route(names, kinds)
 
 
-def _resolve_resource(
-    parts: list[str], group: str, version: str, kinds: KindTable, *, watch: bool
-) -> Route:
-    namespace, is_nowhere = "", False
-    if len(parts) > 2 and parts[0] == _NAMESPACES and not _is_namespace_route(parts, group, kinds):
-        namespace, parts = parts[1], parts[2:]
-        is_nowhere = not namespace
-    if not all(parts):
-        raise UnknownResource
-    kind = kinds.find(group, version, parts[0])
-    in_namespace = namespace or is_nowhere
-    if kind is None or (in_namespace and not kind.namespaced) or len(parts) > 3:
-        raise UnknownResource
-    if is_nowhere and len(parts) > 1:
-        raise BadRequest("Namespace parameter required.")
-    name = parts[1] if len(parts) > 1 else ""
-    subresource = parts[2] if len(parts) > 2 else ""
-    if name and kind.namespaced and not namespace:
-        raise UnknownResource
-    if subresource and subresource not in kind.subresources:
-        raise UnknownResource
-    return Route(kind, namespace, name, subresource, watch)
+def _names(group: str, version: str, parts: list[str]) -> Names:
+    """Return the names in the parts below a version."""
+    verb, namespace = "", None
+    if parts[0] in VERBS_IN_PATHS and len(parts) > 1:
+        verb, *parts = parts
+    if parts[0] == NAMESPACES and len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+        _, namespace, *parts = parts
+    resource, name, subresource, *rest = [*parts, *[""] * (3 - len(parts))]
+    return Names(group, version, resource, namespace, name, subresource, verb, bool(rest))
 
 
-def _is_namespace_route(parts: list[str], group: str, kinds: KindTable) -> bool:
-    """True for a subresource of a namespace, such as namespaces/NS/status."""
-    if group or len(parts) != 3:
-        return False
-    kind = kinds.find("", "v1", _NAMESPACES)
-    return kind is not None and parts[2] in kind.subresources
+def _route(names: Names, kinds: KindTable) -> Route | Unserved:
+    """Return what names in a served version lead to."""
+    kind = kinds.find(names.group, names.version, names.resource)
+    unknown = Unserved(names, UnknownResource)
+    if kind is None or names.is_longer or (names.namespace is not None and not kind.namespaced):
+        return unknown
+    if names.namespace == "" and names.name:
+        return Unserved(names, _without_namespace)
+    if kind.namespaced and names.name and not names.namespace:
+        return unknown
+    if names.subresource and (not names.name or names.subresource not in kind.subresources):
+        return unknown
+    is_watch = names.verb == WATCH
+    if names.verb and (not is_watch or names.subresource or WATCH not in kind.verbs):
+        return unknown
+    return Route(kind, names.namespace or "", names.name, names.subresource, is_watch)
+
+
+def _without_namespace() -> BadRequest:
+    return BadRequest("Namespace parameter required.")

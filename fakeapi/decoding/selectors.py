@@ -11,20 +11,27 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types import names
+from fakeapi.types.client_text import parse_int
 from fakeapi.types.kind import DEFAULT_FIELDS
 from fakeapi.types.objects import mapping, mappings, text, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
 _BINARY_OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
 _SET_OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII).fullmatch
-_TOKEN = re.compile(r"\s*([(),]|[=<>!]+|[^\s()!,=<>]+)", re.ASCII)
+_TOKEN = re.compile(r"[(),]|==|!=|[=<>!]|[^\s()!,=<>]+", re.ASCII)
 _SPECIAL: Final = frozenset("=!(),<>")
+_FIELD_OPERATOR = re.compile(r"!=|==?").search
+_ESCAPED_OR_COMMA = re.compile(r"\\.|,", re.DOTALL).finditer
+_NEEDS_UNESCAPING: Final = frozenset("\\,=")
+#: Operators that hold for an object without the label.
+_NEGATIVE: Final = ("notin", "!")
+#: Of several numbers, the one that implies the others.
+_STRICTEST: Final = {"gt": max, "lt": min}
 
 
 class SelectorError(ValueError):
@@ -54,27 +61,77 @@ class Requirement:
             return value is not None
         if self.operator == "!":
             return value is None
-        if not isinstance(value, str) or not _INTEGER(value):
+        number, limit = _integer(value), _integer(next(iter(self.values), ""))
+        if number is None or limit is None:
             return False
-        limit = int(next(iter(self.values)))
-        return int(value) > limit if self.operator == "gt" else int(value) < limit
+        return number > limit if self.operator == "gt" else number < limit
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+def _integer(value: object) -> int | None:
+    """Return the number of a label's value, None if it is none of 64 bits."""
+    try:
+        return parse_int(value, bits=64) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
 class LabelSelector:
-    """All conditions must hold; without conditions everything matches."""
+    """All conditions must hold; without conditions everything matches.
 
-    requirements: tuple[Requirement, ...] = ()
-    matches_nothing: bool = False
+    A client may send 100,000 conditions, so there is one for each key and operator, and those that
+    hold for objects without a label are looked up by the labels of the object.
+    """
+
+    __slots__ = ("_excluded", "_required", "matches_nothing")
+
+    def __init__(
+        self, requirements: Iterable[Requirement] = (), *, matches_nothing: bool = False
+    ) -> None:
+        self.matches_nothing = matches_nothing
+        self._required: list[Requirement] = []
+        self._excluded: dict[str, list[Requirement]] = {}
+        for requirement in _merged(requirements):
+            if requirement.operator in _NEGATIVE:
+                self._excluded.setdefault(requirement.key, []).append(requirement)
+            else:
+                self._required.append(requirement)
 
     def matches(self, labels: Mapping[str, object]) -> bool:
         if self.matches_nothing:
             return False
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self._required:
+            if not requirement.matches(labels):
+                return False
+        if not self._excluded:
+            return True
+        return all(
+            requirement.matches(labels)
+            for key in self._excluded.keys() & labels.keys()
+            for requirement in self._excluded[key]
+        )
 
     @property
     def is_everything(self) -> bool:
-        return not self.requirements and not self.matches_nothing
+        return not self._required and not self._excluded and not self.matches_nothing
+
+
+def _merged(requirements: Iterable[Requirement]) -> Iterator[Requirement]:
+    """Yield one requirement for each key and operator."""
+    groups: dict[tuple[str, str], list[frozenset[str]]] = {}
+    for one in requirements:
+        groups.setdefault((one.key, one.operator), []).append(one.values)
+    for (key, operator), values in groups.items():
+        if operator == "in":
+            wanted = frozenset.intersection(*values)
+        else:
+            wanted = frozenset.union(*values)
+            if operator in _STRICTEST:
+                wanted = frozenset([_STRICTEST[operator](wanted, key=_order)])
+        yield Requirement(key, operator, wanted)
+
+
+def _order(value: str) -> int:
+    return _integer(value) or 0
 
 
 EVERYTHING: Final = LabelSelector()
@@ -98,19 +155,19 @@ def label_selector_of(selector: object) -> LabelSelector:
         requirements.append(
             _requirement(text(expression.get("key")), operator, texts(expression.get("values")))
         )
-    return LabelSelector(tuple(requirements))
+    return LabelSelector(requirements)
 
 
 def parse_label_selector(source: str) -> LabelSelector:
     """Parse a `labelSelector` parameter. Raises SelectorError."""
-    return LabelSelector(tuple(_LabelParser(source).parse())) if source else EVERYTHING
+    return LabelSelector(_LabelParser(source).parse()) if source else EVERYTHING
 
 
 def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
     complaints = names.qualified_name(key)
     if complaints:
         raise SelectorError(f'key: Invalid value: "{key}": {"; ".join(complaints)}')
-    if operator in ("gt", "lt") and not _INTEGER(values[0] if values else ""):
+    if operator in ("gt", "lt") and _integer(values[0] if values else "") is None:
         raise SelectorError(
             f'values[0]: Invalid value: "{values[0] if values else ""}": '
             "for 'Gt', 'Lt' operators, the value must be an integer"
@@ -138,7 +195,7 @@ class _LabelParser:
     }
 
     def __init__(self, source: str) -> None:
-        self._tokens = _tokens(source)
+        self._tokens = _TOKEN.findall(source)
         self._position = 0
 
     def parse(self) -> list[Requirement]:
@@ -222,65 +279,52 @@ class _LabelParser:
                 raise SelectorError(f"found '{token or ''}', expected: ',' or ')'")
 
 
-def _tokens(source: str) -> list[str]:
-    tokens = []
-    position = 0
-    source = source.rstrip()
-    while position < len(source):
-        found = _TOKEN.match(source, position)
-        if found is None:
-            break
-        tokens += _split_signs(found[1])
-        position = found.end()
-    return tokens
-
-
-def _split_signs(token: str) -> list[str]:
-    """Split a run of signs greedily: '===' is '==' and '='."""
-    if token[0] not in "=<>!" or len(token) == 1:
-        return [token]
-    head = token[:2] if token[:2] in ("==", "!=") else token[0]
-    return [head, *(_split_signs(token[len(head) :]) if token[len(head) :] else [])]
-
-
 def _is_identifier(token: str | None) -> bool:
     return token is not None and token[0] not in _SPECIAL
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldTerm:
-    """One condition on one field."""
+    """The conditions on one field: a value that it must have, or values that it must not have."""
 
     read: Callable[[Json], str]
-    value: str
+    values: frozenset[str]
     negated: bool
-    label: str
 
     def matches(self, obj: Json) -> bool:
-        return (self.read(obj) == self.value) is not self.negated
+        value = self.read(obj)
+        if self.negated:
+            return value not in self.values
+        return value in self.values and len(self.values) == 1
 
 
 def parse_field_selector(source: str, kind: Kind) -> tuple[FieldTerm, ...]:
     """Parse a `fieldSelector`; all its terms must hold. Raises SelectorError."""
-    terms = []
-    for part in sorted(_split_terms(source)):
-        if not part:
-            continue
-        label, sign, raw = _split_term(source, part)
-        terms.append((label, sign, _unescape(raw)))
+    values: dict[tuple[str, bool], set[str]] = {}
+    for label, sign, value in _field_terms(source):
+        values.setdefault((label, sign == "!="), set()).add(value)
     return tuple(
-        FieldTerm(_reader(kind, label), value, sign == "!=", label) for label, sign, value in terms
+        FieldTerm(_reader(kind, label), frozenset(some), negated)
+        for (label, negated), some in values.items()
     )
 
 
 def is_field_selector(source: str) -> bool:
     """True if the text is a `fieldSelector`; its fields are not checked."""
     try:
-        for part in filter(None, _split_terms(source)):
-            _unescape(_split_term(source, part)[2])
+        _field_terms(source)
     except SelectorError:
         return False
     return True
+
+
+def exact_match(source: str, label: str) -> str:
+    """Return the value that a `fieldSelector` demands of a field; empty if none, or if invalid."""
+    try:
+        terms = _field_terms(source)
+    except SelectorError:
+        return ""
+    return next((value for field, sign, value in terms if field == label and sign != "!="), "")
 
 
 def _reader(kind: Kind, label: str) -> Callable[[Json], str]:
@@ -295,18 +339,30 @@ def _reader(kind: Kind, label: str) -> Callable[[Json], str]:
     raise UnknownLabelError(f"field label not supported: {label}")
 
 
+def _field_terms(source: str) -> list[tuple[str, str, str]]:
+    """Return field, operator and value of each term, in order. Raises SelectorError."""
+    terms = []
+    for part in sorted(filter(None, _split_terms(source))):
+        found = _FIELD_OPERATOR(part)
+        if found is None:
+            raise SelectorError(f"invalid selector: '{source}'; can't understand '{part}'")
+        terms.append((part[: found.start()], found[0], _unescape(part[found.end() :])))
+    return terms
+
+
 def _split_terms(source: str) -> list[str]:
-    return re.findall(r"(?:^|(?<=,))((?:\\.|[^,\\]|\\$)*)", source) if source else []
-
-
-def _split_term(source: str, part: str) -> tuple[str, str, str]:
-    found = re.search(r"!=|==|=", part)
-    if found is None:
-        raise SelectorError(f"invalid selector: '{source}'; can't understand '{part}'")
-    return part[: found.start()], found[0], part[found.end() :]
+    """Return what stands between commas without a backslash."""
+    terms, begin = [], 0
+    for found in _ESCAPED_OR_COMMA(source):
+        if found[0] == ",":
+            terms.append(source[begin : found.start()])
+            begin = found.end()
+    return [*terms, source[begin:]]
 
 
 def _unescape(value: str) -> str:
+    if not _NEEDS_UNESCAPING.intersection(value):
+        return value
     result = []
     escaped = False
     for character in value:

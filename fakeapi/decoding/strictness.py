@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import yaml
 
 from fakeapi.decoding.parsing import SAFE_LOADER
@@ -140,16 +141,15 @@ def without_repeated_owners(obj: Json, *, is_patch: bool = False) -> list[str]:
     owners = mappings(metadata.get("ownerReferences"))
     if len(owners) < 2:
         return []
-    kept: list[Json] = []
-    dropped = []
-    for owner in owners:
-        if owner in kept:
-            dropped.append(text(owner.get("uid")))
-        else:
-            kept.append(owner)
+    kept: dict[bytes, Json] = {}
+    dropped = [
+        text(owner.get("uid"))
+        for owner in owners
+        if kept.setdefault(msgspec.json.encode(owner, order="sorted"), owner) is not owner
+    ]
     if not dropped:
         return []
-    metadata["ownerReferences"] = kept
+    metadata["ownerReferences"] = list(kept.values())
     when = " after mutating admission happens" if is_patch else ""
     return [
         f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner "

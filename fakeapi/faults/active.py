@@ -41,7 +41,7 @@ class ActiveFault:
         self.matches = 0
         self.injections = 0
         self._on_end: dict[object, Callable[[], None]] = {}
-        self._rng = random.Random(f"{seed}/{number}")
+        self._rng = random.Random(f"{seed}/{number}")  # noqa: S311 - chance that a seed repeats
         match = fault.match
         self._verbs = frozenset(texts(match.verb))
         self._resources = [_pattern(text) for text in texts(match.resource)]
@@ -165,13 +165,13 @@ class Applied(NamedTuple):
 class ActiveFaults:
     """The faults that are set, in the order in which they were added, and the log."""
 
-    def __init__(self, clock: Clock, *, seed: str) -> None:
+    def __init__(self, clock: Clock, *, seed: str, log_size: int) -> None:
         self._clock = clock
         self._seed = seed
         self._set: dict[str, ActiveFault] = {}
         self._of_requests: list[ActiveFault] = []
         self._of_events: list[ActiveFault] = []
-        self.log = FaultLog(started_seconds=clock.now())
+        self.log = FaultLog(started_seconds=clock.now(), size=log_size)
 
     @property
     def faults(self) -> list[Fault]:

@@ -7,25 +7,28 @@
     GET    /_fakeapi/faults/log      the injections, in order
     GET    /_fakeapi/faults/script   faults that repeat the injections, without randomness
 
-Bodies are JSON or YAML. These requests are no API requests: no fault applies to them, and they are
+Bodies are JSON or YAML, as their Content-Type names it. A request with an Origin is a web page's
+and is refused. These requests are no API requests: no fault applies to them, and they are
 not counted. The connection of a POST survives the outage that it sets, so it still reaches a server
 that refuses all other connections.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-import yaml
 
+from fakeapi.decoding.bodies import unsupported
+from fakeapi.decoding.parsing import load_json, load_yaml
 from fakeapi.faults.files import faults_of, to_builtins
 from fakeapi.faults.model import FaultError
 from fakeapi.http import answers
 from fakeapi.types.errors import ApiError, BadRequest, MethodNotAllowed
+from fakeapi.types.media_types import JSON, YAML
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fakeapi.faults.injector import Faults
     from fakeapi.http.answers import Answer
@@ -41,59 +44,84 @@ class _NoSuchFault(ApiError):
     reason = "NotFound"
 
 
-def answer(faults: Faults, method: str, path: str, body: bytes) -> Answer:
+class _ForeignOrigin(ApiError):
+    """The request was sent by a web page."""
+
+    code = 403
+    reason = "Forbidden"
+
+
+def answer(
+    faults: Faults, method: str, path: str, headers: Mapping[str, str], body: bytes
+) -> Answer:
     """Answer a request to a path below PATH. Raises ApiError."""
+    if "Origin" in headers:
+        raise _ForeignOrigin("requests of web pages (with the header Origin) are not served")
     rest = path[len(PATH) :].strip("/")
     by_method = _ANSWERS.get(rest) or {"DELETE": _remove}
     act = by_method.get(method)
     if act is None:
         raise MethodNotAllowed
-    return act(faults, rest, body)
+    return act(faults, rest, _Body(headers.get("Content-Type", ""), body))
 
 
-def _list(faults: Faults, rest: str, body: bytes) -> Answer:
+class _Body(NamedTuple):
+    """A body and its Content-Type."""
+
+    content_type: str
+    raw: bytes
+
+    def value(self) -> object:
+        """Return the value. Raises ValueError, UnsupportedMediaType."""
+        media_type = self.content_type.partition(";")[0].strip().lower()
+        if media_type == JSON:
+            return load_json(self.raw)
+        if media_type == YAML:
+            return load_yaml(self.raw)
+        raise unsupported(f"{JSON}, {YAML}")
+
+
+def _list(faults: Faults, rest: str, body: _Body) -> Answer:
     del rest, body
     current = faults.current
     injected = {fault.name: faults.count(fault.name) for fault in current}
     return answers.of(200, {"faults": to_builtins(current), "injected": injected})
 
 
-def _add(faults: Faults, rest: str, body: bytes) -> Answer:
+def _add(faults: Faults, rest: str, body: _Body) -> Answer:
     del rest
     try:
-        added = faults.add(faults_of(yaml.safe_load(body)))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadRequest(" ".join(str(error).split())) from error
-    except FaultError as error:
+        added = faults.add(faults_of(body.value()))
+    except (ValueError, FaultError) as error:
         raise BadRequest(str(error)) from error
     return answers.of(201, {"faults": to_builtins(added)})
 
 
-def _clear(faults: Faults, rest: str, body: bytes) -> Answer:
+def _clear(faults: Faults, rest: str, body: _Body) -> Answer:
     del rest, body
     removed = faults.current
     faults.clear()
     return answers.of(200, {"faults": to_builtins(removed)})
 
 
-def _remove(faults: Faults, rest: str, body: bytes) -> Answer:
+def _remove(faults: Faults, rest: str, body: _Body) -> Answer:
     del body
     if not faults.remove(rest):
         raise _NoSuchFault(f"no fault is called {rest!r}")
     return answers.success(200)
 
 
-def _log(faults: Faults, rest: str, body: bytes) -> Answer:
+def _log(faults: Faults, rest: str, body: _Body) -> Answer:
     del rest, body
     return answers.of(200, {"log": msgspec.to_builtins(faults.log)})
 
 
-def _script(faults: Faults, rest: str, body: bytes) -> Answer:
+def _script(faults: Faults, rest: str, body: _Body) -> Answer:
     del rest, body
     return answers.of(200, {"faults": to_builtins(faults.script())})
 
 
-_ANSWERS: Final[dict[str, dict[str, Callable[[Faults, str, bytes], Answer]]]] = {
+_ANSWERS: Final[dict[str, dict[str, Callable[[Faults, str, _Body], Answer]]]] = {
     "": {"GET": _list, "POST": _add, "DELETE": _clear},
     "log": {"GET": _log},
     "script": {"GET": _script},

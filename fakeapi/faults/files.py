@@ -16,9 +16,8 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
-import yaml
 
-from fakeapi.decoding.parsing import SAFE_LOADER
+from fakeapi.decoding.parsing import load_yaml
 from fakeapi.faults.model import Fault, FaultError, Match, When
 
 if TYPE_CHECKING:
@@ -83,11 +82,11 @@ def faults_of(value: object, where: str = "") -> FaultFile:
 def read_faults(path: Path) -> FaultFile:
     """Return the faults in a YAML or JSON file. Raises FaultError."""
     try:
-        value = yaml.load(path.read_bytes(), SAFE_LOADER)
+        value = load_yaml(path.read_bytes())
     except OSError as error:
         raise FaultError(f"{path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FaultError(f"{path}: {' '.join(str(error).split())}") from error
+    except ValueError as error:
+        raise FaultError(f"{path}: {error}") from error
     return faults_of(value, str(path))
 
 

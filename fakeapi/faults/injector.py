@@ -54,6 +54,12 @@ class FaultOptions:
         metavar="FILE.jsonl",
         written=True,
     )
+    log_size: int = option(
+        10_000,
+        "Injected faults that are kept to be read and repeated, and faults that were removed.",
+        flag="--fault-log-size",
+        minimum=1,
+    )
     admin_endpoint: bool = option(
         True, "Serve /_fakeapi/faults, where faults can be set and removed."
     )
@@ -78,8 +84,8 @@ class Faults:
         """Set the faults of the options. Raises FaultError, OSError."""
         self._registry = registry
         self._clock = clock
-        seed = random.randrange(1 << 32) if seed is None else seed
-        self._active = ActiveFaults(clock, seed=str(seed))
+        seed = random.randrange(1 << 32) if seed is None else seed  # noqa: S311 - no secret
+        self._active = ActiveFaults(clock, seed=str(seed), log_size=options.log_size)
         self._requests = RequestFaults(self._active, registry, clock)
         self._channels: dict[Watcher, Channel] = {}
         self._server_faults: ServerFaults | None = None

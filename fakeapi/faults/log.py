@@ -10,13 +10,14 @@ injected, `{"removed": ...}` when it is removed.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from fakeapi.faults.model import Delay, Fault, FaultError, When
-from fakeapi.locked_file import open_locked, truncate, write_all
+from fakeapi.private_file import open_locked, truncate, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,10 +61,15 @@ class _Lifetime:
 
 
 class FaultLog:
-    """All injections of a server."""
+    """The newest injections of a server, and the newest faults, at most `size` of each."""
 
-    def __init__(self, *, started_seconds: float) -> None:
-        self._injections: list[Injection] = []
+    def __init__(self, *, started_seconds: float, size: int) -> None:
+        self._size = size
+        self._injections: collections.deque[Injection] = collections.deque(maxlen=size)
+        #: The number of the next injection.
+        self.next_number = 1
+        #: The number of faults that were ever added.
+        self.faults_added = 0
         self._lifetimes: dict[int, _Lifetime] = {}
         self._counts: dict[str, int] = {}
         self._started_seconds = started_seconds
@@ -99,20 +105,22 @@ class FaultLog:
         """Return how often a fault was injected."""
         return self._counts.get(fault, 0)
 
-    @property
-    def faults_added(self) -> int:
-        """Return the number of faults that were ever added."""
-        return len(self._lifetimes)
-
-    @property
-    def next_number(self) -> int:
-        return len(self._injections) + 1
-
     def added(self, fault: Fault, now_seconds: float) -> None:
         """Log that a fault is set."""
-        number = len(self._lifetimes) + 1
+        self.faults_added += 1
+        number = self.faults_added
+        if len(self._lifetimes) >= self._size:
+            self._forget_fault()
         self._lifetimes[number] = _Lifetime(fault, now_seconds)
         self._write_fault(number, self._lifetimes[number])
+
+    def _forget_fault(self) -> None:
+        """Forget the oldest fault that was removed."""
+        for number, lifetime in self._lifetimes.items():
+            if lifetime.removed_seconds is not None:
+                del self._lifetimes[number]
+                self._counts.pop(lifetime.fault.name, None)
+                return
 
     def removed(self, number: int, now_seconds: float) -> None:
         """Log that a fault was removed, except at the end of the server."""
@@ -125,6 +133,7 @@ class FaultLog:
     def injected(self, injection: Injection) -> None:
         """Log an injection."""
         self._injections.append(injection)
+        self.next_number += 1
         self._counts[injection.fault] = self._counts.get(injection.fault, 0) + 1
         self._write({"injection": injection})
 

@@ -38,7 +38,7 @@ HEADER_SECONDS: Final = 32.0
 BODY_SECONDS: Final = 60.0
 #: Longer than the idle time of Go's client, so that the client closes first and no POST is lost.
 _KEEPALIVE_SECONDS: Final = 120.0
-#: Of a whole head, as with net/http; lines and fields may be as long.
+#: Of a whole head, as with net/http, which has no other limit for a line or a header.
 _HEAD_BYTES_MAX: Final = (1 << 20) + 4096
 _HEADERS_MAX: Final = 1000
 _LINGERING_SECONDS: Final = 0.5
@@ -64,6 +64,7 @@ class Connection(web.RequestHandler):
         "_clock",
         "_head_bytes",
         "_is_refused",
+        "_is_request_line",
         "_requests",
         "_slow",
         "_unread",
@@ -78,6 +79,7 @@ class Connection(web.RequestHandler):
         #: Requests whose handler runs: bytes that come meanwhile belong to their bodies.
         self._requests = 0
         self._head_bytes = 0
+        self._is_request_line = True
         self._is_refused = False
         self._slow: Timer | None = None
 
@@ -89,8 +91,8 @@ class Connection(web.RequestHandler):
         if self._is_refused:
             return
         if data and not self._requests:
-            if not self._head_bytes and not data.isascii():
-                data = in_ascii(data)
+            if self._is_request_line:
+                data = self._in_ascii(data)
             self._head_bytes += len(data)
             if self._slow is None:  # a head has begun
                 self._slow = self._clock.call_later(HEADER_SECONDS, self._hang_up)
@@ -113,11 +115,20 @@ class Connection(web.RequestHandler):
         """Stop the timer of the head, which is complete."""
         self._requests += 1
         self._head_bytes = 0
+        self._is_request_line = True
         self._cancel_timer()
 
     def request_ended(self) -> None:
-        """Count the end of a request: more bytes are the head of the next one."""
+        """Count the end of a request and of its body: more bytes are the head of the next one."""
         self._requests -= 1
+
+    def _in_ascii(self, data: bytes) -> bytes:
+        """Escape UTF-8 in the request line: net/http accepts such targets, aiohttp does not."""
+        line, end, rest = data.partition(b"\n")
+        self._is_request_line = not end
+        if line.isascii():
+            return data
+        return _NOT_ASCII.sub(lambda found: b"%%%02X" % found[0][0], line) + end + rest
 
     def _refuse_head(self, transport: asyncio.Transport) -> None:
         """Answer before the head is complete; discard input for a moment, so that it is read."""
@@ -228,15 +239,7 @@ async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResp
             return _goodbye("417 Expectation Failed")
         return await handler(http)
     finally:
-        connection.request_ended()
-
-
-def in_ascii(data: bytes) -> bytes:
-    """Escape UTF-8 in the request line: net/http accepts such targets, aiohttp does not."""
-    line, end, rest = data.partition(b"\r\n")
-    if not end or line.isascii():
-        return data
-    return _NOT_ASCII.sub(lambda found: b"%%%02X" % found[0][0], line) + end + rest
+        http.content.on_eof(connection.request_ended)  # the rest of a refused body may still come
 
 
 def _goodbye(text: str) -> web.Response:

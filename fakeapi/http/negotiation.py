@@ -13,6 +13,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.types.client_text import CACHED_LENGTH_MAX
 from fakeapi.types.errors import BadRequest, NotAcceptable
 from fakeapi.types.media_types import JSON, PROTOBUF, YAML
 
@@ -74,7 +75,6 @@ class Clause:
         return self.type == kind and self.subtype in (subtype, "*")
 
 
-@functools.lru_cache(maxsize=512)
 def negotiate(
     accept: str,
     *,
@@ -89,6 +89,11 @@ def negotiate(
     """
     if not accept:
         return PLAIN
+    find = _remembered if len(accept) <= CACHED_LENGTH_MAX else _negotiated
+    return find(accept, custom=custom, is_list=is_list, targets=targets)
+
+
+def _negotiated(accept: str, *, custom: bool, is_list: bool, targets: tuple[str, ...]) -> Accepted:
     served = _SERVED[:-1] if custom else _SERVED
     names = [part.partition(";")[0].strip(" ") for part in accept.split(",")]
     if not any(name in (*served, "*/*") for name in names):
@@ -104,6 +109,9 @@ def negotiate(
                 if found is not None and found.target in ("", *targets):
                     return found
     raise _only(served)
+
+
+_remembered: Final = functools.lru_cache(maxsize=512)(_negotiated)
 
 
 def streamable(accepted: Accepted) -> Accepted:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.kinds.pod_templates import set_template_defaults
 from fakeapi.kinds.replica_sets import DAEMON_SET, validate_workload
+from fakeapi.types.client_text import parse_int
 from fakeapi.types.columns import (
     AGE,
     NAME,
@@ -52,7 +53,14 @@ def _prepare_update(new: Json, old: Json, now: str) -> None:
     before = text(annotations.get(_TEMPLATE_GENERATION))
     templates = [mapping(obj.get("spec")).get("template") for obj in (new, old)]
     moved = templates[0] != templates[1]
-    _set_template_generation(new, (int(before) if before.isdecimal() else 0) + moved)
+    _set_template_generation(new, _generation(before) + moved)
+
+
+def _generation(annotation: str) -> int:
+    try:
+        return parse_int(annotation, bits=63, signed=False) or 0
+    except ValueError:
+        return 0
 
 
 def _set_template_generation(daemon_set: Json, generation: int) -> None:

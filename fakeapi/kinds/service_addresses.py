@@ -8,11 +8,11 @@ Source: pkg/registry/core/service of Kubernetes v1.36.3, for one range of IPv4 a
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import itertools
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.types.client_text import cached
 from fakeapi.types.errors import FieldError, InternalError, Invalid, invalid
 from fakeapi.types.objects import Json, integer, mapping, mappings, name_of, text, texts
 
@@ -96,7 +96,7 @@ def _held(spec: Json) -> set[int]:
     return held - {0}
 
 
-@functools.lru_cache(maxsize=1 << 16)
+@cached(1 << 16)
 def _number_of(address: str) -> int:
     """Return an IPv4 address as a number, 0 if it is none (headless, another family)."""
     try:

@@ -5,6 +5,7 @@ Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor of v0
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,8 +25,12 @@ _DEFAULT: Final[tuple[Json, ...]] = (
 
 
 def custom_columns(declared: Sequence[Json]) -> tuple[Column, ...]:
-    """Return the columns of a version of a CRD. Raises ValueError for an invalid jsonPath."""
-    return (NAME, *(_column(column) for column in declared or _DEFAULT))
+    """Return the columns of a version of a CRD, up to the first that has an invalid jsonPath."""
+    columns = [NAME]
+    with contextlib.suppress(ValueError):
+        for column in declared or _DEFAULT:
+            columns.append(_column(column))  # noqa: PERF401 - those before an error stay
+    return tuple(columns)
 
 
 def _column(column: Json) -> Column:

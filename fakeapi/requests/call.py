@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from aiohttp import hdrs
 
-from fakeapi.access.attributes import VERBS
+from fakeapi.access.attributes import Attributes, attributes_of, verb_of
 from fakeapi.access.users import ANONYMOUS, User
 from fakeapi.apply import manager_of
 from fakeapi.decoding import routes
 from fakeapi.decoding.bodies import media_type
 from fakeapi.decoding.options import Query
-from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute, Route
+from fakeapi.decoding.routes import Found, Route
 from fakeapi.http import negotiation, presentation
 from fakeapi.store.registry import Target
 from fakeapi.types.errors import BadTarget
@@ -48,11 +48,13 @@ class Call(MutableRecord):
     """One request. `body` and `user` are filled in before a verb sees it."""
 
     method: str
+    path: str
     query: Query
     headers: Mapping[str, str]
-    #: The resource that the path names; of a document (discovery, OpenAPI, health) `document`.
-    found: Route | None
-    document: DiscoveryRoute | PlainRoute | None
+    #: What the path leads to.
+    found: Found
+    #: The verb to carry out, as authorizers know it; empty without a route.
+    verb: str = ""
     body: bytes = b""
     user: User = ANONYMOUS
     #: Sent to the client with the answer, even if that is a refusal.
@@ -61,37 +63,28 @@ class Call(MutableRecord):
     @property
     def route(self) -> Route:
         """The resource that the path names; the path must name one."""
-        assert self.found is not None
+        assert isinstance(self.found, Route)
         return self.found
 
     @property
-    def is_list(self) -> bool:
-        """True if the request lists or watches a collection, and so may have to wait."""
-        route = self.found
-        if route is None or self.method != "GET":
-            return False
-        return not route.name or (route.watch and not route.subresource)
-
-    @property
-    def is_watch(self) -> bool:
-        """True if a list request is a watch."""
-        return self.route.watch or self.query.flag("watch")
+    def attributes(self) -> Attributes:
+        """The attributes that authorizers decide by."""
+        return attributes_of(self.method, self.path, self.query, self.found)
 
     @property
     def is_long_running(self) -> bool:
         """True for watches and streams, which no deadline ends."""
-        route = self.found
-        if route is None:
-            return False
-        return route.subresource in STREAMS or (self.is_list and self.is_watch)
+        return isinstance(self.found, Route) and (
+            self.verb == "watch" or self.found.subresource in STREAMS
+        )
 
     @property
     def content_type(self) -> str:
         """The media type of the body."""
-        return media_type(self.headers.get(hdrs.CONTENT_TYPE))
+        return media_type(self.headers.get(hdrs.CONTENT_TYPE, ""))
 
     def presentation(self, registry: Registry) -> Presentation:
-        """Return the form in which the client wants objects. Raises NotAcceptable, BadRequest."""
+        """Return the media type and form of the answer. Raises NotAcceptable, BadRequest."""
         route = self.route
         is_never_listed = route.subresource in _WITHOUT_TABLES or route.kind.verbs == _ONLY_CREATED
         accepted = negotiation.negotiate(
@@ -116,7 +109,7 @@ class Call(MutableRecord):
             options,
             part or route.subresource,
             manager,
-            VERBS[self.method],
+            self.verb,
             self.warnings,
         )
 
@@ -124,12 +117,11 @@ class Call(MutableRecord):
 def understood(registry: Registry, method: str, target: str, headers: Mapping[str, str]) -> Call:
     """Return the call of a request; the target is path and query as sent. Raises BadTarget."""
     path, query = split_target(target)
-    found = routes.resolve(path, registry.kinds)
-    if not isinstance(found, Route):
-        return Call(method, query, headers, None, found)
-    call = Call(method, query, headers, found, None)
-    if found.kind.deprecation_warning:
-        call.warnings.append(found.kind.deprecation_warning)
+    call = Call(method, path, query, headers, routes.resolve(path, registry.kinds))
+    if isinstance(call.found, Route):
+        call.verb = verb_of(method, call.found, watches=query.flag("watch"))
+        if call.found.kind.deprecation_warning:
+            call.warnings.append(call.found.kind.deprecation_warning)
     return call
 
 

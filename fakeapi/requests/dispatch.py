@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.options import list_options
-from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute
+from fakeapi.decoding.routes import DiscoveryRoute, PlainRoute, Route, Unserved
 from fakeapi.discovery import group_lists
 from fakeapi.http import answers
 from fakeapi.http.negotiation import negotiate, streamable
@@ -19,9 +19,8 @@ from fakeapi.types.errors import MethodNotAllowed, ResourceVersionTooLarge
 from fakeapi.types.media_types import JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from fakeapi.decoding import routes
     from fakeapi.decoding.options import ListOptions
     from fakeapi.discovery.documents import DocumentRequest
     from fakeapi.http.answers import Answer
@@ -31,39 +30,44 @@ if TYPE_CHECKING:
     from fakeapi.store.views import View
     from fakeapi.types.kind import ResourceKey
 
-    Verb = Callable[[Registry, Call], Answer]
+    #: Waits only if it concerns many objects.
+    Verb = Callable[[Registry, Call], Answer | Awaitable[Answer]]
 
-#: Functions by method, each with the verb that discovery lists.
-_COLLECTION: Final[dict[str, tuple[str, Verb]]] = {
-    "POST": ("create", verbs.create),
-    "DELETE": ("deletecollection", verbs.delete_collection),
+#: The method of each verb.
+_METHODS: Final = {
+    "create": "POST",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+    "get": "GET",
+    "list": "GET",
+    "patch": "PATCH",
+    "update": "PUT",
+    "watch": "GET",
 }
-_ITEM: Final[dict[str, tuple[str, Verb]]] = {
-    "GET": ("get", verbs.get),
-    "PUT": ("update", verbs.update),
-    "PATCH": ("patch", verbs.patch),
-    "DELETE": ("delete", verbs.delete),
+_VERBS: Final[dict[str, Verb]] = {
+    "create": verbs.create,
+    "delete": verbs.delete,
+    "deletecollection": verbs.delete_collection,
+    "get": verbs.get,
+    "patch": verbs.patch,
+    "update": verbs.update,
 }
 _SUBRESOURCE: Final[dict[tuple[str, str], Verb]] = {
-    **{(name, "GET"): pod_streams.connect for name in ("attach", "exec", "portforward")},
-    **{(name, "POST"): pod_streams.connect for name in ("attach", "exec", "portforward")},
-    ("log", "GET"): pod_streams.log,
-    ("token", "POST"): create_token,
-    ("ephemeralcontainers", "GET"): verbs.get,
-    ("ephemeralcontainers", "PUT"): verbs.update,
-    ("ephemeralcontainers", "PATCH"): verbs.patch,
-    ("status", "GET"): verbs.get,
-    ("status", "PUT"): verbs.update,
-    ("status", "PATCH"): verbs.patch,
-    ("finalize", "PUT"): verbs.update,
-    ("resize", "GET"): verbs.get,
-    ("resize", "PUT"): verbs.update,
-    ("resize", "PATCH"): verbs.patch,
-    ("scale", "GET"): scale.get,
-    ("scale", "PUT"): scale.update,
-    ("scale", "PATCH"): scale.patch,
-    ("binding", "POST"): subresources.bind,
-    ("eviction", "POST"): subresources.evict,
+    **{(name, "get"): pod_streams.connect for name in ("attach", "exec", "portforward")},
+    **{(name, "create"): pod_streams.connect for name in ("attach", "exec", "portforward")},
+    **{
+        (name, verb): _VERBS[verb]
+        for name in ("ephemeralcontainers", "status", "resize")
+        for verb in ("get", "update", "patch")
+    },
+    ("log", "get"): pod_streams.log,
+    ("token", "create"): create_token,
+    ("finalize", "update"): verbs.update,
+    ("scale", "get"): scale.get,
+    ("scale", "update"): scale.update,
+    ("scale", "patch"): scale.patch,
+    ("binding", "create"): subresources.bind,
+    ("eviction", "create"): subresources.evict,
 }
 #: Functions that replace create for resources that are not stored.
 _CREATED: Final[dict[ResourceKey, Verb]] = {("", "bindings"): subresources.bind, **REVIEWS}
@@ -72,20 +76,19 @@ _CREATED: Final[dict[ResourceKey, Verb]] = {("", "bindings"): subresources.bind,
 _VERSION: Final = PlainRoute("/version")
 
 
-def document(
-    found: DiscoveryRoute | PlainRoute | None,
-    method: str,
-    state: Registry,
-    request: DocumentRequest,
-) -> Answer:
+def document(call: Call, state: Registry, request: DocumentRequest) -> Answer:
     """Return the answer to a path that names no resource. Raises ApiError.
 
     As in upstream's router, paths of versions take only GET, others any method.
     """
-    if found is None:
+    found = call.found
+    if isinstance(found, Unserved):
+        if found.error is not None:
+            raise found.error()
         return answers.not_a_page()
+    assert not isinstance(found, Route)
     is_version = found == _VERSION if isinstance(found, PlainRoute) else _is_version(found)
-    if method != "GET" and is_version:
+    if call.method != "GET" and is_version:
         raise MethodNotAllowed
     if isinstance(found, DiscoveryRoute):
         answer = group_lists.answer(found, state.kinds, request)
@@ -107,31 +110,31 @@ def _is_version(found: DiscoveryRoute) -> bool:
     return found.version is not None or found.group == ""
 
 
-def verb_of(method: str, route: routes.Route) -> Verb:
-    """Return the function for a method and route, except for lists and watches.
-
-    Raises MethodNotAllowed.
-    """
-    kind = route.kind
-    if route.subresource:
-        verb = _SUBRESOURCE.get((route.subresource, method))
-        if verb is None:
-            raise MethodNotAllowed
-        return verb
-    name, verb = (_ITEM if route.name else _COLLECTION).get(method, ("", None))
-    if verb is None or name not in kind.verbs or (kind.namespaced and not route.namespace):
+def verb_of(call: Call) -> Verb | None:
+    """Return the function for a call, None for lists and watches. Raises MethodNotAllowed."""
+    route, verb = call.route, call.verb
+    function: Verb | None = None
+    if call.method != _METHODS.get(verb):  # HEAD, and any method but GET below watch/
         raise MethodNotAllowed
-    return _CREATED.get(kind.resource_key, verb)
+    if route.subresource:
+        function = _SUBRESOURCE.get((route.subresource, verb))
+    elif verb in route.kind.verbs:
+        if verb in ("list", "watch"):
+            return None
+        is_named = verb not in ("create", "deletecollection")
+        if is_named is bool(route.name) and (route.namespace or not route.kind.namespaced):
+            function = _VERBS[verb]
+            if verb == "create":
+                function = _CREATED.get(route.kind.resource_key, function)
+    if function is None:
+        raise MethodNotAllowed
+    return function
 
 
 def options_of(request: Call) -> ListOptions:
     """Return the options of a list or watch. Raises ApiError."""
-    kind = request.route.kind
-    watch = request.is_watch
-    if ("watch" if watch else "list") not in kind.verbs:
-        raise MethodNotAllowed
-    route = request.route
-    return list_options(request.query, kind, route.namespace, watch=watch, name=route.name)
+    route, watch = request.route, request.verb == "watch"
+    return list_options(request.query, route.kind, route.namespace, watch=watch, name=route.name)
 
 
 async def list_objects(state: Registry, request: Call) -> Answer:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import hdrs
 
+from fakeapi.decoding.routes import Route
 from fakeapi.discovery.documents import DocumentRequest
 from fakeapi.http import answers, negotiation
+from fakeapi.http.answers import Answer
 from fakeapi.requests import dispatch
 from fakeapi.requests.call import split_target, with_indentation
+from fakeapi.types.client_text import shortened
 from fakeapi.types.durations import parse_duration
 from fakeapi.types.errors import ApiError, BadRequest, InternalError, NotAcceptable
 from fakeapi.types.media_types import JSON
@@ -18,12 +22,13 @@ from fakeapi.types.media_types import JSON
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from fakeapi.http.answers import Answer
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.watch import Watcher
 
 _log: Final = logging.getLogger("fakeapi")
+#: Answers from this size on are converted to YAML, tables or metadata in a thread.
+_LARGE_BYTES: Final = 64 * 1024
 #: Methods whose bodies are not read.
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
 
@@ -40,21 +45,24 @@ async def handle(
 ) -> Answer | Watch:
     """Answer a call. Raises ApiError.
 
-    Only lists and `read`, which returns the body, wait. `address` is the server's, for documents.
+    What waits: lists, large answers, the deletion of many objects, and `read`, which returns the
+    body. A write of one object does not. `address` is the server's, for documents.
     """
     if not call.is_long_running:
         _check_timeout(call.query.text("timeout"))
-    if call.found is None:
+    if not isinstance(call.found, Route):
         return _document(registry, call, address)
-    verb = None if call.is_list else dispatch.verb_of(call.method, call.route)
+    verb = dispatch.verb_of(call)
     shown = call.presentation(registry)
     if call.method not in _WITHOUT_BODY:
         call.body = await read()
-    if verb is not None:
-        return answers.presented(verb(registry, call), shown)
-    if call.is_watch:
+    if call.verb == "watch":
         return Watch(*dispatch.watcher(registry, call, shown))
-    return answers.presented(await dispatch.list_objects(registry, call), shown)
+    made = dispatch.list_objects(registry, call) if verb is None else verb(registry, call)
+    answer = made if isinstance(made, Answer) else await made
+    if shown.accepted.is_plain or len(answer.body) < _LARGE_BYTES:
+        return answers.presented(answer, shown)
+    return await asyncio.to_thread(answers.presented, answer, shown)
 
 
 def _check_timeout(text: str) -> None:
@@ -78,13 +86,13 @@ def _document(registry: Registry, call: Call, address: str) -> Answer:
         address=address,
         now_seconds=registry.clock.now(),
     )
-    return dispatch.document(call.document, call.method, registry, request)
+    return dispatch.document(call, registry, request)
 
 
 def explained(error: Exception, method: str, target: str, headers: Mapping[str, str]) -> Answer:
     """Return the Status of an error in the form that the client accepts; log unexpected errors."""
     if not isinstance(error, ApiError):
-        _log.error("%s %s failed", method, target, exc_info=error)
+        _log.error("%s %s failed", method, shortened(target), exc_info=error)
         error = InternalError(repr(error))
     answer = answers.of_error(error)
     if answer.content_type != JSON:

@@ -100,7 +100,8 @@ def patch(state: Registry, request: Call) -> Answer:
     options = write_options(request.query, "PatchOptions")
     existing = state.find(kind, route.namespace, route.name)
     change = decoded_patch(request.body)
-    result = patched(scale_of(kind, existing.object), change, request.content_type, _TYPE)
+    scale = scale_of(kind, existing.object)
+    result = patched(state, scale, change, request.content_type, _TYPE)
     try:
         wanted = schema.decode(_TYPE, result)
     except DecodeError as error:

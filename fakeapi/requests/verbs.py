@@ -1,11 +1,12 @@
 """The verbs, the same for every kind: get, create, update, patch, delete, deletecollection.
 
-Lists and watches wait and stream, so they are in `dispatch`; verbs of single kinds are in
+Of these only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
 `subresources`. Source: apiserver pkg/endpoints/handlers of v0.36.3.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from fakeapi.store.registry import Registry, Written
     from fakeapi.types.kind import Kind
 
+#: Objects that a deletion of many deletes before it lets other requests in.
+_DELETED_AT_ONCE: Final = 100
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
 
 
@@ -110,7 +113,7 @@ def patch(state: Registry, request: Call) -> Answer:
     existing = state.find(kind, route.namespace, route.name)
     change = decoded_patch(request.body)
     whole = state.view(kind).whole(existing.object)
-    result = patched(whole, change, request.content_type, kind.schema)
+    result = patched(state, whole, change, request.content_type, kind.schema)
     if kind.structure is None:
         bodies.check_kind(result, kind.kind, kind.api_version, state.kinds)
     elif result.get("kind"):
@@ -178,10 +181,12 @@ def decoded_patch(raw: bytes) -> object:
         raise BadRequest(f"error decoding patch: {error}") from error
 
 
-def patched(whole: Json, change: object, content_type: str, type_name: str) -> Json:
+def patched(
+    state: Registry, whole: Json, change: object, content_type: str, type_name: str
+) -> Json:
     """Return the object after a patch; `type_name` is its schema. Raises ApiError."""
     if content_type == JSON_PATCH:
-        result = json_patch(whole, change)
+        result = json_patch(whole, change, copy_bytes_max=state.json_patch_max_copy_bytes)
         if nests_too_deep(result):  # copy by copy it may double
             raise BadRequest(f"error decoding patch: {TOO_DEEP}")
     elif not isinstance(change, dict):
@@ -289,14 +294,17 @@ def delete(state: Registry, request: Call) -> Answer:
     return answers.Answer(202 if accepted else 200, state.view(route.kind).body_of(outcome.object))
 
 
-def delete_collection(state: Registry, request: Call) -> Answer:
-    """Delete the selected objects; the answer lists them."""
+async def delete_collection(state: Registry, request: Call) -> Answer:
+    """Delete the selected objects; the answer lists them. Others may write meanwhile."""
     kind = request.route.kind
     watch = request.query.flag("watch")
     selected = list_options(request.query, kind, request.route.namespace, watch=watch)
     options = _delete_options(request)
     found = listing(state.store, state.collection(kind), selected)
-    deletion.delete_all(state, kind, found.revisions, options)
+    for first in range(0, len(found.revisions), _DELETED_AT_ONCE):
+        some = found.revisions[first : first + _DELETED_AT_ONCE]
+        deletion.delete_all(state, kind, some, options)
+        await asyncio.sleep(0)
     return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
 
 

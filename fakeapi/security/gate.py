@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import hdrs
 
-from fakeapi.access.attributes import Attributes, attributes_of
 from fakeapi.access.users import ANONYMOUS, MASTERS, User, act_as
 from fakeapi.http import answers
-from fakeapi.types.errors import BadRequest, Forbidden, TooBusy, Unauthorized
+from fakeapi.types.errors import BadRequest, TooBusy, Unauthorized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from fakeapi.access.access import Access
-    from fakeapi.decoding.options import Query
+    from fakeapi.access.attributes import Attributes
     from fakeapi.http.answers import Answer
 
 _IMPERSONATE: Final = "Impersonate-User"
@@ -39,17 +38,16 @@ class Gate:
     _reading: int = 0
     _mutating: int = 0
 
-    def enter(self, http: web.BaseRequest, path: str, query: Query) -> Callable[[], None]:
-        """Let a request in; what comes back is to be called when it is done.
+    def enter(self, http: web.BaseRequest, attributes: Attributes) -> Callable[[], None]:
+        """Let a request in. Return the function to call when the request is done.
 
         Raises Unauthorized, TooBusy, Forbidden and BadRequest.
         """
         user = self._user_of(http)
-        attributes = attributes_of(http.method, path, query)
         leave = self._occupied(attributes, user)
         try:
             self._authorize(attributes, user)
-        except Forbidden:
+        except BaseException:
             leave()
             raise
         act_as(user)

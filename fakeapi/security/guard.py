@@ -198,7 +198,10 @@ def _names_of(host: str) -> list[str]:
 
 
 def _load_pair(context: ssl.SSLContext, pair: CertificatePair) -> None:
-    """The ssl module takes files only: they are there for a moment, for this user alone."""
+    """Load a certificate and its key, which the ssl module reads from files only.
+
+    The files are in a temporary directory that only this user may read.
+    """
     with tempfile.TemporaryDirectory(prefix="fakeapi-") as directory:
         certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
         certificate.write_bytes(pair.certificate)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cachetools import LRUCache
+
 from fakeapi.access.access import Decision, Rules
 from fakeapi.access.users import MASTERS, User, service_account_name
+from fakeapi.types.client_text import CACHED_LENGTH_MAX
 from fakeapi.types.objects import Json, mapping, mappings, name_of, namespace_of, text, texts
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ CLUSTER_ROLE_BINDINGS: Final = (GROUP, "clusterrolebindings")
 _ALL: Final = "*"
 #: Decisions, and users in namespaces, that are remembered until a role or binding changes.
 _REMEMBERED_MAX: Final = 4096
+#: The longest user and request that are remembered, written out.
+_KEY_LENGTH_MAX: Final = 4 * CACHED_LENGTH_MAX
 
 
 class _Grant(NamedTuple):
@@ -58,8 +63,8 @@ class RbacAuthorizer:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._decisions: dict[tuple[User, Attributes], Decision] = {}
-        self._known: dict[tuple[User, str], list[_Grant]] = {}
+        self._decisions: LRUCache[tuple[User, Attributes], Decision] = LRUCache(_REMEMBERED_MAX)
+        self._known: LRUCache[tuple[User, str], list[_Grant]] = LRUCache(_REMEMBERED_MAX)
         for resource in (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
             store.collection(resource).listeners[self] = self._forget
 
@@ -70,9 +75,9 @@ class RbacAuthorizer:
         key = (user, attributes)
         found = self._decisions.get(key)
         if found is None:
-            if len(self._decisions) >= _REMEMBERED_MAX:
-                self._decisions.clear()
-            found = self._decisions[key] = self._decided(user, attributes)
+            found = self._decided(user, attributes)
+            if _is_short(user, *attributes):
+                self._decisions[key] = found
         return found
 
     def rules_for(self, user: User, namespace: str) -> Rules:
@@ -98,9 +103,9 @@ class RbacAuthorizer:
         """The rules of the bindings that mean the user, looked up once until something changes."""
         found = self._known.get((user, namespace))
         if found is None:
-            if len(self._known) >= _REMEMBERED_MAX:
-                self._known.clear()
-            found = self._known[user, namespace] = list(self._looked_up(user, namespace))
+            found = list(self._looked_up(user, namespace))
+            if _is_short(user, namespace):
+                self._known[user, namespace] = found
         return found
 
     def _looked_up(self, user: User, namespace: str) -> Iterator[_Grant]:
@@ -138,6 +143,11 @@ class RbacAuthorizer:
         """The role that a binding in that namespace names, None if it is not there."""
         found = self._store.get(resource, namespace if resource == ROLES else "", name)
         return None if found is None else found.object
+
+
+def _is_short(user: User, *texts: object) -> bool:
+    """Return True for what may be remembered: reviews ask about users and paths of any length."""
+    return len(str((user, texts))) <= _KEY_LENGTH_MAX
 
 
 def _is(user: User, subject: Json, namespace: str) -> bool:

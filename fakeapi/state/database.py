@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from fakeapi import private_file
 from fakeapi.state.contents import Contents, SavedChange, SavedCollection, StateError
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Database:
         #: Versions from here on were taken back (a fault does that) and are given anew.
         self._taken_back_from: int | None = None
         try:
+            with contextlib.suppress(OSError):  # SQLite has the error, too
+                private_file.create(path)
             # Isolation None: transactions begin and end by explicit statements only.
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False

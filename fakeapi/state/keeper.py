@@ -123,7 +123,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def setting_up(self) -> Iterator[None]:
-        """While the server begins: at the end it is committed, or the files are let go of."""
+        """Commit the state at the end of the block, or close the files if the block fails."""
         try:
             self.is_setting_up = True
             yield
@@ -184,7 +184,7 @@ class Keeper:
             return
         mine = self._database.noted
         if self._database.committed < mine:
-            await asyncio.sleep(0)  # what others write in this turn goes along
+            await asyncio.sleep(0)  # the writes of one turn share a commit
         if self._database.committed < mine or self.failure is not None:
             self.commit()
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from fakeapi.locked_file import open_locked, truncate, write_all
+from fakeapi.private_file import open_locked, truncate, write_all
 from fakeapi.state.contents import StateError, file_error
 from fakeapi.store.store import ADDED, DELETED, MODIFIED
 from fakeapi.types.objects import Json, encode, name_of

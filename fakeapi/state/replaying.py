@@ -89,7 +89,7 @@ class _Player:
             return
         try:
             self._play_due()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised where the end is awaited
             self._finished.set_exception(error)
 
     def _play_due(self) -> None:

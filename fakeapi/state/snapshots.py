@@ -9,12 +9,11 @@ written leaves the old one.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from fakeapi import private_file
 from fakeapi.state.contents import Contents, StateError, file_error
 
 if TYPE_CHECKING:
@@ -41,31 +40,10 @@ class _Snapshot(_Header, rename="camel", kw_only=True):
 def write_snapshot(path: Path, contents: Contents, *, now_seconds: float) -> None:
     """Put a snapshot in the place of whatever is there. Raises StateError."""
     snapshot = _Snapshot(_FORMAT, _FORMAT_VERSION, saved_seconds=now_seconds, contents=contents)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        try:
-            with beside.open("wb") as file:
-                file.write(msgspec.json.encode(snapshot))
-                file.write(b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise
-        _sync_directory(path.parent)
+        private_file.replace(path, msgspec.json.encode(snapshot) + b"\n")
     except OSError as error:
         raise file_error(path, error) from error
-
-
-def _sync_directory(path: Path) -> None:
-    """Have the new name of a file outlive a loss of power, too."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_snapshot(path: Path) -> Contents:

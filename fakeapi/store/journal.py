@@ -14,7 +14,10 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 from typing import TYPE_CHECKING
+
+from fakeapi.store.store import call_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -110,8 +113,7 @@ class Journal:
             body=body,
         )
         self._kept.append(request)
-        for listener in list(self._requests.values()):
-            listener(request)
+        call_all([functools.partial(listener, request) for listener in self._requests.values()])
 
     def _changed(self, collection: Collection, change: Change) -> None:
         if not self._changes:
@@ -130,5 +132,4 @@ class Journal:
             name=name,
             object=revision.object,
         )
-        for listener in list(self._changes.values()):
-            listener(report)
+        call_all([functools.partial(listener, report) for listener in self._changes.values()])

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
 _TOKEN_MARKS: Final = frozenset(string.ascii_letters + string.digits + "-_")
-_TOKEN_VERSION: Final = "meta.k8s.io/v1"
+_PAGE_VERSION: Final = "meta.k8s.io/v1"
 _TOO_OLD: Final = "The resourceVersion for the provided list is too old."
-_TOKEN_TOO_OLD: Final = (
+_PAGE_TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can "
     "start a new list without the continue parameter, or use the continue token in this response "
     "to retrieve the remainder of the results. Continuing with the provided token results in an "
@@ -121,7 +121,7 @@ def _continued(
         return _at(collection, version, prefix), after
     except Compacted:
         raise Expired(
-            _TOKEN_TOO_OLD, continue_token=_token(_INCONSISTENT, start.removesuffix("\0"))
+            _PAGE_TOO_OLD, continue_token=_token(_INCONSISTENT, start.removesuffix("\0"))
         ) from None
 
 
@@ -138,7 +138,7 @@ def _at(collection: Collection, version: int, prefix: str) -> _Snapshot:
 
 def _token(version: int, last_key: str) -> str:
     """Return the continue token: the next page begins right after this page's last key."""
-    content = {"v": _TOKEN_VERSION, "rv": version, "start": f"{last_key}\0"}
+    content = {"v": _PAGE_VERSION, "rv": version, "start": f"{last_key}\0"}
     return base64.urlsafe_b64encode(msgspec.json.encode(content)).rstrip(b"=").decode()
 
 
@@ -160,7 +160,7 @@ def _parse_token(token: str) -> tuple[int, str]:
         raise BadRequest(f"{problem}: not an object")
     version, start = content.get("rv"), content.get("start")
     encoded = content.get("v", "")
-    if encoded != _TOKEN_VERSION:
+    if encoded != _PAGE_VERSION:
         raise BadRequest(f"{problem}: server does not recognize this encoded version {encoded}")
     if not isinstance(version, int) or version == 0:
         raise BadRequest(

@@ -13,20 +13,25 @@ I/O, so a write is atomic for the event loop.
 from __future__ import annotations
 
 import bisect
+import logging
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types.kind import PODS
 from fakeapi.types.objects import encode, metadata_of, with_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fakeapi.types.kind import ResourceKey
     from fakeapi.types.objects import Json
 
+_log = logging.getLogger("fakeapi")
+
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
+#: The default limit of the changes of a log, as JSON.
+LOG_BYTES: Final = 128 * 1024 * 1024
 #: Encoded events are cached for so many of the newest changes.
 _ENCODINGS_KEPT: Final = 1024
 #: The number of specs of pods that are cached, and the size of the largest.
@@ -88,6 +93,10 @@ class Revision:
             self._json = encode(self.object)
         return self._json
 
+    def size(self) -> int:
+        """Return the length of the stored form as JSON, which is not kept for that."""
+        return len(self._json if self._json is not None else encode(self.object))
+
     def forget_json(self) -> None:
         """Free the encoded form; `json` makes it anew."""
         self._json = None
@@ -100,7 +109,7 @@ class Change:
     the deletion. `encoded` caches the events that watchers get, by keys of their choice.
     """
 
-    __slots__ = ("current", "encoded", "final", "previous", "resource_version", "type")
+    __slots__ = ("_size", "current", "encoded", "final", "previous", "resource_version", "type")
 
     def __init__(
         self,
@@ -116,6 +125,15 @@ class Change:
         self.previous = previous
         self.final = final
         self.encoded: dict[object, bytes] = {}
+        self._size = 0
+
+    def size(self) -> int:
+        """Return the length of the object as JSON."""
+        if not self._size:
+            revision = self.current or self.final
+            assert revision is not None, "a change has a current or a final object"
+            self._size = revision.size()
+        return self._size
 
     @property
     def key(self) -> str:
@@ -131,10 +149,15 @@ class Change:
 
 
 class ChangeLog:
-    """The newest changes of a collection, at most `size`. Positions count all changes ever made."""
+    """The newest changes of a collection, at most `size` and about `size_bytes`.
 
-    def __init__(self, size: int, resource_version: int) -> None:
+    Positions count all changes ever made.
+    """
+
+    def __init__(self, size: int, size_bytes: int, resource_version: int) -> None:
         self._size = size
+        self._size_bytes = size_bytes
+        self._bytes = 0
         self._changes: list[Change] = []
         self._start = 0  # the position of _changes[0]
         self._forgotten_version = resource_version  # of the newest change that was dropped
@@ -158,14 +181,22 @@ class ChangeLog:
     def append(self, change: Change) -> None:
         """Add a change and drop the oldest beyond the limit."""
         changes = self._changes
+        if changes:  # its answer has encoded it by now
+            self._bytes += changes[-1].size()
         changes.append(change)
         if len(changes) > _ENCODINGS_KEPT:
             changes[-_ENCODINGS_KEPT - 1].forget_encodings()
         if len(changes) >= 2 * self._size + 16:  # trimmed in bulk, so that appending stays cheap
-            surplus = len(changes) - self._size
-            self._forgotten_version = changes[surplus - 1].resource_version
-            del changes[:surplus]
-            self._start += surplus
+            self._drop(len(changes) - self._size)
+        elif self._bytes > self._size_bytes and len(changes) > 1:
+            self._drop((len(changes) + 1) // 2)
+
+    def _drop(self, surplus: int) -> None:
+        changes = self._changes
+        self._forgotten_version = changes[surplus - 1].resource_version
+        self._bytes -= sum(change.size() for change in changes[:surplus])
+        del changes[:surplus]
+        self._start += surplus
 
     def at(self, position: int) -> Change:
         """Return the change at a position between `first` and `end`."""
@@ -196,15 +227,18 @@ class ChangeLog:
         self._forgotten_version = resource_version
         self._start = self.end
         self._changes.clear()
+        self._bytes = 0
 
 
 class Collection:
     """The objects of one resource, by `namespace/name`, or the name of cluster-scoped ones."""
 
-    def __init__(self, resource: ResourceKey, log_size: int, resource_version: int) -> None:
+    def __init__(
+        self, resource: ResourceKey, log_size: int, log_bytes: int, resource_version: int
+    ) -> None:
         self.resource = resource
         self.revisions: dict[str, Revision] = {}
-        self.log = ChangeLog(log_size, resource_version)
+        self.log = ChangeLog(log_size, log_bytes, resource_version)
         self.listeners: dict[object, Callable[[], None]] = {}
         self._sorted: list[str] = []
         self._is_sorted = True
@@ -223,8 +257,7 @@ class Collection:
                 self._is_sorted = False
             self.revisions[key] = change.current
         self.log.append(change)
-        for listener in self.listeners.values():
-            listener()
+        call_all(self.listeners.values())
 
     def follow(self, callback: Callable[[], None]) -> None:
         """Call back now and during each write from now on, but for the callback's own writes."""
@@ -236,7 +269,7 @@ class Collection:
                 return
             is_busy = True
             try:
-                callback()
+                call_all((callback,))
             finally:
                 is_busy = False
 
@@ -274,6 +307,15 @@ class Collection:
         self.log.restart(resource_version)
 
 
+def call_all(listeners: Iterable[Callable[[], None]]) -> None:
+    """Call the listeners. An exception is logged: neither the others nor the write fail by it."""
+    for listener in listeners:
+        try:
+            listener()
+        except Exception:  # noqa: BLE001 - any part of the server may listen
+            _log.exception("a change is stored, but %r could not follow it", listener)
+
+
 def with_prefix(keys: list[str], prefix: str) -> list[str]:
     """Return the keys of a sorted list that begin with the prefix."""
     if not prefix:
@@ -290,11 +332,12 @@ def object_key(namespace: str, name: str) -> str:
 class Store:
     """All collections and the counter of versions, which never decreases."""
 
-    def __init__(self, *, resource_version: int, log_size: int) -> None:
+    def __init__(self, *, resource_version: int, log_size: int, log_bytes: int = LOG_BYTES) -> None:
         self.resource_version = resource_version
         #: The version before the first write; the logs of unused collections begin after it.
         self.started_at = resource_version
         self._log_size = log_size
+        self._log_bytes = log_bytes
         self._collections: dict[ResourceKey, Collection] = {}
         self._specs = _Interner()
         #: Called after every write.
@@ -306,7 +349,7 @@ class Store:
         """Return the objects of one resource, an empty collection if none was ever stored."""
         found = self._collections.get(resource)
         if found is None:
-            found = Collection(resource, self._log_size, self.started_at)
+            found = Collection(resource, self._log_size, self._log_bytes, self.started_at)
             self._collections[resource] = found
         return found
 
@@ -378,5 +421,4 @@ class Store:
         for observer in self.observers:
             observer(collection, change)
         collection.record(change)
-        for listener in self.listeners.values():
-            listener()
+        call_all(self.listeners.values())

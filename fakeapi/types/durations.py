@@ -25,6 +25,8 @@ _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
+#: Go counts nanoseconds in 64 bits.
+DURATION_SECONDS_MAX: Final = 2**63 / 1e9
 _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([^\d.]*)", re.ASCII)
 
 
@@ -38,9 +40,9 @@ def parse_duration(text: str) -> float:
         return 0.0
     if not rest:
         raise ValueError(f"time: invalid duration {shown}")
-    seconds = 0.0
-    while rest:
-        part = _PART.match(rest)
+    seconds, position = 0.0, 0
+    while position < len(rest):
+        part = _PART.match(rest, position)
         if part is None:
             raise ValueError(f"time: invalid duration {shown}")
         number, unit = part.groups()
@@ -49,7 +51,9 @@ def parse_duration(text: str) -> float:
         if unit not in _UNITS_SECONDS:
             raise ValueError(f"time: unknown unit {gotext.quoted(unit)} in duration {shown}")
         seconds += float(number) * _UNITS_SECONDS[unit]
-        rest = rest[part.end() :]
+        if seconds > DURATION_SECONDS_MAX:
+            raise ValueError(f"time: invalid duration {shown}")
+        position = part.end()
     return sign * seconds
 
 

@@ -18,12 +18,12 @@ class IdSource:
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = seed
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - chance that a seed repeats
 
     def continue_after(self, resource_version: int) -> None:
         """Continue after a server with the same seed that reached this version, without repeats."""
         if self._seed is not None:
-            self._random = random.Random(f"{self._seed} after {resource_version}")
+            self._random = random.Random(f"{self._seed} after {resource_version}")  # noqa: S311 - as above
 
     def uid(self) -> str:
         """Return a new version 4 UUID."""

@@ -6,25 +6,26 @@ filters (`[?(@.type=="Ready")]`). Source: client-go util/jsonpath of v0.36.3.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     #: One step: from a value to the values below it.
     Step: TypeAlias = Callable[[object], Iterable[object]]
 
-_FIELD: Final = re.compile(r"\.((?:[^.\[\]'\"\\\s]|\\.)+)")
-_QUOTED: Final = re.compile(r"\[(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")\]")
-_INDEX: Final = re.compile(r"\[(-?\d+)\]")
-_SLICE: Final = re.compile(r"\[(-?\d+)?:(-?\d+)?\]")
-_STAR: Final = re.compile(r"\[\*\]|\.\*")
-_FILTER: Final = re.compile(
-    r"\[\?\(\s*@((?:[^\s=<>!)\"']|\[[^\]]*\])*)\s*(?:(==|!=|<=|>=|<|>)\s*([^)]+?)\s*)?\)\]"
-)
+#: What a filter may compare with.
+_Literal: TypeAlias = str | int | float | bool | None
+#: Marks that end the name of a field.
+_AFTER_NAME: Final = frozenset(".[]'\" \t\r\n\f\v")
+_INDEX_MARKS: Final = frozenset("-0123456789")
+#: Go reads an index as int64.
+_INDEX_LENGTH_MAX: Final = 18
+#: A longer path is refused: a table evaluates each step for each object.
+_STEPS_MAX: Final = 64
+_SIGNS: Final = frozenset("=!<>")
 #: Comparisons of ordered values; values without an order are only unequal.
 _ORDERS: Final[dict[str, Callable[[int], bool]]] = {
     "<": lambda order: order < 0,
@@ -51,35 +52,75 @@ class JsonPath:
 
 def _steps(source: str) -> list[Step]:
     steps: list[Step] = []
-    rest = source.removeprefix("$")
-    if rest and not rest.startswith((".", "[")):
-        raise ValueError(f'"{source}" is no JSONPath: it begins with a dot or a bracket')
-    while rest:
-        step, length = _step(rest, source)
+    position = int(source.startswith("$"))
+    while position < len(source):
+        step, end = _step(source, position)
+        if step is None or len(steps) == _STEPS_MAX:
+            raise ValueError(f'"{source}" is no JSONPath: cannot read "{source[position:]}"')
         steps.append(step)
-        rest = rest[length:]
+        position = end
     return steps
 
 
-def _step(rest: str, source: str) -> tuple[Step, int]:
-    """Return the first step and the length of its text."""
-    if found := _STAR.match(rest):
-        return _everything, found.end()
-    if found := _FIELD.match(rest):
-        return _field(re.sub(r"\\(.)", r"\1", found[1])), found.end()
-    if found := _QUOTED.match(rest):
-        quoted = found[1] if found[1] is not None else found[2]
-        return _field(re.sub(r"\\(.)", r"\1", quoted)), found.end()
-    if found := _INDEX.match(rest):
-        return _index(int(found[1])), found.end()
-    if found := _SLICE.match(rest):
-        first, last = (int(part) if part else None for part in found.groups())
-        return _slice(first, last), found.end()
-    if found := _FILTER.match(rest):
-        return _filter(JsonPath(found[1]), found[2] or "", found[3] or ""), found.end()
-    if rest == ".":
-        return lambda value: [value], 1
-    raise ValueError(f'"{source}" is no JSONPath: cannot read "{rest}"')
+def _step(source: str, start: int) -> tuple[Step | None, int]:
+    """Return the step at a position, None if it is invalid, and the position after it."""
+    if source[start] == ".":
+        name, end = _unescaped(source, start + 1, _AFTER_NAME)
+        if name == "*":
+            return _everything, end
+        is_last = end == start + 1 == len(source)
+        return (lambda value: [value]) if is_last else _field(name) if name else None, end
+    if source.startswith("[?(", start):
+        end = _outside_quotes(source, start + 3, ")")
+        inside = source[start + 3 : end]
+        return _filter(inside) if source.startswith(")]", end) else None, end + 2
+    if source.startswith(("['", '["'), start):
+        name, end = _unescaped(source, start + 2, source[start + 1])
+        is_closed = source[end : end + 2] == f"{source[start + 1]}]"
+        return _field(name) if is_closed else None, end + 2
+    end = source.find("]", start)
+    return _selector(source[start + 1 : end]) if source[start] == "[" and end > 0 else None, end + 1
+
+
+def _unescaped(source: str, start: int, ends: Container[str]) -> tuple[str, int]:
+    """Return the text up to one of `ends`, without backslashes, and its end."""
+    letters, position = [], start
+    while position < len(source) and source[position] not in ends:
+        position += source[position] == "\\"
+        letters.append(source[position : position + 1])
+        position += 1
+    return "".join(letters), min(position, len(source))
+
+
+def _outside_quotes(source: str, start: int, marks: Container[str]) -> int:
+    """Return the position of the first of the marks outside of quotes, else the length."""
+    position = start
+    while position < len(source) and source[position] not in marks:
+        if source[position] in "'\"":
+            position = _unescaped(source, position + 1, source[position])[1]
+        position += 1
+    return min(position, len(source))
+
+
+def _selector(inside: str) -> Step | None:
+    """Return the step for an index, a slice or a star in brackets, None for anything else."""
+    if inside == "*":
+        return _everything
+    first, colon, last = inside.partition(":")
+    try:
+        start, end = _whole(first), _whole(last)
+    except ValueError:
+        return None
+    if colon:
+        return lambda value: value[start:end] if isinstance(value, list) else ()
+    return None if start is None else _index(start)
+
+
+def _whole(text: str) -> int | None:
+    """Return the number, None for an empty text. Raises ValueError."""
+    if len(text) > _INDEX_LENGTH_MAX or not set(text) <= _INDEX_MARKS:
+        raise ValueError("no index")
+    return int(text) if text else None
 
 
 def _everything(value: object) -> Iterable[object]:
@@ -104,18 +145,20 @@ def _index(position: int) -> Step:
     return step
 
 
-def _slice(first: int | None, last: int | None) -> Step:
-    return lambda value: value[first:last] if isinstance(value, list) else ()
-
-
-def _filter(path: JsonPath, sign: str, literal: str) -> Step:
-    wanted = _literal(literal) if sign else None
+def _filter(source: str) -> Step | None:
+    """Return the step of a filter: a path that must exist, or a comparison. Raises ValueError."""
+    left = _outside_quotes(source, 0, _SIGNS)
+    rest = source[left:]
+    literal = rest.lstrip("=!<>")
+    sign = rest[: len(rest) - len(literal)]
+    start = source[:left].strip()
+    if not start.startswith("@") or (sign and sign not in ("==", "!=", *_ORDERS)):
+        return None
+    path, wanted = JsonPath(start[1:]), _literal(literal.strip()) if sign else None
 
     def takes(item: object) -> bool:
         found = path.find(item)
-        if not sign:
-            return bool(found)
-        return bool(found) and _compares(found[0], sign, wanted)
+        return bool(found) and (not sign or _compares(found[0], sign, wanted))
 
     return lambda value: [item for item in _everything(value) if takes(item)]
 
@@ -124,7 +167,7 @@ def _literal(source: str) -> object:
     if len(source) > 1 and source[0] == source[-1] == "'":
         return source[1:-1]
     try:
-        return msgspec.json.decode(source.encode())
+        return msgspec.json.decode(source.encode(), type=_Literal)
     except msgspec.DecodeError as error:
         raise ValueError(f"cannot compare with {source}: {error}") from error
 

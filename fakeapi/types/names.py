@@ -6,9 +6,10 @@ Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation of 
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Final
+
+from fakeapi.types.client_text import cached
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
@@ -57,7 +58,7 @@ def _length_error(limit: int) -> str:
     return f"must be no more than {limit} bytes"
 
 
-@functools.lru_cache(maxsize=4096)
+@cached(4096)
 def dns_label(value: str) -> tuple[str, ...]:
     """Check an RFC 1123 label: the name of a namespace, container or volume."""
     errors = [_length_error(63)] if len(value) > 63 else []
@@ -87,7 +88,7 @@ def dns_1035_label(value: str) -> tuple[str, ...]:
     return tuple(errors)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def qualified_name(value: str) -> tuple[str, ...]:
     """Check a label key, taint key or resource name: an optional DNS prefix, a slash, a name."""
     parts = value.split("/")
@@ -111,7 +112,7 @@ def qualified_name(value: str) -> tuple[str, ...]:
     return tuple(errors)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def label_value(value: str) -> tuple[str, ...]:
     """Check the value of a label."""
     errors = [_length_error(63)] if len(value) > 63 else []

@@ -6,13 +6,15 @@ Mirrors k8s.io/apimachinery pkg/api/resource (ParseQuantity, CanonicalizeBytes, 
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Final, Self
 
+from fakeapi.types.client_text import cached
+
 NANO: Final = 10**9
 _MILLI: Final = 10**6
-_FORM = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII).fullmatch
+#: Nothing is given back (`*+`): a long text takes linear time.
+_FORM = re.compile(r"([+-]?)(\d*+)(?:\.(\d*+))?+([eEinumkKMGTP]*+[-+]?\d*+)", re.ASCII).fullmatch
 _EXPONENT = re.compile(r"[eE]([-+]?\d+)").fullmatch
 _DECIMAL: Final = {
     "n": -9,
@@ -43,7 +45,7 @@ class QuantityError(ValueError):
     """The text is not a quantity; the message is upstream's."""
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def parse_nano(value: str) -> int:
     """Return the quantity in nano-units, rounded up. Raises QuantityError."""
     return _parse(value)[0]
@@ -74,21 +76,21 @@ class Amount(int):
         return render(self, self.style)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def parse_amount(value: str) -> Amount:
     """Return the quantity with its style. Raises QuantityError."""
     nano, style, _ = _parse(value)
     return Amount(nano, style)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def canonical(value: str) -> str:
     """Return the form in which the server stores a quantity. Raises QuantityError."""
     nano, style, kept = _parse(value)
     return value if kept else render(nano, style)
 
 
-@functools.lru_cache(maxsize=8192)
+@cached(8192)
 def canonical_resource(value: str) -> str:
     """Return `canonical` for entries of resource lists, which are rounded up to thousandths.
 

@@ -266,10 +266,12 @@ def _values_errors(default: str, capacity: str, values: list[str], field: str) -
             for index, amount in enumerate(amounts)
             if amount > parse_nano(capacity)
         ]
+        wholes = [_whole(value) for value in values]
+        first = {whole: index for index, whole in reversed([*enumerate(wholes)])}
         errors += [
-            duplicate(f"{field}[{index}]", str(_whole(values[index])))
-            for index, value in enumerate(values)
-            if _whole(value) in map(_whole, values[:index])
+            duplicate(f"{field}[{index}]", str(whole))
+            for index, whole in enumerate(wholes)
+            if first[whole] < index
         ]
     if parse_nano(default) not in amounts:
         why = "default value is not valid according to the requestPolicy"

@@ -9,13 +9,13 @@ Source: pkg/apis/resource/validation/validation.go of Kubernetes v1.36.3.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import re
 import uuid
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from fakeapi.cel import worker
 from fakeapi.types import names
 from fakeapi.types.errors import (
     FieldError,
@@ -67,7 +67,6 @@ _UID_RULE: Final = (
     "lowercase hexadecimal characters"
 )
 _EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
-_OPTIONAL_SYNTAX = re.compile(r"\.\?|\[\?").search
 _match_identifier = re.compile(_IDENTIFIER).fullmatch
 
 
@@ -265,18 +264,10 @@ def _selector_errors(selector: Json, field: str) -> list[FieldError]:
     return [invalid(path, expression, f"compilation failed: {problem}")] if problem else []
 
 
-@functools.lru_cache(maxsize=4096)
 def _syntax_problem(expression: str) -> str:
     """Return the error of an expression that is not CEL, else an empty string."""
-    if importlib.util.find_spec("cel") is None or _OPTIONAL_SYNTAX(expression):
-        return ""
-    import cel
-
-    try:
-        cel.compile(expression)
-    except ValueError as error:
-        return str(error).removeprefix(f"Failed to parse expression '{expression}': ")
-    return ""
+    problem = worker.compiled(expression).error if worker.is_available() else ""
+    return problem.removeprefix(f"Failed to parse expression '{expression}': ")
 
 
 def _constraint_errors(known: _Requests, constraint: Json, field: str) -> list[FieldError]:
@@ -461,12 +452,15 @@ def validate_binding_conditions(device: Json, field: str) -> list[FieldError]:
     for name, conditions in lists.items():
         path = f"{field}.{name}"
         errors += each(conditions, path, validate_label_key, maximum=_BINDING_CONDITIONS_MAX)
+    successes = frozenset(wanted)
     for name, conditions in lists.items():
+        seen: set[str] = set()
         for index, condition in enumerate(conditions):
             path = f"{field}.{name}[{index}]"
-            if condition in conditions[:index]:
+            if condition in seen:
                 errors.append(duplicate(path, condition))
-            if conditions is failures and condition in wanted:
+            seen.add(condition)
+            if conditions is failures and condition in successes:
                 why = "bindingFailureConditions must not overlap with bindingConditions"
                 errors.append(invalid(path, condition, why))
     for name, other in (_BINDING_FIELDS, _BINDING_FIELDS[::-1]):

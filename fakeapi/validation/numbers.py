@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.types.client_text import parse_int
 from fakeapi.types.errors import FieldError, invalid
 from fakeapi.types.objects import Json, integer, text
 
@@ -35,6 +36,7 @@ def share_errors(value: object, field: str, *, most: bool = True) -> list[FieldE
             "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
         )
         return [invalid(field, share, why)]
-    if most and int(share[:-1]) > 100:
+    number = parse_int(share[:-1], bits=64, signed=False)
+    if most and (number is None or number > 100):
         return [invalid(field, share, "must not be greater than 100%")]
     return []

@@ -32,6 +32,7 @@ _CHANGEABLE: Final = (
 )
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _INT32_MAX: Final = 2**31 - 1
+_DIFF_LINES_MAX: Final = 400
 _SYSTEM_CONDITIONS: Final = frozenset({"PodScheduled", "Ready", "Initialized"})
 
 _NO_CONTAINER: Final = (
@@ -193,8 +194,16 @@ def _with_narrowing_undone(spec: Json, old: Json) -> Json:
 
 
 def _diff(old: Json, new: Json) -> str:
-    """Return a diff for people; upstream prints a diff of Go structs here."""
-    changed = list(difflib.unified_diff(_lines(old), _lines(new), n=3, lineterm=""))[2:]
+    """Return a diff for people; upstream prints a diff of Go structs here.
+
+    Of long specs it has only the lines after the first difference: it takes quadratic time.
+    """
+    before, after = _lines(old), _lines(new)
+    if max(len(before), len(after)) > _DIFF_LINES_MAX:
+        pairs = enumerate(zip(before, after, strict=False))
+        first = next((at for at, (one, other) in pairs if one != other), 0)
+        before, after = (part[first : first + _DIFF_LINES_MAX] for part in (before, after))
+    changed = list(difflib.unified_diff(before, after, n=3, lineterm=""))[2:]
     return "\n".join(changed) + "\n"
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 _HUGE_PAGES: Final = pod_resources.HUGE_PAGES_PREFIX
+_LISTED_MAX: Final = 1024
 _CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD: Final = frozenset(
     {
@@ -184,6 +185,8 @@ def _against_limit(name: str, request: str, limit: object, field: str) -> list[F
 def _claims(claims: list[Json], field: str, claim_names: Collection[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
+    in_part: set[str] = set()
+    known = f": {_listed(claim_names)}" if claim_names else " which is empty"
     for index, claim in enumerate(claims):
         name, request = text(claim.get("name")), text(claim.get("request"))
         path = f"{field}[{index}]"
@@ -191,12 +194,18 @@ def _claims(claims: list[Json], field: str, claim_names: Collection[str]) -> lis
             errors.append(required(path))
             continue
         key = f"{name}/{request}" if request else name
-        overlaps = not request and any(other.startswith(f"{name}/") for other in seen)
-        if name in seen or key in seen or overlaps:
+        if name in seen or key in seen or (not request and name in in_part):
             errors.append(duplicate(path, key if name not in seen else name))
         seen.add(key)
+        if request:
+            in_part.add(name)
         if name not in claim_names:
-            known = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
             why = f"must be one of the names in pod.spec.resourceClaims{known}"
             errors.append(FieldError("FieldValueNotFound", path, why, name))
     return errors
+
+
+def _listed(names: Collection[str]) -> str:
+    """Return names in order; many are cut off, as each of as many errors may list them."""
+    listed = ", ".join(sorted(names))
+    return listed if len(listed) <= _LISTED_MAX else f"{listed[:_LISTED_MAX]}..."

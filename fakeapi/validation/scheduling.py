@@ -208,15 +208,17 @@ def _label_keys_errors(term: Json, path: str) -> list[FieldError]:
         elif keys:
             for index, key in enumerate(keys):
                 errors += validate_label_key(key, f"{path}.{name}[{index}]")
+    first = {key: index for index, key in reversed([*enumerate(matched)])}
+    mismatching = frozenset(mismatched)
     seen = set(mapping(mapping(selector).get("matchLabels")))
     for expression in mappings(mapping(selector).get("matchExpressions")):
         key = text(expression.get("key"))
-        if key in matched and key in seen:
+        if key in first and key in seen:
             why = "exists in both matchLabelKeys and labelSelector"
-            errors.append(invalid(f"{path}[{matched.index(key)}]", key, why))
+            errors.append(invalid(f"{path}[{first[key]}]", key, why))
         seen.add(key)
     for index, key in enumerate(matched):
-        if key in mismatched:
+        if key in mismatching:
             why = "exists in both matchLabelKeys and mismatchLabelKeys"
             errors.append(invalid(f"{path}.matchLabelKeys[{index}]", key, why))
     return errors
@@ -225,13 +227,19 @@ def _label_keys_errors(term: Json, path: str) -> list[FieldError]:
 def validate_topology_spread(constraints: list[Json], field: str) -> list[FieldError]:
     """Return the errors of topology spread constraints; topology key and action are unique."""
     errors: list[FieldError] = []
+    last = {_pair(constraint): index for index, constraint in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
-        rest = constraints[index + 1 :]
-        errors += _constraint_errors(constraint, f"{field}[{index}]", rest)
+        repeats = last[_pair(constraint)] > index
+        errors += _constraint_errors(constraint, f"{field}[{index}]", repeats=repeats)
     return errors
 
 
-def _constraint_errors(constraint: Json, path: str, rest: list[Json]) -> list[FieldError]:
+def _pair(constraint: Json) -> tuple[str, str]:
+    """Return the parts of a topology spread constraint that are unique together."""
+    return text(constraint.get("topologyKey")), text(constraint.get("whenUnsatisfiable"))
+
+
+def _constraint_errors(constraint: Json, path: str, *, repeats: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     skew, action = integer(constraint.get("maxSkew")), text(constraint.get("whenUnsatisfiable"))
     if skew <= 0:
@@ -240,9 +248,8 @@ def _constraint_errors(constraint: Json, path: str, rest: list[Json]) -> list[Fi
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
     if action not in _SPREAD_ACTIONS:
         errors.append(not_supported(f"{path}.whenUnsatisfiable", action, _SPREAD_ACTIONS))
-    pair = (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
-    if pair in [(other.get("topologyKey"), other.get("whenUnsatisfiable")) for other in rest]:
-        shown = f"{{{text(pair[0])}, {text(pair[1])}}}"
+    if repeats:
+        shown = f"{{{', '.join(_pair(constraint))}}}"
         errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", shown))
     if "minDomains" in constraint:
         domains = integer(constraint["minDomains"])

@@ -1,20 +1,25 @@
 """JSON Patch (RFC 6902) and JSON Merge Patch (RFC 7386), leaving the original untouched.
 
+Source: pkg/endpoints/handlers/patch.go of k8s.io/apiserver v0.36.3 and evanphx/json-patch 4.13.
+
 The strategic merge patch has a module of its own, strategic.py.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from fakeapi.decoding.parsing import TOO_DEEP
+from fakeapi.types.client_text import parse_int
 from fakeapi.types.errors import ApiError, BadRequest, Unprocessable
+from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
 OPERATIONS_MAX: Final = 10_000
-_INDEX = re.compile(r"0|[1-9]\d*", re.ASCII).fullmatch
 
 
 class PatchTooLong(ApiError):
@@ -43,49 +48,120 @@ def merge_patch(original: object, patch: object) -> object:
     return result
 
 
-def json_patch(original: object, operations: object) -> object:
-    """Return the document after all operations. Raises ApiError if one does not apply."""
+def json_patch(original: Json, operations: object, *, copy_bytes_max: int = 0) -> object:
+    """Return the document after all operations. Raises ApiError if one does not apply.
+
+    The copied values may have `copy_bytes_max` bytes in sum, any number if that is 0.
+    """
     if not isinstance(operations, list):
         raise BadRequest("error decoding patch: a JSON patch is a list of operations")
     if len(operations) > OPERATIONS_MAX:
         raise PatchTooLong(len(operations))
-    document = original
+    document = _Document(original, copy_bytes_max)
     for operation in operations:
         if not isinstance(operation, dict):
             raise BadRequest("error decoding patch: an operation is an object")
-        document = _apply(document, operation)
-    return document
+        document.apply(operation)
+    return document.root
 
 
-def _apply(document: object, operation: Json) -> object:
-    kind, path = operation.get("op"), _pointer(operation, "path")
-    if kind == "add":
-        return _added(document, path, _value(operation))
-    if kind == "replace":
-        _read(document, path)
-        return _replaced(document, path, _value(operation))
-    if kind == "remove":
-        _read(document, path)
-        return _removed(document, path)
-    if kind == "test":
-        if _read(document, path, missing=None) != operation.get("value"):
+class _Document:
+    """A copy of a document, which operations change in place: no two places share a part of it."""
+
+    def __init__(self, original: Json, copy_bytes_max: int) -> None:
+        #: Holds the document as its only entry, so that each value has a container.
+        self._holder: Json = {"": msgspec.json.decode(encode(original))}
+        self._copy_bytes_max = copy_bytes_max
+        self._copied_bytes = 0
+
+    @property
+    def root(self) -> object:
+        return self._holder[""]
+
+    def apply(self, operation: Json) -> None:
+        """Apply one operation. Raises Unprocessable."""
+        kind, path = operation.get("op"), _pointer(operation, "path")
+        if kind == "add":
+            self._add(path, _value(operation))
+        elif kind == "replace":
+            self._replace(path, _value(operation))
+        elif kind == "remove":
+            self._remove(path)
+        elif kind == "test":
+            if self._tested(path) != operation.get("value"):
+                raise Unprocessable
+        elif kind == "copy":
+            self._add(path, self._copied(_pointer(operation, "from")))
+        elif kind == "move":
+            source = _pointer(operation, "from")
+            value = self._read(source)
+            self._remove(source)
+            self._add(path, value)
+        else:
             raise Unprocessable
-        return document
-    if kind == "copy":
-        return _added(document, path, _read(document, _pointer(operation, "from")))
-    if kind == "move":
-        source = _pointer(operation, "from")
-        value = _read(document, source)
-        return _added(_removed(document, source), path, value)
-    raise Unprocessable
+
+    def _read(self, path: list[str]) -> object:
+        value: object = self._holder
+        for token in path:
+            value = _child(value, token)
+        return value
+
+    def _add(self, path: list[str], value: object) -> None:
+        container, token = self._read(path[:-1]), path[-1]
+        if isinstance(container, dict):
+            container[token] = value
+        elif isinstance(container, list):
+            index = len(container) if token == "-" else _index(token)
+            if index > len(container):
+                raise Unprocessable
+            container.insert(index, value)
+        else:
+            raise Unprocessable
+
+    def _replace(self, path: list[str], value: object) -> None:
+        container, token = self._read(path[:-1]), path[-1]
+        _child(container, token)
+        if isinstance(container, dict):
+            container[token] = value
+        elif isinstance(container, list):
+            container[int(token)] = value
+
+    def _remove(self, path: list[str]) -> None:
+        container, token = self._read(path[:-1]), path[-1]
+        _child(container, token)
+        if container is self._holder:
+            raise Unprocessable
+        if isinstance(container, dict):
+            del container[token]
+        elif isinstance(container, list):
+            del container[int(token)]
+
+    def _tested(self, path: list[str]) -> object:
+        """Return the value at a path, None if its container does not have it."""
+        container = self._read(path[:-1])
+        try:
+            return _child(container, path[-1])
+        except Unprocessable:
+            return None
+
+    def _copied(self, path: list[str]) -> object:
+        """Return a copy of a value. Raises Unprocessable if all copies are too large in sum."""
+        try:
+            encoded = encode(self._read(path))
+        except RecursionError as error:
+            raise BadRequest(f"error decoding patch: {TOO_DEEP}") from error
+        self._copied_bytes += len(encoded)
+        if 0 < self._copy_bytes_max < self._copied_bytes:
+            raise Unprocessable
+        return msgspec.json.decode(encoded)
 
 
 def _pointer(operation: Json, name: str) -> list[str]:
-    """Return the tokens of a JSON pointer (RFC 6901)."""
+    """Return the tokens of a JSON pointer (RFC 6901); the first is the document."""
     pointer = operation.get(name)
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
         raise Unprocessable
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")]
 
 
 def _value(operation: Json) -> object:
@@ -94,70 +170,21 @@ def _value(operation: Json) -> object:
     return operation["value"]
 
 
-_REQUIRED: Final = object()
-
-
-def _read(document: object, path: list[str], missing: object = _REQUIRED) -> object:
-    """Return the value at a path, or the default. Raises Unprocessable without either."""
-    for position, token in enumerate(path):
-        if isinstance(document, dict) and token in document:
-            document = document[token]
-        elif isinstance(document, list) and _INDEX(token) and int(token) < len(document):
-            document = document[int(token)]
-        elif missing is not _REQUIRED and position == len(path) - 1:
-            return missing
-        else:
-            raise Unprocessable
-    return document
-
-
-def _added(document: object, path: list[str], value: object) -> object:
-    if not path:
-        return value
-    token = path[0]
-    if isinstance(document, dict):
-        if len(path) > 1 and token not in document:
-            raise Unprocessable
-        return {**document, token: _added(document.get(token), path[1:], value)}
-    if isinstance(document, list):
-        if len(path) > 1:
-            index = _index(document, token, len(document) - 1)
-            inner = _added(document[index], path[1:], value)
-            return [*document[:index], inner, *document[index + 1 :]]
-        index = len(document) if token == "-" else _index(document, token, len(document))
-        return [*document[:index], value, *document[index:]]
+def _child(container: object, token: str) -> object:
+    """Return a value in an object or a list. Raises Unprocessable if there is none."""
+    if isinstance(container, dict) and token in container:
+        return container[token]
+    if isinstance(container, list) and _index(token) < len(container):
+        return container[_index(token)]
     raise Unprocessable
 
 
-def _replaced(document: object, path: list[str], value: object) -> object:
-    if not path:
-        return value
-    token = path[0]
-    if isinstance(document, dict):
-        return {**document, token: _replaced(document[token], path[1:], value)}
-    assert isinstance(document, list)
-    index = int(token)
-    inner = _replaced(document[index], path[1:], value)
-    return [*document[:index], inner, *document[index + 1 :]]
-
-
-def _removed(document: object, path: list[str]) -> object:
-    if not path:
+def _index(token: str) -> int:
+    """Return the index that a token stands for. Raises Unprocessable."""
+    try:
+        index = parse_int(token, bits=32, signed=False)
+    except ValueError:
+        raise Unprocessable from None
+    if index is None or (token[0] == "0" and token != "0"):
         raise Unprocessable
-    token = path[0]
-    if isinstance(document, dict):
-        if len(path) == 1:
-            return {name: value for name, value in document.items() if name != token}
-        return {**document, token: _removed(document[token], path[1:])}
-    assert isinstance(document, list)
-    index = int(token)
-    if len(path) == 1:
-        return [*document[:index], *document[index + 1 :]]
-    inner = _removed(document[index], path[1:])
-    return [*document[:index], inner, *document[index + 1 :]]
-
-
-def _index(document: list[object], token: str, highest: int) -> int:
-    if not _INDEX(token) or int(token) > highest:
-        raise Unprocessable
-    return int(token)
+    return index

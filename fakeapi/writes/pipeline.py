@@ -17,10 +17,9 @@ from fakeapi.access.access import Access
 from fakeapi.access.attributes import Attributes
 from fakeapi.access.users import bound_node, current_user
 from fakeapi.apply import ownership
-from fakeapi.decoding.options import WriteOptions, unsigned_problem
+from fakeapi.decoding.options import WriteOptions, unsigned
 from fakeapi.store.registry import Operation, Registry, Review, Target, Written
 from fakeapi.store.store import object_key
-from fakeapi.types import gotext
 from fakeapi.types.errors import (
     OPTIMISTIC_LOCK_MESSAGE,
     AlreadyExists,
@@ -37,6 +36,7 @@ from fakeapi.types.kind import NO_UPDATE_RULES
 from fakeapi.types.objects import (
     Json,
     child,
+    encode,
     finalizers_of,
     is_deleting,
     keep_field,
@@ -105,6 +105,8 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     errors = _namespace_errors(registry, target, obj) + validation.validate_create(kind, obj)
     _raise_if_invalid(kind, name, errors)
     target.warnings.extend(strategies.warnings(kind, obj))
+    if target.verb in ("update", "patch"):
+        _authorize_create(registry, target)
     registry.admission.validate(review)
     if _is_version(metadata.get("resourceVersion")) and not target.options.dry_run:
         raise UnreasonedFailure("resourceVersion should not be set on objects to be created")
@@ -114,8 +116,19 @@ def create(registry: Registry, target: Target, obj: Json) -> Written:
     if target.options.dry_run:
         return Written(obj, created=True)
     key = object_key(target.namespace, name)
-    revision = registry.store.put(kind.storage_key, key, obj)
-    return Written(revision.object, revision, created=True)
+    return Written(*_stored(registry, target, key, obj), created=True)
+
+
+def _authorize_create(registry: Registry, target: Target) -> None:
+    """Raise Forbidden if the user of an update or apply that creates an object may not create."""
+    kind, user = target.kind, current_user()
+    attributes = Attributes(
+        "create", "", kind.group, kind.plural, target.subresource, target.namespace, target.name,
+        about_resource=True,
+    )  # fmt: skip
+    decision = registry.extension(Access).authorizer.decide(user, attributes)
+    if not decision.allowed:
+        raise attributes.refusal(user, decision.reason)
 
 
 def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None = None) -> None:
@@ -129,8 +142,10 @@ def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None
 
 def _is_version(version: object) -> bool:
     """True if upstream's store reads it as a version; it ignores malformed ones."""
-    is_number = isinstance(version, str) and not unsigned_problem(version)
-    return is_number and int(str(version)) > 0
+    try:
+        return unsigned(text(version)) > 0
+    except ValueError:
+        return False
 
 
 def place(kind: Kind, namespace: str, obj: Json) -> None:
@@ -284,8 +299,25 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
         return Written(old, existing)
     if target.options.dry_run:
         return Written(obj)
-    revision = registry.store.put(kind.storage_key, existing.key, obj)
-    return Written(revision.object, revision)
+    return Written(*_stored(registry, target, existing.key, obj))
+
+
+def _stored(registry: Registry, target: Target, key: str, obj: Json) -> tuple[Json, Revision]:
+    """Store an object, without its managedFields if it is too large with them.
+
+    Raises UnreasonedFailure, as upstream passes on etcd's error.
+    """
+    if _is_too_large(registry, obj):
+        if target.manager is not None:
+            child(obj, "metadata").pop("managedFields", None)
+        if _is_too_large(registry, obj):
+            raise UnreasonedFailure("etcdserver: request is too large")
+    revision = registry.store.put(target.kind.storage_key, key, obj)
+    return revision.object, revision
+
+
+def _is_too_large(registry: Registry, obj: Json) -> bool:
+    return 0 < registry.max_object_bytes < len(encode(obj))
 
 
 def remove(registry: Registry, kind: Kind, key: str) -> None:
@@ -301,9 +333,10 @@ def _check_version(target: Target, existing: Revision, metadata: Json) -> None:
     """Raise Conflict unless the version of the client, if it has one, is the newest."""
     kind = target.kind
     version = text(metadata.get("resourceVersion"))
-    problem = unsigned_problem(version) if version else ""
-    if problem:
-        raise UnreasonedFailure(f"strconv.ParseUint: parsing {gotext.quoted(version)}: {problem}")
+    try:
+        unsigned(version or "0")
+    except ValueError as problem:
+        raise UnreasonedFailure(str(problem)) from problem
     if version in ("", "0"):
         if not kind.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")

@@ -13,13 +13,16 @@ Source: apimachinery pkg/util/strategicpatch/patch.go of v0.36.3. The original i
 
 from __future__ import annotations
 
+import collections
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from fakeapi.types import gotext, schema
 from fakeapi.types.errors import BadRequest, UnreasonedFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from fakeapi.types.objects import Json
 
@@ -80,7 +83,8 @@ def _delete_values(result: Json, name: str, values: object) -> None:
         raise BadRequest(f"{_DELETE_VALUES}{name} must be a list")
     present = result.get(name)
     if isinstance(present, list):
-        result[name] = [value for value in present if value not in values]
+        dropped = {_hashable(value) for value in values}
+        result[name] = [value for value in present if _hashable(value) not in dropped]
 
 
 def _merge_field(result: Json, name: str, value: object, type_name: str) -> None:
@@ -162,11 +166,9 @@ def _merge_in_order(result: Json, patch: Json, name: str, order: object, type_na
 
 def _check_order(given: list[object], order: list[object], merge_key: str) -> None:
     identity = _identity(merge_key)
-    wanted = [identity(item) for item in order]
-    named = [
-        identity(item) for item in given if not (isinstance(item, dict) and _DIRECTIVE in item)
-    ]
-    positions = [wanted.index(item) if item in wanted else -1 for item in named]
+    wanted = _positions(order, identity)
+    named = [item for item in given if not (isinstance(item, dict) and _DIRECTIVE in item)]
+    positions = [wanted.get(_hashable(identity(item)), -1) for item in named]
     if -1 in positions or positions != sorted(positions):
         raise BadRequest("$setElementOrder list is not consistent with the list in the patch")
 
@@ -184,7 +186,7 @@ def _merge_lists(original: list[object], patch: list[object], field: schema.Fiel
     if not original and not patch:
         return original
     if not any(isinstance(item, dict) for item in (*original, *patch)):
-        merged = list(dict.fromkeys((*original, *patch)))
+        merged = list({_hashable(item): item for item in (*original, *patch)}.values())
         return _in_order(merged, patch, original, _identity(""))
     if not field.merge_key:
         raise UnreasonedFailure(f"cannot merge lists without merge key for {field.name}")
@@ -197,7 +199,8 @@ def _apply_element_directives(
     original: list[object], patch: list[object], field: schema.Field
 ) -> tuple[list[object], list[Json]]:
     """Apply the elements with delete or replace directives; return those to merge."""
-    kept, given, replaces = original, [], False
+    given: list[Json] = []
+    deleted, replaces = set(), False
     for item in patch:
         if not isinstance(item, dict):
             raise BadRequest(f"cannot merge {field.name}: not all elements are objects")
@@ -207,25 +210,25 @@ def _apply_element_directives(
         elif directive == "replace":
             replaces = True
         elif directive == "delete":
-            wanted = _merge_value(item, field)
-            kept = [
-                other
-                for other in kept
-                if not (isinstance(other, dict) and other.get(field.merge_key) == wanted)
-            ]
+            deleted.add(_hashable(_merge_value(item, field)))
         else:
             raise BadRequest(f"unknown patch type: {directive}")
-    return ([], given) if replaces else (kept, given)
+    if replaces:
+        return [], given
+    if not deleted:
+        return original, given
+    identity = _identity(field.merge_key)
+    return [item for item in original if _hashable(identity(item)) not in deleted], given
 
 
 def _merge_elements(original: list[object], patch: list[Json], field: schema.Field) -> list[object]:
     merged = list(original)
+    places = _positions(original, _identity(field.merge_key))
     for item in patch:
-        wanted = _merge_value(item, field)
-        for index, other in enumerate(merged):
-            if isinstance(other, dict) and other.get(field.merge_key) == wanted:
-                merged[index] = strategic_merge(other, item, field.type.removeprefix("[]"))
-                break
+        place = places.setdefault(_hashable(_merge_value(item, field)), len(merged))
+        other = merged[place] if place < len(merged) else None
+        if isinstance(other, dict):
+            merged[place] = strategic_merge(other, item, field.type.removeprefix("[]"))
         else:
             merged.append(item)
     return merged
@@ -246,21 +249,30 @@ def _in_order(
     identity: Callable[[object], object],
 ) -> list[object]:
     """Return the elements in the patch's order; others keep their places."""
-    wanted = [identity(item) for item in order]
+    wanted = _positions(order, identity)
     places = {_hashable(identity(item)): index for index, item in enumerate(before)}
-    named = sorted(
-        (item for item in merged if identity(item) in wanted),
-        key=lambda item: wanted.index(identity(item)),
+    keyed = [(_hashable(identity(item)), item) for item in merged]
+    named = collections.deque(
+        sorted((pair for pair in keyed if pair[0] in wanted), key=lambda pair: wanted[pair[0]])
     )
-    others = [item for item in merged if identity(item) not in wanted]
+    others = collections.deque(pair for pair in keyed if pair[0] not in wanted)
     result: list[object] = []
     while named and others:
-        left = places.get(_hashable(identity(others[0])))
-        right = places.get(_hashable(identity(named[0])))
+        left, right = places.get(others[0][0]), places.get(named[0][0])
         earlier = left is not None and right is not None and left < right
-        result.append(others.pop(0) if earlier else named.pop(0))
-    return [*result, *named, *others]
+        result.append((others if earlier else named).popleft()[1])
+    return [*result, *(item for _, item in (*named, *others))]
+
+
+def _positions(items: Iterable[object], identity: Callable[[object], object]) -> dict[object, int]:
+    """Return the first position of each identity."""
+    found: dict[object, int] = {}
+    for position, item in enumerate(items):
+        found.setdefault(_hashable(identity(item)), position)
+    return found
 
 
 def _hashable(value: object) -> object:
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    return msgspec.json.encode(value, order="sorted")

@@ -18,27 +18,26 @@ import msgspec
 
 from scheduler.assembly import debugging
 from scheduler.assembly.build import build
+from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.live_answers import live_pod, live_state
 from scheduler.client import ClientError, Forbidden, KubeconfigError, NotFound
 from scheduler.client.flow_control import Backoff
-from scheduler.config import DEFAULT_FEATURE_GATES, NEWEST_VERSION
-from scheduler.metrics.exposition import ALL_METRICS, Exposition
+from scheduler.metrics.exposition import Exposition
 from scheduler.metrics.pod_resources import pod_resources_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from scheduler.assembly.shadow import ShadowOptions
     from scheduler.cache import CacheDifference, CacheStatistics
     from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.config import EffectiveVersion, FeatureGates, KubeSchedulerConfiguration
-    from scheduler.framework.interface import Plugin
-    from scheduler.metrics.exposition import MetricsOptions
+    from scheduler.config import KubeSchedulerConfiguration
     from scheduler.queue import QueueStatistics
     from scheduler.runtime import Framework
 
 _log: Final = logging.getLogger(__name__)
+
+_NO_OPTIONS: Final = SchedulerOptions()
 
 
 class _ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
@@ -56,13 +55,9 @@ class AppStatistics(NamedTuple):
 class SchedulerApp:
     """A whole scheduler. It is built by the constructor and started by `run`.
 
-    `seed` makes random choices repeatable. `tie_break` is `random`, or `first` for the first of
-    several best nodes. A pod is retried after `max_in_unschedulable_pods_seconds` even without an
-    event. `feature_gates` are those that are on, `effective_version` is shown to clients,
-    `metrics_options` selects metrics. `identity` is the name in the leader election, by default
-    unique to the process. With `shadow` it compares and writes nothing, whatever `config` has about
-    leader election. Raises `PluginSetupError` for profiles that cannot work, and `ConfigError` for
-    such an election.
+    With `options.shadow` it compares and writes nothing, whatever `config` has about leader
+    election. Raises `PluginSetupError` for profiles that cannot work, and `ConfigError` for an
+    election that cannot.
     """
 
     def __init__(
@@ -71,37 +66,18 @@ class SchedulerApp:
         connection: Connection,
         *,
         clock: Clock,
-        plugins: Iterable[type[Plugin] | str] = (),
-        seed: int | None = None,
-        tie_break: str = "random",
-        max_in_unschedulable_pods_seconds: float = 300.0,
-        identity: str = "",
-        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
-        effective_version: EffectiveVersion = NEWEST_VERSION,
-        metrics_options: MetricsOptions = ALL_METRICS,
-        shadow: ShadowOptions | None = None,
+        options: SchedulerOptions = _NO_OPTIONS,
     ) -> None:
-        if shadow is not None:
+        if options.shadow is not None:
             election = msgspec.structs.replace(config.leader_election, leader_elect=False)
             config = msgspec.structs.replace(config, leader_election=election)
-        self._parts: Final = build(
-            config,
-            connection,
-            clock=clock,
-            plugins=plugins,
-            seed=seed,
-            tie_break=tie_break,
-            max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
-            identity=identity,
-            feature_gates=feature_gates,
-            effective_version=effective_version,
-            shadow=shadow,
-        )
-        self.effective_version: Final = effective_version
-        self._base: Final = self._parts.base
+        self._parts: Final = build(config, connection, options, clock=clock)
+        self._core: Final = self._parts.core
+        self._outside: Final = self._parts.outside
+        self.effective_version: Final = options.effective_version
         self._url: Final = connection.base_url
-        self._election: Final = self._base.election
-        self._exposition: Final = Exposition(self._base.metrics, metrics_options)
+        self._election: Final = self._outside.election
+        self._exposition: Final = Exposition(self._outside.metrics, options.metrics_options)
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
         #: True once this process may schedule: it is the leader, or there is no election.
         self._is_active = False
@@ -109,7 +85,7 @@ class SchedulerApp:
     @property
     def profiles(self) -> Mapping[str, Framework]:
         """The frameworks by scheduler name."""
-        return self._parts.profiles
+        return self._core.profiles
 
     async def run(self) -> NoReturn:
         """Run until cancelled.
@@ -119,16 +95,16 @@ class SchedulerApp:
         `LeaderElectionLost`.
         """
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(self._base.client)
-            await stack.enter_async_context(self._base.event_client)
-            await stack.enter_async_context(self._base.extenders)
+            await stack.enter_async_context(self._outside.client)
+            await stack.enter_async_context(self._outside.event_client)
+            await stack.enter_async_context(self._outside.extenders)
             await self._wait_for_server()
             if self._election is not None:
                 # The lease is released after all tasks have ended.
                 await stack.enter_async_context(self._election)
             async with asyncio.TaskGroup() as group:
-                self._base.tasks.group = group
-                group.create_task(self._base.broadcaster.run(), name="events")
+                self._outside.tasks.group = group
+                group.create_task(self._outside.broadcaster.run(), name="events")
                 if not self._delays_cache:
                     await self._start_informers(group)
                 if self._election is None:
@@ -145,11 +121,11 @@ class SchedulerApp:
 
         What cannot heal is raised: the credentials of the kubeconfig cannot be had.
         """
-        backoff = Backoff(clock=self._base.clock, rng=self._base.rng)
+        backoff = Backoff(clock=self._outside.clock, rng=self._outside.rng)
         reported: type[ClientError] | None = None
         while True:
             try:
-                body = await self._base.client.request("GET", "/version")
+                body = await self._outside.client.request("GET", "/version")
             except (KubeconfigError, Forbidden, NotFound) as error:
                 if isinstance(error, KubeconfigError):
                     raise
@@ -170,9 +146,9 @@ class SchedulerApp:
         )
 
     async def _start_informers(self, group: asyncio.TaskGroup) -> None:
-        informers = self._base.informers
-        informers.factory.start(group)
-        await informers.factory.wait_for_sync()
+        factory, informers = self._outside.informer_factory, self._core.informers
+        factory.start(group)
+        await factory.wait_for_sync()
         nodes, pods = len(informers.nodes.lister), len(informers.pods.lister)
         _log.info("Caches are synced", {"nodes": nodes, "pods": pods})
 
@@ -180,7 +156,7 @@ class SchedulerApp:
         self._is_active = True
         if self._delays_cache:
             await self._start_informers(group)
-        if (shadow := self._parts.shadow) is not None:
+        if (shadow := self._core.shadow) is not None:
             _log.info("Comparing, not scheduling", {"profiles": [*self.profiles]})
             group.create_task(shadow.run(), name="shadow")
             return
@@ -197,7 +173,7 @@ class SchedulerApp:
     @property
     def has_synced(self) -> bool:
         """True once the first lists have been delivered."""
-        return self._base.informers.factory.has_synced
+        return self._outside.informer_factory.has_synced
 
     @property
     def is_idle(self) -> bool:
@@ -210,10 +186,10 @@ class SchedulerApp:
         return (
             self.has_synced
             and self._parts.loop.is_idle
-            and self._base.tasks.is_idle
-            and (self._parts.shadow is None or self._parts.shadow.is_idle)
-            and not self._base.dispatcher.backlog
-            and self._base.broadcaster.is_idle
+            and self._outside.tasks.is_idle
+            and (self._core.shadow is None or self._core.shadow.is_idle)
+            and not self._outside.dispatcher.backlog
+            and self._outside.broadcaster.is_idle
         )
 
     @property
@@ -221,25 +197,25 @@ class SchedulerApp:
         """The last resource version of each informer by kind, without kinds that do not exist."""
         return {
             kind: informer.last_resource_version
-            for kind, informer in self._base.informers.by_kind.items()
+            for kind, informer in self._core.informers.by_kind.items()
             if informer.is_available
         }
 
     def statistics(self) -> AppStatistics:
         return AppStatistics(
-            self._base.metrics.attempts_by_result(),
-            self._parts.queue.statistics(),
-            self._parts.cache.statistics(),
+            self._outside.metrics.attempts_by_result(),
+            self._core.queue.statistics(),
+            self._core.cache.statistics(),
         )
 
     def compare_cache(self) -> CacheDifference:
         """Compare cache and queue with the informers; differences are logged and counted."""
-        return debugging.compare(self._parts)
+        return debugging.compare(self._core)
 
     def dump(self) -> None:
         """Compare, then write the contents of cache and queue to the log (SIGUSR2)."""
         self.compare_cache()
-        debugging.dump(self._parts)
+        debugging.dump(self._core)
 
     async def compare_cache_every(self, seconds: float) -> NoReturn:
         """Compare at intervals, whenever the scheduler is idle.
@@ -248,7 +224,7 @@ class SchedulerApp:
         is logged.
         """
         while True:
-            await self._base.clock.sleep(seconds)
+            await self._outside.clock.sleep(seconds)
             if self.has_synced and self.is_idle:
                 try:
                     self.compare_cache()
@@ -262,20 +238,20 @@ class SchedulerApp:
     def pod_resources_text(self) -> bytes | None:
         """Return the page /metrics/resources; None before this process may schedule."""
         return (
-            pod_resources_text(self._base.informers.pods.lister.list()) if self._is_active else None
+            pod_resources_text(self._core.informers.pods.lister.list()) if self._is_active else None
         )
 
     def story(self, namespace: str, name: str) -> bytes | None:
         """Return the story of a pod as JSON; None if it has none, or no longer."""
-        return self._parts.stories.as_json(namespace, name)
+        return self._core.stories.as_json(namespace, name)
 
     def group_story(self, namespace: str, name: str) -> bytes | None:
         """Return the story of a pod group as JSON; None if it has none, or no longer."""
-        return self._parts.stories.group_as_json(namespace, name)
+        return self._core.stories.group_as_json(namespace, name)
 
     def known_stories(self) -> Sequence[str]:
         """The pods that have a story, as `namespace/name`."""
-        return self._parts.stories.known()
+        return self._core.stories.known()
 
     def ui_state(self) -> bytes:
         """Return the state for the page /debug/ui as JSON."""
@@ -287,9 +263,9 @@ class SchedulerApp:
 
     def shadow_report(self) -> bytes | None:
         """Return the page /debug/shadow as JSON; None without shadow mode."""
-        return None if self._parts.shadow is None else self._parts.shadow.as_json()
+        return None if self._core.shadow is None else self._core.shadow.as_json()
 
     def check(self) -> None:
         """Verify the invariants of cache and queue; for tests. Raises AssertionError."""
-        self._parts.cache.check()
-        self._parts.queue.check()
+        self._core.cache.check()
+        self._core.queue.check()

@@ -12,32 +12,32 @@ from scheduler.cache import compare as compare_with_cache
 from scheduler.cache import dump_nodes, dump_pods
 
 if TYPE_CHECKING:
-    from scheduler.assembly.build import BuiltScheduler
+    from scheduler.assembly.core import Core
     from scheduler.cache import CacheDifference
 
 _log: Final = logging.getLogger(__name__)
 
 
-def compare(parts: BuiltScheduler) -> CacheDifference:
+def compare(core: Core) -> CacheDifference:
     """Compare cache and queue with the informers; differences are logged and counted."""
-    ours, queue = parts.profiles.keys(), parts.queue
-    pods = parts.base.informers.pods.lister.list()
+    ours, queue = core.profiles.keys(), core.queue
+    pods = core.informers.pods.lister.list()
     difference = compare_with_cache(
-        parts.cache,
-        nodes=parts.base.informers.nodes.lister.list(),
+        core.cache,
+        nodes=core.informers.nodes.lister.list(),
         pods=[pod for pod in pods if pod.spec.node_name or pod.spec.scheduler_name in ours],
         queued=[*queue.pending_pods()[0], *queue.in_flight_pods()],
     )
     for line in difference.lines():
         _log.error("%s", line)
-    difference.record(parts.base.metrics)
+    difference.record(core.ports.metrics)
     return difference
 
 
-def dump(parts: BuiltScheduler) -> None:
+def dump(core: Core) -> None:
     """Write the contents of cache and queue to the log."""
-    nodes = dump_nodes(parts.cache, parts.queue.nominator.nominated_pods_for_node)
+    nodes = dump_nodes(core.cache, core.queue.nominator.nominated_pods_for_node)
     _log.warning("Dump of cached NodeInfo\n%s", "\n\n".join(nodes))
-    pods, summary = parts.queue.pending_pods()
+    pods, summary = core.queue.pending_pods()
     lines = "\n".join(dump_pods(pods))
     _log.warning("Dump of scheduling queue, %s\n%s", summary, lines)

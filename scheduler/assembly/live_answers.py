@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.pages.data import pod_data, state_data
 from scheduler.reports.build import cluster_report, report_over
+from scheduler.reports.decision import result_of
 from scheduler.snapshot import PodInfo
 
 if TYPE_CHECKING:
@@ -23,24 +24,25 @@ _PODS_MAX = 500
 
 def live_state(parts: BuiltScheduler) -> bytes:
     """Return the allocation of the nodes and the latest pods, as JSON."""
-    cluster = cluster_report(parts.cache.table)
-    return state_data(cluster, parts.stories.latest(_PODS_MAX), parts.base.clock.now())
+    cluster = cluster_report(parts.core.cache.table)
+    return state_data(cluster, parts.core.stories.latest(_PODS_MAX), parts.outside.clock.now())
 
 
 def live_pod(parts: BuiltScheduler, namespace: str, name: str) -> bytes | None:
     """Return the decision for a pod and its story, as JSON; None for an unknown pod."""
-    story = parts.stories.as_json(namespace, name)
+    story = parts.core.stories.as_json(namespace, name)
     return None if story is None else pod_data(_decided(parts, namespace, name), story)
 
 
 def _decided(parts: BuiltScheduler, namespace: str, name: str) -> PodReport | None:
     """Return the decision for a pod, on its node or not; None for a pod that is deleted."""
-    base, pod = parts.base, parts.base.informers.find_pod(namespace, name)
+    core, pod = parts.core, parts.core.informers.find_pod(namespace, name)
     if pod is None:
         return None
     if not parts.loop.is_in_cycle:
-        parts.cache.update_snapshot(base.snapshot)
-    framework = parts.profiles.get(pod.spec.scheduler_name)
+        core.cache.update_snapshot(core.snapshot)
+    framework = core.profiles.get(pod.spec.scheduler_name)
     # The cache has the node of an assumed pod.
-    info = parts.cache.get_pod(pod) or PodInfo(pod)
-    return report_over(base.snapshot, framework, info, pods=base.informers.pods.lister)
+    info = core.cache.get_pod(pod) or PodInfo(pod)
+    work = report_over(core.snapshot, framework, info, pods=core.informers.pods.lister)
+    return result_of(work)

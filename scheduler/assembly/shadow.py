@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import msgspec
 
-from scheduler.reports.build import decided_over
+from scheduler.framework.cycle_state import CycleState
+from scheduler.reports.build import cluster_without
 from scheduler.reports.comparison import AGREEMENTS, compare
+from scheduler.reports.decision import decide, result_of
 from scheduler.snapshot.pod_info import PodInfo, priority_of
 
 if TYPE_CHECKING:
@@ -189,7 +191,8 @@ class Shadow:
         self.cache.update_snapshot(self.snapshot)
         pod, pods = seen.pod, self.pods.lister
         framework = self.profiles[pod.spec.scheduler_name]
-        with decided_over(self.snapshot, framework, PodInfo(pod), pods=pods) as decision:
+        with cluster_without(PodInfo(pod), self.snapshot, pods=pods) as waiting:
+            decision = result_of(decide(self.snapshot, framework, CycleState(), waiting))
             return compare(
                 decision,
                 self.snapshot,

@@ -48,17 +48,8 @@ from scheduler.client.kinds import (
 )
 from scheduler.client.kubeconfig import connect, connect_process
 from scheduler.client.objects import Event, Lease, LeaseSpec
-from scheduler.client.rest import (
-    MERGE_PATCH,
-    STRATEGIC_MERGE_PATCH,
-    RestClient,
-)
-from scheduler.client.retries import (
-    Retry,
-    may_have_happened,
-    repeat,
-    repeat_write,
-)
+from scheduler.client.rest import MERGE_PATCH, STRATEGIC_MERGE_PATCH, RestClient
+from scheduler.client.retries import Retry, may_have_happened, repeat, repeat_write
 from scheduler.client.store import Store
 
 __all__ = [

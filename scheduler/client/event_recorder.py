@@ -39,6 +39,7 @@ import msgspec
 from cachetools import FIFOCache
 
 from scheduler.api.core import ObjectMeta, ObjectReference
+from scheduler.api.text import well_formed
 from scheduler.client.errors import AlreadyExists, ApiError, ClientError, NotFound
 from scheduler.client.kinds import EVENTS, PODS
 from scheduler.client.objects import CoreEvent, Event, EventSeries
@@ -340,8 +341,8 @@ class EventRecorder:
                 event_time=rfc3339_micro(now),
                 reporting_controller=self.reporting_controller,
                 reporting_instance=f"{self.reporting_controller}-{self.hostname}",
-                action=action,
-                reason=reason,
+                action=well_formed(action),
+                reason=well_formed(reason),
                 regarding=regarding,
                 related=related,
                 note=_cut(note),
@@ -352,11 +353,10 @@ class EventRecorder:
 
 
 def _cut(note: str) -> str:
-    if note.isascii() and len(note) <= _NOTE_BYTES_MAX:
-        return note
-    encoded = note.encode(errors="replace")
+    note = well_formed(note)
+    encoded = note.encode()
     if len(encoded) <= _NOTE_BYTES_MAX:
-        return encoded.decode()
+        return note
     # A character that is cut in two is left out.
     return encoded[: _NOTE_BYTES_MAX - len(_CUT)].decode(errors="ignore") + _CUT.decode()
 

@@ -20,11 +20,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from scheduler.client.errors import (
-    ConnectionFailed,
-    ConnectionRefused,
-    StreamInterrupted,
-)
+from scheduler.client.errors import ConnectionFailed, ConnectionRefused, StreamInterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

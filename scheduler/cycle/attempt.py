@@ -24,14 +24,7 @@ from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
 from scheduler.metrics import Sampler
 from scheduler.metrics.scheduler_metrics import attempts_label
-from scheduler.stories import (
-    Attempted,
-    Bound,
-    Nominated,
-    RejectedNodes,
-    Reserved,
-    WaitingOnPermit,
-)
+from scheduler.stories import Attempted, Bound, Nominated, RejectedNodes, Reserved, WaitingOnPermit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -30,10 +30,6 @@ CLEAR_NOMINATED_NODE: Final = NominatingInfo("", NominatingMode.OVERRIDE)
 _UNSCHEDULABLE: Final = "Unschedulable"
 _SCHEDULER_ERROR: Final = "SchedulerError"
 
-#: The length limit of an event's note.
-_NOTE_BYTES_MAX: Final = 1024
-_NOTE_SUFFIX: Final = " ..."
-
 
 def fail(
     parts: CycleParts,
@@ -73,7 +69,7 @@ def fail(
         type="Warning",
         reason="FailedScheduling",
         action="Scheduling",
-        note=truncated(status.message),
+        note=status.message,
     )
     condition = Condition(POD_SCHEDULED, "False", reason, status.message)
     parts.spawn(_patch_status(parts, pod, condition, nominating_info), f"report {pod.key}")
@@ -136,12 +132,3 @@ async def _patch_status(
             _log.error("Error updating pod", {"pod": pod.key, "err": "it is gone"})
     except ClientError as error:
         _log.error("Error updating pod", {"pod": pod.key, "err": error})
-
-
-def truncated(note: str) -> str:
-    """Cut an event's note to 1024 bytes, at a whole character."""
-    encoded = note.encode()
-    if len(encoded) <= _NOTE_BYTES_MAX:
-        return note
-    kept = encoded[: _NOTE_BYTES_MAX - len(_NOTE_SUFFIX)]
-    return kept.decode(errors="ignore") + _NOTE_SUFFIX

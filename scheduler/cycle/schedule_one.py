@@ -39,6 +39,8 @@ class Found(NamedTuple):
     result: ScheduleResult | None = None
     status: Status | None = None
     nominating_info: NominatingInfo | None = CLEAR_NOMINATED_NODE
+    #: The result of PostFilter, if it ran.
+    post_filter: Status | None = None
 
 
 async def schedule_one_pod(parts: CycleParts, queued: QueuedPodInfo) -> Found | None:
@@ -102,10 +104,11 @@ async def find_node(
         )
     except FitError as fit_error:
         nominating_info: NominatingInfo | None = CLEAR_NOMINATED_NODE
-        if run_post_filters:
-            nominating_info = await _run_post_filter_plugins(attempt, fit_error)
+        post_filter = None
+        if run_post_filters and attempt.framework.has_post_filter_plugins:
+            nominating_info, post_filter = await _run_post_filter_plugins(attempt, fit_error)
         status = Status(Code.UNSCHEDULABLE, str(fit_error), cause=fit_error)
-        return Found(None, status, nominating_info)
+        return Found(None, status, nominating_info, post_filter)
     except NoNodesAvailableError as failure:
         return Found(None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(failure), cause=failure))
     except (FrameworkError, ExtenderError) as failure:
@@ -115,19 +118,18 @@ async def find_node(
         return Found(None, error(bug))
 
 
-async def _run_post_filter_plugins(attempt: Attempt, fit_error: FitError) -> NominatingInfo | None:
+async def _run_post_filter_plugins(
+    attempt: Attempt, fit_error: FitError
+) -> tuple[NominatingInfo | None, Status]:
     """Run PostFilter for a pod that fits on no node; return the node it is nominated to."""
-    framework = attempt.framework
-    if not framework.has_post_filter_plugins:
-        return CLEAR_NOMINATED_NODE
-    result, status = await framework.run_post_filter_plugins(
+    result, status = await attempt.framework.run_post_filter_plugins(
         attempt.state, attempt.pod, fit_error.diagnosis.node_to_status
     )
     fit_error.diagnosis.post_filter_message = status.message
     if status.code == Code.ERROR:
         _log.error("PostFilter of pod %s failed: %s", attempt.pod.key, status.message)
         attempt.plugin_failed(status)
-    return result.nominating_info if result is not None else None
+    return (result.nominating_info if result is not None else None), status
 
 
 def assume_and_bind(parts: CycleParts, attempt: Attempt) -> Status | None:

@@ -15,8 +15,8 @@ from scheduler.cycle.schedule_pod_group import schedule_one_pod_group
 if TYPE_CHECKING:
     from scheduler.api_calls.dispatcher import ApiDispatcher
     from scheduler.cycle.attempt import CycleParts
+    from scheduler.cycle.pod_group.results import PodGroupAttempt
     from scheduler.cycle.schedule_one import Found
-    from scheduler.cycle.schedule_pod_group import PodGroupAttempt
     from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 

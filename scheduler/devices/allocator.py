@@ -6,13 +6,14 @@ taken. A request's next device comes after its last one; each request begins at 
     allocate -> _Search.run -> _request (alternatives) -> _devices (one device after another)
                                   ^_____________________________|  next device, next request
 
+Each arrow is a step on a stack of `run`, not a call: a pod may claim hundreds of devices.
 Source: `k8s.io/dynamic-resource-allocation/structured/internal/incubating/
 allocator_incubating.go`, v0.36.3, which 1.36 selects with its default feature gates.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from scheduler.api.dynamic_resources import ALLOCATION_RESULTS_MAX
 from scheduler.api.quantity import parse_quantity
@@ -22,7 +23,7 @@ from scheduler.devices.pools import device_matches
 from scheduler.devices.requests import AllocationError, requests_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.api.dynamic_resources import Counter, DeviceClass, ResourceClaim
     from scheduler.config import FeatureGates
@@ -48,10 +49,6 @@ class AllocationTimeoutError(Exception):
     """The search on one node took too long."""
 
 
-class _TooManyDevicesError(Exception):
-    """A claim would get more devices than its status can hold; fewer may be possible."""
-
-
 class ChosenDevice(NamedTuple):
     """A device for a request, by its position in the pools of the node.
 
@@ -69,6 +66,12 @@ class ClaimAllocation(NamedTuple):
     claim: ResourceClaim
     devices: Sequence[ChosenDevice]
     requests: Sequence[Request]
+
+
+#: One choice of the search. It makes the choice and yields the step that follows, None if nothing
+#: is left to choose. When it is resumed, that step has failed: it undoes its choice and makes the
+#: next one. True is sent, and returned, where a claim would get more devices than its status holds.
+_Step: TypeAlias = "Generator[_Step | None, bool, bool]"
 
 
 class _Prepared(NamedTuple):
@@ -213,10 +216,23 @@ class _Search:
         """Return True if all claims can be allocated."""
         for number, claim in enumerate(self._claims):
             self._prepare(number, claim)
-        try:
-            return self._request(0, 0)
-        except _TooManyDevicesError as error:
-            raise AllocationError("allocation max size exceeded") from error
+        steps = [self._request(0, 0)]
+        are_too_many: bool | None = None
+        while steps:
+            try:
+                step = steps[-1]
+                following = next(step) if are_too_many is None else step.send(are_too_many)
+            except StopIteration as end:
+                steps.pop()
+                are_too_many = end.value
+            else:
+                if following is None:
+                    return True
+                steps.append(following)
+                are_too_many = None
+        if are_too_many:
+            raise AllocationError("allocation max size exceeded")
+        return False
 
     @property
     def allocations(self) -> list[ClaimAllocation]:
@@ -224,10 +240,7 @@ class _Search:
             ClaimAllocation(
                 claim,
                 tuple(self._chosen[number]),
-                [
-                    self._alternatives.get((number, index), alternatives[0])
-                    for index, alternatives in enumerate(self._requests[number])
-                ],
+                [self._alternatives[number, index] for index in range(len(self._requests[number]))],
             )
             for number, claim in enumerate(self._claims)
         ]
@@ -283,81 +296,62 @@ class _Search:
             start = end
         return positions
 
-    def _request(self, claim: int, index: int) -> bool:
+    def _request(self, claim: int, index: int) -> _Step:
         """Allocate a request of a claim, and all that follow it."""
         self._check_time()
         if claim >= len(self._claims):
-            return True
-        if index >= len(self._requests[claim]):
-            try:
-                return self._request(claim + 1, 0)
-            except _TooManyDevicesError:
-                # With fewer devices for an earlier claim this one may fit.
-                return False
-        alternatives = self._requests[claim][index]
-        if not alternatives[0].parent:
-            return self._devices(claim, index, alternatives[0], 0, 0)
-        were_all_too_many = True
-        for request in alternatives:
-            try:
-                is_done = self._devices(claim, index, request, 0, 0)
-            except _TooManyDevicesError:
-                continue
-            were_all_too_many = False
-            if is_done:
+            yield None
+        elif index >= len(self._requests[claim]):
+            yield self._request(claim + 1, 0)
+            # Even if that were too many: with fewer devices for an earlier claim it may fit.
+        else:
+            alternatives = self._requests[claim][index]
+            were_all_too_many = True
+            for request in alternatives:
                 self._alternatives[claim, index] = request
-                return True
-        if were_all_too_many:
-            raise _TooManyDevicesError
+                were_all_too_many &= yield self._devices(claim, index, request, 0, 0)
+            return were_all_too_many
         return False
 
-    def _devices(self, claim: int, index: int, request: Request, number: int, start: int) -> bool:
+    def _devices(self, claim: int, index: int, request: Request, number: int, start: int) -> _Step:
         """Allocate a request from its device `number` on, from the position `start` on."""
         self._check_time()
         count = self._count(request)
         if request.wants_all and not count:
             return False
         if number >= count:
-            return self._request(claim, index + 1)
+            return (yield self._request(claim, index + 1))
         if len(self._chosen[claim]) + count - number > ALLOCATION_RESULTS_MAX:
-            raise _TooManyDevicesError
+            return True
         if request.wants_all:
-            position = self._all_devices[request][number]
-            return self._with_device(claim, index, request, number, position, must=True)
+            positions: Iterable[int] = (self._all_devices[request][number],)
+        else:
+            positions = self._free_devices(claim, request, start)
+        for position in positions:
+            undo = self._allocate(claim, request, position, must=request.wants_all)
+            if undo is not None:
+                are_too_many = yield self._devices(claim, index, request, number + 1, position + 1)
+                undo()
+                if are_too_many:
+                    return True
+        return False
+
+    def _free_devices(self, claim: int, request: Request, start: int) -> Iterator[int]:
+        """Yield the positions of the devices that a request may have, as long as it has none."""
         devices = self._node_pools.devices
         for position in range(start, len(devices)):
-            id = devices[position][1].id
+            device = devices[position][1]
             if request.has_admin_access:
-                if claim in self._allocating.get(id, ()):
+                if claim in self._allocating.get(device.id, ()):
                     continue
-            elif self._is_in_use(id):
+            elif self._is_in_use(device.id):
                 continue
-            if not self._is_selectable(request, position):
-                continue
-            if not self._has_capacity(request, devices[position][1]):
-                continue
-            if self._with_device(claim, index, request, number, position, must=False):
-                return True
-        return False
+            if self._is_selectable(request, position) and self._has_capacity(request, device):
+                yield position
 
     def _check_time(self) -> None:
         if self._expired():
             raise AllocationTimeoutError
-
-    def _with_device(
-        self, claim: int, index: int, request: Request, number: int, position: int, *, must: bool
-    ) -> bool:
-        """Allocate a device and all that follows; leaves nothing behind if that is impossible."""
-        undo = self._allocate(claim, request, position, must=must)
-        if undo is None:
-            return False
-        is_done = False
-        try:
-            is_done = self._devices(claim, index, request, number + 1, position + 1)
-        finally:
-            if not is_done:
-                undo()
-        return is_done
 
     def _is_selectable(self, request: Request, position: int) -> bool:
         device = self._node_pools.devices[position][1]
@@ -373,8 +367,8 @@ class _Search:
             self._allocating_capacity.get(device.id, {}),
         )
 
-    def _is_in_use(self, id: DeviceId) -> bool:
-        return self._state.has_device(id) or bool(self._allocating.get(id))
+    def _is_in_use(self, device_id: DeviceId) -> bool:
+        return self._state.has_device(device_id) or bool(self._allocating.get(device_id))
 
     def _allocate(
         self, claim: int, request: Request, position: int, *, must: bool
@@ -385,14 +379,15 @@ class _Search:
         Raises `AllocationError` if a constraint refuses a device that the request must have.
         """
         pool, device = self._node_pools.devices[position]
-        id, is_shared = device.id, bool(device.device.allow_multiple_allocations)
+        is_shared = bool(device.device.allow_multiple_allocations)
         if request.has_admin_access:
-            if not is_shared and claim in self._allocating.get(id, ()):
+            if not is_shared and claim in self._allocating.get(device.id, ()):
                 return None
-        elif self._is_in_use(id):
+        elif self._is_in_use(device.id):
             return None
         takes_counters = bool(device.device.consumes_counters) and not (
-            is_shared and (bool(self._state.capacity(id)) or id in self._allocating_capacity)
+            is_shared
+            and (bool(self._state.capacity(device.id)) or device.id in self._allocating_capacity)
         )
         if takes_counters and not self._take_counters(pool, device):
             return None
@@ -417,8 +412,8 @@ class _Search:
             undo_checks()
             if violated and must:
                 raise AllocationError(
-                    f"claim {request.claim.key}, request {request.name}: cannot add device {id} "
-                    "because a claim constraint would not be satisfied"
+                    f"claim {request.claim.key}, request {request.name}: cannot add device "
+                    f"{device.id} because a claim constraint would not be satisfied"
                 )
             return None
         undo_choice = self._choose(claim, request, position, device, is_shared=is_shared)
@@ -433,9 +428,9 @@ class _Search:
         self, claim: int, request: Request, position: int, device: PoolDevice, *, is_shared: bool
     ) -> Callable[[], None]:
         """Record a device as allocated; return how to undo it."""
-        chosen, id = self._chosen[claim], device.id
+        chosen, device_id = self._chosen[claim], device.id
         if not is_shared:
-            claims = self._allocating.setdefault(id, set())
+            claims = self._allocating.setdefault(device_id, set())
             claims.add(claim)
             chosen.append(ChosenDevice(request, position, None))
 
@@ -445,19 +440,19 @@ class _Search:
 
             return undo
         consumed = capacity.consumed(request.spec.capacity, device.device.capacity)
-        before = self._allocating_capacity.get(id)
+        before = self._allocating_capacity.get(device_id)
         total = dict(before or {})
         for name, amount in consumed.items():
             total[name] = total.get(name, 0) + amount.nanos
-        self._allocating_capacity[id] = total
+        self._allocating_capacity[device_id] = total
         chosen.append(ChosenDevice(request, position, consumed))
 
         def undo_share() -> None:
             chosen.pop()
             if before is None:
-                del self._allocating_capacity[id]
+                del self._allocating_capacity[device_id]
             else:
-                self._allocating_capacity[id] = before
+                self._allocating_capacity[device_id] = before
 
         return undo_share
 

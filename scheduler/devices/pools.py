@@ -78,10 +78,10 @@ class PoolDevice:
 
 
 class Pool(NamedTuple):
-    """A pool, as far as a node can reach it.
+    """A pool as one node sees it.
 
-    `devices` are those of the slices for this node, in the order in which they are tried;
-    `unreachable` are the others, which consume counters as well.
+    `devices` come from the slices for this node, in the order in which the allocator tries them.
+    `unreachable` are the pool's devices for other nodes, which consume counters as well.
     """
 
     id: PoolId

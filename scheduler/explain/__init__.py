@@ -1,6 +1,6 @@
 """`kubesched-explain`: show the scheduler's decisions and their reasons.
 
-The command builds a cluster in memory from scenarios, manifests or an API server, and runs the
-scheduler's own cache, snapshot, framework and algorithm on it. This package contains no scheduling
+The command builds a cluster in memory from manifests, an API server or lines of JSON, and runs the
+scheduler's own core on it. This package contains no scheduling
 rule.
 """

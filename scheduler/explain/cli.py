@@ -1,15 +1,15 @@
-"""The command `kubesched-explain`: its options, and one function per source of pods."""
+"""The command `kubesched-explain`: a sub-command for each thing that is explained."""
 
 from __future__ import annotations
 
 import asyncio
-import gzip
-import itertools
+import contextlib
+import functools
 import os
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -23,15 +23,9 @@ from scheduler.assembly.profiles import (
 from scheduler.client import ClientError
 from scheduler.clock import SystemClock
 from scheduler.config import ConfigError, default_config, load_config
-from scheduler.explain.cluster import Cluster, ClusterError, read_api_server, with_api_defaults
+from scheduler.explain.cluster import ClusterError, read_api_server, with_api_defaults
 from scheduler.explain.manifests import read_manifests
-from scheduler.explain.scenarios import (
-    Scenario,
-    ScenarioError,
-    decided,
-    read_scenarios,
-    world_of,
-)
+from scheduler.explain.questions import Question, QuestionError, read_questions
 from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
@@ -40,16 +34,18 @@ from scheduler.pages.data import report_data
 from scheduler.pages.html import static_page
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import cluster_report, pod_report
-from scheduler.reports.decision import result_of
 from scheduler.reports.model import PlacedPod, Report
 from scheduler.runtime import FrameworkError, PluginSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+
+    from click.shell_completion import CompletionItem
 
     from scheduler.api.core import Pod
+    from scheduler.client.kinds import GroupVersionResource
     from scheduler.config import KubeSchedulerConfiguration
-    from scheduler.explain.world import RunToEnd
+    from scheduler.explain.cluster import Cluster
     from scheduler.framework.extender import Extender
     from scheduler.reports.model import PodReport
 
@@ -58,9 +54,34 @@ _FAILURES: Final = (
     ClusterError,
     ConfigError,
     FrameworkError,
-    ScenarioError,
+    QuestionError,
     StoryError,
 )
+
+
+class _Commands(click.Group):
+    """Sub-commands. Without the name of one, the arguments are those of `pods` or `story`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {*self.commands, *ctx.help_option_names, "--version"}
+        is_completed = ctx.resilient_parsing and not args
+        if not is_completed and (not args or args[0] not in own):
+            args = ["story", *_positional(args)] if _names_story(args) else ["pods", *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the first word: a command, or an option of `pods`."""
+        of_pods = self.commands["pods"].shell_complete(ctx, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *of_pods]
+
+
+def _names_story(args: Sequence[str]) -> bool:
+    return any(arg == "--story" or arg.startswith("--story=") for arg in args)
+
+
+def _positional(args: Iterable[str]) -> list[str]:
+    """Return the arguments with the pod of `--story POD` as an argument of its own."""
+    return [arg.removeprefix("--story=") for arg in args if arg != "--story"]
 
 
 def _number_or_all(_: click.Context, __: click.Parameter, value: str) -> int | None:
@@ -71,100 +92,115 @@ def _number_or_all(_: click.Context, __: click.Parameter, value: str) -> int | N
     raise click.BadParameter(f"expected a number of at least 1, or all; got {value!r}")
 
 
-_SOURCE_OPTIONS: Final = (
-    click.option(
-        "--scenarios",
-        metavar="FILE|-",
-        multiple=True,
-        help="Recorded scenarios, one JSON object per line, gzipped or not; - is standard input.",
-    ),
-    click.option(
-        "--manifests",
-        metavar="FILE|-",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="YAML or JSON with nodes and pods; pods without a node are decided in order. "
-        "- is standard input.",
-    ),
-    click.option("--kubeconfig", metavar="FILE", help="Read nodes and pods from an API server."),
-    click.option("--master", metavar="URL", default="", help="The API server's address."),
+_output = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "html"]),
+    default="table",
+    show_default=True,
+    help="Tables, JSON with every node, or a page of HTML.",
 )
-_DECISION_OPTIONS: Final = (
-    click.option(
-        "--pod",
-        metavar="[NS/]NAME",
-        multiple=True,
-        help="Explain only these pods. A pod that has a node is decided again without itself.",
-    ),
-    click.option(
-        "--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration."
-    ),
-    click.option("--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own."),
-    click.option(
-        "--call-extenders",
-        is_flag=True,
-        help="Call the extenders of --config: filter, prioritize and preempt, never bind.",
-    ),
-    click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["table", "json", "html", "jsonl"]),
-        default="table",
-        show_default=True,
-        help="Tables, JSON with every node, a page of HTML, or the format of recorded decisions.",
-    ),
-    click.option(
-        "--nodes-max",
-        metavar="N|all",
-        callback=_number_or_all,
-        default="10",
-        show_default=True,
-        help="The longest list of nodes in a table.",
-    ),
-)
-_STORY_OPTIONS: Final = (
-    click.option(
-        "--story",
-        metavar="POD",
-        help="Show what has happened to a pod, NAME or NS/NAME, or to a pod group, "
-        "group/NAME or group/NS/NAME, instead of deciding; needs --server.",
-    ),
-    click.option(
-        "--server",
-        metavar="URL",
-        default="",
-        help="The port of a running scheduler: the story of --story, or with --kubeconfig or "
-        "--master the stories of the explained pods.",
-    ),
-    click.option("--token", default="", help="A bearer token for the scheduler's port."),
-    click.option(
-        "--certificate-authority",
-        metavar="FILE",
-        default="",
-        help="The authority that signed the scheduler's certificate.",
-    ),
-    click.option(
-        "--insecure-skip-tls-verify",
-        is_flag=True,
-        help="Do not verify the scheduler's certificate.",
-    ),
+_plugin = click.option(
+    "--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own."
 )
 
 
-def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed((*_SOURCE_OPTIONS, *_DECISION_OPTIONS, *_STORY_OPTIONS)):
-        command = option(command)
-    return command
+def _port_options(*, needs_server: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options that name the port of a running scheduler, and the parameter `port`."""
+    options = (
+        click.option(
+            "--server",
+            metavar="URL",
+            required=needs_server,
+            help="The port of a running scheduler, which has the stories of its pods.",
+        ),
+        click.option("--token", default="", help="A bearer token for the scheduler's port."),
+        click.option(
+            "--certificate-authority",
+            metavar="FILE",
+            default="",
+            help="The authority that signed the scheduler's certificate.",
+        ),
+        click.option(
+            "--insecure-skip-tls-verify",
+            is_flag=True,
+            help="Do not verify the scheduler's certificate.",
+        ),
+    )
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_port(
+            *,
+            server: str | None,
+            token: str,
+            certificate_authority: str,
+            insecure_skip_tls_verify: bool,
+            **others: object,
+        ) -> None:
+            port = SchedulerPort(
+                url=server or "",
+                token=token,
+                certificate_authority=certificate_authority,
+                verify=not insecure_skip_tls_verify,
+            )
+            command(port=port if server else None, **others)
+
+        decorated: Callable[..., None] = with_port
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kubesched", message="kubesched-explain %(version)s")
-@_with_options
-def main(
+def main() -> None:
+    """Explain the scheduler's decisions for pods. Nothing is ever written to a cluster.
+
+    Without the name of a command: pods.
+    """
+
+
+@main.command()
+@click.option(
+    "--manifests",
+    metavar="FILE|-",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="YAML or JSON with nodes and pods; pods without a node are decided in order. "
+    "- is standard input.",
+)
+@click.option("--kubeconfig", metavar="FILE", default="", help="Read an API server's cluster.")
+@click.option("--master", metavar="URL", default="", help="The API server's address.")
+@click.option(
+    "--pod",
+    metavar="[NS/]NAME",
+    multiple=True,
+    help="Explain only these pods. A pod that has a node is decided again without itself.",
+)
+@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration.")
+@_plugin
+@click.option(
+    "--call-extenders",
+    is_flag=True,
+    help="Call the extenders of --config: filter, prioritize and preempt, never bind.",
+)
+@_output
+@click.option(
+    "--nodes-max",
+    metavar="N|all",
+    callback=_number_or_all,
+    default="10",
+    show_default=True,
+    help="The longest list of nodes in a table.",
+)
+@_port_options(needs_server=False)
+def pods(
     *,
-    scenarios: tuple[str, ...],
     manifests: tuple[Path, ...],
-    kubeconfig: str | None,
+    kubeconfig: str,
     master: str,
     pod: tuple[str, ...],
     config: Path | None,
@@ -172,171 +208,118 @@ def main(
     call_extenders: bool,
     output: str,
     nodes_max: int | None,
-    story: str | None,
-    server: str,
-    token: str,
-    certificate_authority: str,
-    insecure_skip_tls_verify: bool,
+    port: SchedulerPort | None,
 ) -> None:
-    """Explain the scheduler's decisions for pods.
+    """Decide the pods of a cluster that wait for a node, or --pod.
 
-    The cluster comes from recorded scenarios, from manifests, or from an API server; nothing is
-    ever written to it. With --story, show what a running scheduler has done with a pod.
+    With --server, also show what a running scheduler has done with them.
     """
-    sources = [bool(scenarios), bool(manifests), bool(kubeconfig or master), story is not None]
-    if sum(sources) != 1:
-        raise click.UsageError("give one of --scenarios, --manifests, --kubeconfig, --story")
-    if story is not None and not server:
-        raise click.UsageError("--story and --server go together")
-    if server and (scenarios or manifests):
-        raise click.UsageError("--server goes with --story, --kubeconfig or --master")
-    if output == "jsonl" and not scenarios:
-        raise click.UsageError("-o jsonl goes with --scenarios")
-    port = SchedulerPort(
-        url=server,
-        token=token,
-        certificate_authority=certificate_authority,
-        verify=not insecure_skip_tls_verify,
-    )
-    with _one_line_errors(config), ExitStack() as stack:
-        if story is not None:
-            _show_story(port, story, output=output)
-            return
-        find_plugins_in_working_directory()
-        if output == "jsonl":
-            _print_json_lines(scenarios, plugin)
-            return
-        only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
-        if scenarios:
-            answers = _Answers(_scenario_reports(scenarios, plugin, only))
-        else:
-            settings = load_config(config, SCHEME) if config else default_config(SCHEME)
-            caller = _Caller(settings, call=call_extenders, stack=stack)
-            cluster = _cluster(
-                manifests, plugin, kubeconfig or "", master, keeps_json=bool(caller.extenders)
+    if bool(manifests) == bool(kubeconfig or master):
+        raise click.UsageError("give one of --manifests and --kubeconfig (or --master)")
+    if port is not None and manifests:
+        raise click.UsageError("--server goes with --kubeconfig or --master")
+    only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
+
+    async def explain() -> None:
+        settings = load_config(config, SCHEME) if config else default_config(SCHEME)
+        async with _extenders(settings, call=call_extenders) as extenders:
+            kinds, keeps_json = untyped_kinds_of(plugin), bool(extenders)
+            if manifests:
+                cluster = _read(manifests, kinds, keeps_json=keeps_json)
+            else:
+                cluster = await read_api_server(
+                    kubeconfig, master, SystemClock(), kinds, keeps_json=keeps_json
+                )
+            _require_known(only, {pod.key for pod in cluster.pods})
+            world = World(
+                settings,
+                nodes=cluster.nodes,
+                pods=cluster.pods,
+                others=cluster.others,
+                plugins=plugin,
+                extenders=extenders,
             )
-            answers = _cluster_answers(settings, cluster, plugin, only, caller)
-        if server:
-            answers = answers._replace(pods=_with_stories(answers.pods, port))
-        _show(answers, output=output, nodes_max=nodes_max)
+            reports = _reports(world, cluster.pods, only)
+            if port is not None:
+                reports = _with_stories(reports, port)
+            await _show(reports, world, output=output, nodes_max=nodes_max)
+
+    with _one_line_errors(config):
+        find_plugins_in_working_directory()
+        asyncio.run(explain())
 
 
-class _Caller:
-    """Calls the extenders of a configuration, if the user wants that; else names those left out.
+@main.command()
+@click.argument("pod")
+@_output
+@_port_options(needs_server=True)
+def story(*, pod: str, output: str, port: SchedulerPort) -> None:
+    """Show what a running scheduler has done with a POD, NAME or NS/NAME.
+
+    group/NAME and group/NS/NAME name a pod group.
+    """
+    with _one_line_errors(None):
+        told = asyncio.run(port.story(pod, clock=SystemClock()))
+    if output == "table":
+        TextPrinter(nodes_max=None).story(told)
+    else:
+        _print(Report(story=told), output=output)
+
+
+@main.command()
+@click.argument("questions", type=click.File("rb"))
+@_plugin
+def batch(*, questions: Iterable[bytes], plugin: tuple[str, ...]) -> None:
+    """Answer QUESTIONS, one JSON object a line; - is standard input.
+
+    A question has a name, objects, pods to schedule in turn, and maybe a config and features (gates
+    by name). Its answer is a line too, as of -o json.
+    """
+    out = sys.stdout.buffer
+
+    async def answer() -> None:
+        for question in read_questions(questions, Question, source="questions"):
+            world, pods = question.world(plugin), question.pods
+            reports = _decided_in_order(world, pods, frozenset(), question=question.name)
+            report = Report(pods=tuple([report async for report in reports]))
+            out.write(msgspec.json.encode(report) + b"\n")
+        out.flush()
+
+    with _one_line_errors(None):
+        find_plugins_in_working_directory()
+        asyncio.run(answer())
+
+
+@contextlib.asynccontextmanager
+async def _extenders(
+    config: KubeSchedulerConfiguration, *, call: bool
+) -> AsyncIterator[Sequence[Extender]]:
+    """Yield the extenders of a configuration, if the user wants calls; else name those left out.
 
     A call may change the state of an extender, so that it needs the user's consent.
     """
-
-    def __init__(self, config: KubeSchedulerConfiguration, *, call: bool, stack: ExitStack) -> None:
-        self.extenders: Sequence[Extender] = ()
-        self.run: RunToEnd = result_of
-        configs = with_extenders(config).extenders
-        if not call:
-            for extender in configs:
-                click.echo(
-                    f"kubesched-explain: the decisions are without extender {extender.url_prefix}; "
-                    "--call-extenders calls it",
-                    err=True,
-                )
-        elif configs:
-            runner = stack.enter_context(asyncio.Runner())
-            extenders = HTTPExtenders(configs, clock=SystemClock(), environ=os.environ)
-            runner.run(extenders.__aenter__())
-            stack.callback(lambda: runner.run(extenders.aclose()))
-            self.extenders, self.run = extenders.in_order, runner.run
+    configs = with_extenders(config).extenders
+    if not call:
+        for extender in configs:
+            click.echo(
+                f"kubesched-explain: the decisions are without extender {extender.url_prefix}; "
+                "--call-extenders calls it",
+                err=True,
+            )
+        configs = ()
+    async with HTTPExtenders(configs, clock=SystemClock(), environ=os.environ) as extenders:
+        yield extenders.in_order
 
 
-class _Answers(NamedTuple):
-    """The reports, computed while they are read; and the cluster, complete after that."""
-
-    pods: Iterator[PodReport]
-    world: World | None = None
-
-
-def _show(answers: _Answers, *, output: str, nodes_max: int | None) -> None:
-    if output == "table":
-        printer, shown = TextPrinter(nodes_max=nodes_max), 0
-        for shown, report in enumerate(answers.pods, 1):  # noqa: B007
-            printer.pod(report)
-        if not shown:
-            click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
-        return
-    pods = tuple(answers.pods)
-    new = {report.pod for report in pods if report.current is None and report.choice is not None}
-    cluster = cluster_report(answers.world.table, new_pods=new) if answers.world else None
-    _print(Report(pods=pods, cluster=cluster), output=output)
-
-
-def _print(report: Report, *, output: str) -> None:
-    if output == "html":
-        click.echo(static_page(report_data(report), title=_title(report)), nl=False)
-    else:
-        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
-
-
-def _title(report: Report) -> str:
-    if report.story is not None:
-        return f"{report.story.namespace}/{report.story.name}"
-    return report.pods[0].pod if len(report.pods) == 1 else "kubesched-explain"
-
-
-def _show_story(port: SchedulerPort, pod: str, *, output: str) -> None:
-    story = asyncio.run(port.story(pod, clock=SystemClock()))
-    if output == "table":
-        TextPrinter(nodes_max=None).story(story)
-    else:
-        _print(Report(story=story), output=output)
-
-
-def _with_stories(pods: Iterable[PodReport], port: SchedulerPort) -> Iterator[PodReport]:
-    reports = list(pods)
-    keys = [report.pod for report in reports]
-    stories = asyncio.run(port.stories(keys, clock=SystemClock()))
-    for report in reports:
-        yield replace(report, story=stories.get(report.pod))
-
-
-def _cluster(
-    manifests: Iterable[Path],
-    plugins: Iterable[str],
-    kubeconfig: str,
-    master: str,
-    *,
-    keeps_json: bool,
+def _read(
+    paths: Iterable[Path], kinds: frozenset[GroupVersionResource], *, keeps_json: bool
 ) -> Cluster:
-    kinds = untyped_kinds_of(plugins)
-    if manifests:
-        cluster, ignored = read_manifests(manifests, kinds, keeps_json=keeps_json)
-        for path, numbers in ignored.items():
-            counts = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))
-            click.echo(f"kubesched-explain: {path}: no decision depends on {counts}", err=True)
-        return cluster
-    work = read_api_server(kubeconfig, master, SystemClock(), kinds, keeps_json=keeps_json)
-    return asyncio.run(work)
-
-
-def _cluster_answers(
-    config: KubeSchedulerConfiguration,
-    cluster: Cluster,
-    plugins: Iterable[str],
-    only: frozenset[str],
-    caller: _Caller,
-) -> _Answers:
-    """Explain the named pods with a node, in the cluster as it is; then the pods without one."""
-    _require_known(only, {pod.key for pod in cluster.pods})
-    world = World(
-        config,
-        nodes=cluster.nodes,
-        pods=cluster.pods,
-        others=cluster.others,
-        plugins=plugins,
-        extenders=caller.extenders,
-        run=caller.run,
-    )
-    waiting = world.in_queue_order(pod for pod in cluster.pods if not pod.spec.node_name)
-    assigned = [pod for pod in cluster.pods if pod.spec.node_name and pod.key in only]
-    again = map(world.report_again, assigned)
-    return _Answers(itertools.chain(again, _decided_in_order(world, waiting, only)), world)
+    """Return the cluster of manifests; name the objects that nothing depends on."""
+    cluster, ignored = read_manifests(paths, kinds, keeps_json=keeps_json)
+    for path, numbers in ignored.items():
+        counts = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))
+        click.echo(f"kubesched-explain: {path}: no decision depends on {counts}", err=True)
+    return cluster
 
 
 def _require_known(only: frozenset[str], known: set[str]) -> None:
@@ -350,47 +333,71 @@ def _require_known(only: frozenset[str], known: set[str]) -> None:
     raise ClusterError(text)
 
 
-def _scenario_reports(
-    paths: Iterable[str], plugins: tuple[str, ...], only: frozenset[str]
-) -> Iterator[PodReport]:
-    for scenario in _scenarios(paths):
-        world = world_of(scenario, plugins)
-        yield from _decided_in_order(world, scenario.pods, only, scenario=scenario.name)
+async def _reports(
+    world: World, pods: Sequence[Pod], only: frozenset[str]
+) -> AsyncIterator[PodReport]:
+    """Explain the named pods with a node, in the cluster as it is; then the pods without one."""
+    for pod in pods:
+        if pod.spec.node_name and pod.key in only:
+            yield await world.report_again(pod)
+    waiting = world.in_queue_order(pod for pod in pods if not pod.spec.node_name)
+    async for report in _decided_in_order(world, waiting, only):
+        yield report
 
 
-def _decided_in_order(
-    world: World, pods: Iterable[Pod], only: frozenset[str], *, scenario: str = ""
-) -> Iterator[PodReport]:
+async def _decided_in_order(
+    world: World, pods: Iterable[Pod], only: frozenset[str], *, question: str = ""
+) -> AsyncIterator[PodReport]:
     """Yield the decisions for pods; each decision includes the pods placed before."""
     placed: list[PlacedPod] = []
     for pod in pods:
-        decision = world.decide(with_api_defaults(pod))
+        decision = await world.decide(with_api_defaults(pod))
         if not only or decision.pod.key in only:
             framework = world.profiles.get(pod.spec.scheduler_name)
-            report = pod_report(decision, framework, world.snapshot, scenario=scenario)
+            report = pod_report(decision, framework, world.snapshot, scenario=question)
             yield replace(report, placed_before=tuple(placed))
         elif decision.result == "scheduled" and decision.schedule_result is not None:
             host = decision.schedule_result.suggested_host
             placed.append(PlacedPod(pod=decision.pod.key, node=host))
 
 
-def _print_json_lines(paths: Iterable[str], plugins: tuple[str, ...]) -> None:
-    out = sys.stdout.buffer
-    for scenario in _scenarios(paths):
-        out.write(msgspec.json.encode(decided(scenario, plugins)) + b"\n")
-    out.flush()
+async def _with_stories(
+    reports: AsyncIterator[PodReport], port: SchedulerPort
+) -> AsyncIterator[PodReport]:
+    listed = [report async for report in reports]
+    stories = await port.stories([report.pod for report in listed], clock=SystemClock())
+    for report in listed:
+        yield replace(report, story=stories.get(report.pod))
 
 
-def _scenarios(paths: Iterable[str]) -> Iterator[Scenario]:
-    for path in paths:
-        if path == "-":
-            yield from read_scenarios(sys.stdin.buffer, source="standard input")
-        elif path.endswith(".gz"):
-            with gzip.open(path) as lines:
-                yield from read_scenarios(lines, source=path)
-        else:
-            with Path(path).open("rb") as lines:
-                yield from read_scenarios(lines, source=path)
+async def _show(
+    reports: AsyncIterator[PodReport], world: World, *, output: str, nodes_max: int | None
+) -> None:
+    if output == "table":
+        printer, has_shown = TextPrinter(nodes_max=nodes_max), False
+        async for report in reports:
+            printer.pod(report)
+            has_shown = True
+        if not has_shown:
+            click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
+        return
+    listed = tuple([report async for report in reports])
+    new = {report.pod for report in listed if report.current is None and report.choice is not None}
+    # The cluster is complete after the last decision.
+    _print(Report(pods=listed, cluster=cluster_report(world.table, new_pods=new)), output=output)
+
+
+def _print(report: Report, *, output: str) -> None:
+    if output == "html":
+        click.echo(static_page(report_data(report), title=_title(report)), nl=False)
+    else:
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+
+
+def _title(report: Report) -> str:
+    if report.story is not None:
+        return f"{report.story.namespace}/{report.story.name}"
+    return report.pods[0].pod if len(report.pods) == 1 else "kubesched-explain"
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class SchedulerPort:
         namespace, _, name = pod.removeprefix(_GROUP_PREFIX).rpartition("/")
         if not name or "/" in namespace:
             raise StoryError(
-                "--story: expected NAME or NAMESPACE/NAME, or group/ before it for a pod group, "
+                "story: expected NAME or NAMESPACE/NAME, or group/ before it for a pod group, "
                 f"got {pod!r}"
             )
         async with self._client(clock) as client:

@@ -63,13 +63,9 @@ class TextPrinter:
         if not console.is_terminal:
             console = Console(file=self._out, width=_PIPE_WIDTH)
         self._console: Final = console
-        self._scenario = ""
 
     def pod(self, report: PodReport) -> None:
-        """Print a decision, below the name of its scenario where that changes."""
-        if report.scenario != self._scenario:
-            self._scenario = report.scenario
-            self._print(Text(f"scenario {report.scenario}", "bold"))
+        """Print a decision."""
         for part in (*_pod_parts(report, self._nodes_max), Text()):
             self._print(part)
         if report.story is not None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _Fields = dict[str, msgspec.Raw]
 
 _NODES: Final = JsonKeepingDecoder(NODES)
-_INTEGER: Final = re.compile(rb"-?[0-9]+").fullmatch
+_INTEGER: Final = re.compile(rb"-?[0-9]{1,19}").fullmatch
 _NOTHING: Final = msgspec.Raw(b"null")
 
 
@@ -243,13 +243,18 @@ def _decoded(body: bytes) -> msgspec.Raw:
     """Return the first JSON value of a body. Raises `ExtenderError`, in the words of Go."""
     try:
         return msgspec.json.decode(body, type=msgspec.Raw)
+    except RecursionError as error:
+        raise ExtenderError("exceeded max depth") from error
     except msgspec.DecodeError:
         pass
     text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
     if not text:
         raise ExtenderError("EOF")
     try:
-        value, _ = json.JSONDecoder().raw_decode(text)
+        # A number stays a text: Python reads none of more than 4300 digits.
+        _, end = json.JSONDecoder(parse_int=str).raw_decode(text)
+    except RecursionError as error:
+        raise ExtenderError("exceeded max depth") from error
     except json.JSONDecodeError as error:
         at = error.pos
         if at >= len(text) or error.msg.startswith("Unterminated"):
@@ -258,7 +263,7 @@ def _decoded(body: bytes) -> msgspec.Raw:
         where = "looking for beginning of value" if "Expecting value" in error.msg else error.msg
         raise ExtenderError(f"{found} {where}") from error
     # Go reads one value and leaves the rest.
-    return msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.Raw(text[:end].encode())
 
 
 def _fields(raw: msgspec.Raw, go_type: str) -> _Fields:

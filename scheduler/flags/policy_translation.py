@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from types import MappingProxyType
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
@@ -37,132 +37,50 @@ if TYPE_CHECKING:
 
 _FIT: Final = "NodeResourcesFit"
 _SPREAD: Final = "PodTopologySpread"
-_TAINTS: Final = "the condition is read as the taint that the node controller sets for it"
-_LIMITS: Final = "the limit is that of the node's CSINode object; KUBE_MAX_PD_VOLS is not read"
-_RESOURCES: Final = "scores go to 100 instead of 10, and requests are capped at what a node offers"
-_NORMALIZED: Final = "scores go to 100 instead of 10, so that nodes tie less often"
 
 
-class Predicate(NamedTuple):
+class Predicate(msgspec.Struct, frozen=True):
     """A predicate of v1.13: the plugins of today that take its place, and what differs."""
 
     plugins: tuple[str, ...]
     differs: str = ""
 
 
-class Priority(NamedTuple):
-    """A priority of v1.13: its plugin, the plugin of today with its arguments, and what differs."""
+class Priority(msgspec.Struct, frozen=True):
+    """A priority of v1.13: the plugin of today with its arguments, and what differs.
 
-    plugin: type[Plugin] | str
+    `plugin` is the plugin with v1.13's formula; empty if it has the name of the priority.
+    """
+
     modern: str
-    differs: str
-    args: Mapping[str, object] = MappingProxyType({})
+    differs: str = ""
+    args: dict[str, object] = {}
+    plugin: str = ""
 
 
-#: The predicates in the order in which v1.13 calls them.
-PREDICATES: Final[Mapping[str, Predicate]] = {
-    "CheckNodeCondition": Predicate(("NodeUnschedulable", "TaintToleration"), _TAINTS),
-    "CheckNodeUnschedulable": Predicate(("NodeUnschedulable",)),
-    "GeneralPredicates": Predicate(
-        ("NodeName", "NodePorts", "NodeAffinity", _FIT),
-        "a node is counted with the first reason that rejects it, not with all",
-    ),
-    "HostName": Predicate(("NodeName",)),
-    "PodFitsHostPorts": Predicate(("NodePorts",)),
-    "PodFitsPorts": Predicate(("NodePorts",)),
-    "MatchNodeSelector": Predicate(("NodeAffinity",)),
-    "PodFitsResources": Predicate((_FIT,)),
-    "NoDiskConflict": Predicate(("VolumeRestrictions",), "ReadWriteOncePod claims count too"),
-    "PodToleratesNodeTaints": Predicate(("TaintToleration",)),
-    "PodToleratesNodeNoExecuteTaints": Predicate(
-        ("TaintToleration",), "taints with the effect NoSchedule count too"
-    ),
-    "MaxEBSVolumeCount": Predicate(("NodeVolumeLimits",), _LIMITS),
-    "MaxGCEPDVolumeCount": Predicate(("NodeVolumeLimits",), _LIMITS),
-    "MaxCSIVolumeCountPred": Predicate(("NodeVolumeLimits",)),
-    "MaxAzureDiskVolumeCount": Predicate(("NodeVolumeLimits",), _LIMITS),
-    "MaxCinderVolumeCount": Predicate(("NodeVolumeLimits",), _LIMITS),
-    "CheckVolumeBinding": Predicate(("VolumeBinding",)),
-    "NoVolumeZoneConflict": Predicate(("VolumeZone",)),
-    "CheckNodeMemoryPressure": Predicate(("TaintToleration",), _TAINTS),
-    "CheckNodePIDPressure": Predicate(("TaintToleration",), _TAINTS),
-    "CheckNodeDiskPressure": Predicate(("TaintToleration",), _TAINTS),
-    "EvenPodsSpread": Predicate((_SPREAD,)),
-    "MatchInterPodAffinity": Predicate(("InterPodAffinity",)),
-}
+class _Tables(msgspec.Struct, frozen=True):
+    """The predicates in the order in which v1.13 calls them, and the sets of DefaultProvider."""
 
-PRIORITIES: Final[Mapping[str, Priority]] = {
-    "LeastRequestedPriority": Priority(
-        scores.LeastRequestedPriority, _FIT, _RESOURCES,
-        {"scoringStrategy": {"type": "LeastAllocated"}},
-    ),
-    "MostRequestedPriority": Priority(
-        scores.MostRequestedPriority, _FIT, _RESOURCES,
-        {"scoringStrategy": {"type": "MostAllocated"}},
-    ),
-    "RequestedToCapacityRatioPriority": Priority(
-        scores.RequestedToCapacityRatioPriority, _FIT, f"{_RESOURCES}; a score of 0 is left out",
-        {
-            "scoringStrategy": {
-                "type": "RequestedToCapacityRatio",
-                "requestedToCapacityRatio": {
-                    "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
-                },
-            }
-        },
-    ),
-    "BalancedResourceAllocation": Priority(
-        scores.BalancedResourceAllocation, "NodeResourcesBalancedAllocation",
-        "half the difference of the shares counts, and it is compared with the node before",
-    ),
-    "SelectorSpreadPriority": Priority(
-        services.SelectorSpreadPriority, _SPREAD,
-        "the system's default constraints spread over hosts and zones by other weights",
-        {"defaultingType": "System"},
-    ),
-    "ServiceSpreadingPriority": Priority(
-        services.ServiceSpreadingPriority, _SPREAD, "pods of controllers are spread too",
-        {"defaultingType": "System"},
-    ),
-    "InterPodAffinityPriority": Priority(
-        scores.InterPodAffinityPriority, "InterPodAffinity",
-        "scores are scaled from the lowest to the highest, not from 0, and go to 100",
-    ),
-    "NodeAffinityPriority": Priority(
-        scores.NodeAffinityPriority, "NodeAffinity", f"{_NORMALIZED}; names of nodes count too"
-    ),
-    "TaintTolerationPriority": Priority(
-        scores.TaintTolerationPriority, "TaintToleration", _NORMALIZED
-    ),
-    "ImageLocalityPriority": Priority(
-        scores.ImageLocalityPriority, "ImageLocality",
-        "1000 MiB are the limit of each container, and init containers count",
-    ),
-    "NodePreferAvoidPodsPriority": Priority(
-        scores.NodePreferAvoidPodsPriority, "",
-        "the annotation is not read; use a taint with the effect PreferNoSchedule",
-    ),
-    "ResourceLimitsPriority": Priority(scores.ResourceLimitsPriority, "", "limits are not scored"),
-    "EqualPriority": Priority(scores.EqualPriority, "", "it changes no decision"),
-    "EvenPodsSpreadPriority": Priority(_SPREAD, _SPREAD, ""),
-}  # fmt: skip
+    predicates: dict[str, Predicate]
+    priorities: dict[str, Priority]
+    default_predicates: tuple[str, ...]
+    default_priorities: dict[str, int]
 
-#: The sets of DefaultProvider. ClusterAutoscalerProvider has MostRequested for LeastRequested.
-DEFAULT_PREDICATES: Final = (
-    *("NoVolumeZoneConflict", "MaxEBSVolumeCount", "MaxGCEPDVolumeCount"),
-    *("MaxAzureDiskVolumeCount", "MaxCSIVolumeCountPred", "MatchInterPodAffinity"),
-    *("NoDiskConflict", "GeneralPredicates", "CheckVolumeBinding"),
+
+_TABLES: Final = msgspec.json.decode(
+    Path(__file__).with_name("policies.json").read_bytes(), type=_Tables
 )
-DEFAULT_PRIORITIES: Final[Mapping[str, int]] = {
-    "SelectorSpreadPriority": 1,
-    "InterPodAffinityPriority": 1,
-    "LeastRequestedPriority": 1,
-    "BalancedResourceAllocation": 1,
-    "NodePreferAvoidPodsPriority": 10000,
-    "NodeAffinityPriority": 1,
-    "TaintTolerationPriority": 1,
-    "ImageLocalityPriority": 1,
-}
+PREDICATES: Final[Mapping[str, Predicate]] = _TABLES.predicates
+PRIORITIES: Final[Mapping[str, Priority]] = _TABLES.priorities
+#: The plugins with v1.13's formulas.
+LEGACY: Final[Mapping[str, type[Plugin]]] = {plugin.name: plugin for plugin in (
+    scores.BalancedResourceAllocation, scores.EqualPriority, scores.ImageLocalityPriority,
+    scores.InterPodAffinityPriority, scores.LeastRequestedPriority, scores.MostRequestedPriority,
+    scores.NodeAffinityPriority, scores.NodeLabelPriority, scores.NodePreferAvoidPodsPriority,
+    scores.RequestedToCapacityRatioPriority, scores.ResourceLimitsPriority,
+    scores.TaintTolerationPriority, services.SelectorSpreadPriority,
+    services.ServiceAntiAffinityPriority, services.ServiceSpreadingPriority,
+)}  # fmt: skip
 #: Predicates with an argument are called before this one.
 _FIRST_AFTER_CUSTOM: Final = "MaxEBSVolumeCount"
 _MANDATORY: Final = ("PodToleratesNodeTaints", "CheckNodeUnschedulable")
@@ -332,7 +250,7 @@ def _add_predicates(
 ) -> None:
     """Add the filters of the predicates, in the order of v1.13."""
     custom: dict[str, PredicatePolicy] = {}
-    names = set(DEFAULT_PREDICATES if given is None else ())
+    names = set(_TABLES.default_predicates if given is None else ())
     for predicate in given or ():
         if predicate.argument is not None:
             _check_arguments("predicate", "Predicate", predicate.name, predicate.argument)
@@ -398,7 +316,7 @@ def _priorities_of(policy: Policy, provider: str) -> dict[str, _Chosen]:
     """Return the priorities by name, sorted, with v1.13's checks. Raises `ConfigError`."""
     chosen: dict[str, _Chosen] = {}
     if policy.priorities is None:
-        chosen = {name: _Chosen(weight) for name, weight in DEFAULT_PRIORITIES.items()}
+        chosen = {name: _Chosen(weight) for name, weight in _TABLES.default_priorities.items()}
         if provider == "ClusterAutoscalerProvider":
             chosen["MostRequestedPriority"] = chosen.pop("LeastRequestedPriority")
     for priority in policy.priorities or ():
@@ -438,9 +356,9 @@ def _add_priorities(
 ) -> None:
     for name, (weight, custom) in chosen.items():
         row = PRIORITIES[name] if custom is None else _custom_priority(custom, modern)
-        plugin = row.plugin
-        if not isinstance(plugin, str):
-            plugin = effect.use(plugin, name, _own_args(custom))
+        plugin = row.plugin or name
+        if plugin in LEGACY:
+            plugin = effect.use(LEGACY[plugin], name, _own_args(custom))
         elif custom is not None:
             effect.args[plugin] = dict(row.args)
         effect.scores[plugin] = effect.scores.get(plugin, 0) + weight
@@ -478,23 +396,25 @@ def _custom_priority(custom: PriorityPolicy, modern: _Profile) -> Priority:
             {"maxSkew": 1, "topologyKey": label, "whenUnsatisfiable": "ScheduleAnyway"}
         )
         text = "a default constraint spreads pods with services and controllers"
-        return Priority(services.ServiceAntiAffinityPriority, _SPREAD, text)
+        return Priority(_SPREAD, text, plugin="ServiceAntiAffinityPriority")
     if argument.label_preference is not None:
         preference = argument.label_preference
         wanted = {"matchExpressions": [_expression(preference.label, preference.presence)]}
         modern.preferred.append({"weight": min(custom.weight, 100), "preference": wanted})
         text = "addedAffinity is scored together with the pod's own preferences"
-        return Priority(scores.NodeLabelPriority, "NodeAffinity", text)
+        return Priority("NodeAffinity", text, plugin="NodeLabelPriority")
     ratio = argument.requested_to_capacity_ratio_arguments
     assert ratio is not None
     shape = {"shape": [_json(point) for point in ratio.shape]}
     strategy: Json = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": shape}
-    row = PRIORITIES["RequestedToCapacityRatioPriority"]
+    name = "RequestedToCapacityRatioPriority"
     if not ratio.resources:
-        return row._replace(args={"scoringStrategy": strategy})
+        args: dict[str, object] = {"scoringStrategy": strategy}
+        return msgspec.structs.replace(PRIORITIES[name], args=args, plugin=name)
     # Resources came with v1.17, whose formula is that of today.
     resources = [_json(resource) for resource in ratio.resources]
-    return Priority(_FIT, _FIT, "", {"scoringStrategy": {**strategy, "resources": resources}})
+    of_today: dict[str, object] = {"scoringStrategy": {**strategy, "resources": resources}}
+    return Priority(_FIT, args=of_today, plugin=_FIT)
 
 
 # Checks, with v1.13's texts.

@@ -170,6 +170,8 @@ class ClusterEventWithHint(NamedTuple):
         return ClusterEventWithHint(ClusterEvent(kind, action_type), hint)
 
 
+on: Final = ClusterEventWithHint.on
+
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF_Q: Final = "PopFromBackoffQ"

@@ -11,6 +11,8 @@ import sys
 import traceback
 from typing import Final, NamedTuple, Self
 
+from scheduler.api.text import well_formed
+
 
 class FrameworkError(Exception):
     """The base of the errors of plugins; the text is upstream's."""
@@ -55,7 +57,7 @@ class PluginFailure(NamedTuple):
         cls, error: BaseException, *, plugin: str, point: str, node: str = ""
     ) -> Self:
         # Interned: a plugin fails in the same way again and again, and stories keep many entries.
-        text = sys.intern("".join(traceback.format_exception(error)))
+        text = sys.intern(well_formed("".join(traceback.format_exception(error))))
         return cls(plugin, point, node, text)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from scheduler.api.text import well_formed
 from scheduler.snapshot.columns import ABSENT, encode_flags, uniform_value
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class Status:
         cause: BaseException | None = None,
     ) -> None:
         self.code: Final = code
+        if not "".join(reasons).isascii():
+            # A plugin may quote any text; the pod's event and condition must be sendable.
+            reasons = tuple(map(well_formed, reasons))
         self.reasons: Final = reasons
         self.plugin: Final = plugin
         self.timeout_seconds: Final = timeout_seconds

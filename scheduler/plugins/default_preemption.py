@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api import field
+from scheduler.api.core import Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.config.types import (
     ALL_FIELDS,
@@ -21,13 +22,7 @@ from scheduler.config.types import (
     Int32,
     PluginArgs,
 )
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable, unschedulable
 from scheduler.preemption import Evaluator, Executor, PodGroupEvaluator, VictimRules
@@ -174,8 +169,7 @@ class DefaultPreemption(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         if not self._is_async:
             return []
-        event = ClusterEvent(EventResource.POD, ActionType.DELETE)
-        return [ClusterEventWithHint(event, self.is_pod_schedulable_after_pod_deletion)]
+        return [on(Pod, ActionType.DELETE, self.is_pod_schedulable_after_pod_deletion)]
 
     def is_pod_schedulable_after_pod_deletion(
         self, pod: PodInfo, old: object, new: object

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Pod
 from scheduler.api.pod_groups import PodGroup
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, error, unresolvable, wait
 
@@ -92,10 +92,8 @@ class GangScheduling(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [
-            ClusterEventWithHint.on(Pod, ActionType.ADD, self.is_schedulable_after_pod_added),
-            ClusterEventWithHint.on(
-                PodGroup, ActionType.ADD, self.is_schedulable_after_pod_group_added
-            ),
+            on(Pod, ActionType.ADD, self.is_schedulable_after_pod_added),
+            on(PodGroup, ActionType.ADD, self.is_schedulable_after_pod_group_added),
         ]
 
     def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable:

@@ -28,23 +28,9 @@ from scheduler.api.node_selectors import (
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy, same_parts
-from scheduler.framework.status import (
-    Rejections,
-    Status,
-    reject,
-    reject_by,
-    skip,
-    unresolvable,
-)
+from scheduler.framework.status import Rejections, Status, reject, reject_by, skip, unresolvable
 from scheduler.framework.types import PreFilterResult
 
 if TYPE_CHECKING:
@@ -163,10 +149,8 @@ class NodeAffinity(Plugin):
         return default_normalize_score(scores)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        node_change = ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        )
-        return [ClusterEventWithHint(node_change, self.is_schedulable_after_node_change)]
+        node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return [on(Node, node_change, self.is_schedulable_after_node_change)]
 
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object

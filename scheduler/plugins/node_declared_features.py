@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from scheduler.api.core import Node, Pod
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -155,13 +148,10 @@ class NodeDeclaredFeatures(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         if not self._is_enabled:
             return []
-        node_change = ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
-        )
-        pod_change = ClusterEvent(EventResource.POD, ActionType.UPDATE)
+        node_change = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
         return [
-            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
-            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_update),
+            on(Node, node_change, self.is_schedulable_after_node_change),
+            on(Pod, ActionType.UPDATE, self.is_schedulable_after_pod_update),
         ]
 
     def is_schedulable_after_pod_update(

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-)
+from scheduler.api.core import Node
+from scheduler.framework.events import ActionType, ClusterEventWithHint, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, reject, unresolvable
 
@@ -32,4 +28,4 @@ class NodeName(Plugin):
         return reject(~nodes.name_codes.isin((wanted,)), _NO_MATCH) if wanted else None
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        return [ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))]
+        return [on(Node, ActionType.ADD)]

@@ -9,17 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api.core import Pod
+from scheduler.api.core import Node, Pod
 from scheduler.api.host_ports import HostPort, conflicts, host_ports
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, reject, skip, unschedulable
 
@@ -59,10 +52,9 @@ class NodePorts(Plugin):
         ]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        pod_deletion = ClusterEvent(EventResource.POD, ActionType.DELETE)
         return [
-            ClusterEventWithHint(pod_deletion, self.is_schedulable_after_pod_deleted),
-            ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
+            on(Pod, ActionType.DELETE, self.is_schedulable_after_pod_deleted),
+            on(Node, ActionType.ADD),
         ]
 
     def is_schedulable_after_pod_deleted(

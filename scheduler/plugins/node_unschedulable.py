@@ -9,16 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api.core import Node, Taint
+from scheduler.api.core import Node, Pod, Taint
 from scheduler.api.tolerations import NO_SCHEDULE, is_tolerated
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -48,13 +41,10 @@ class NodeUnschedulable(Plugin):
         return [Remedy(f"uncordon the node, or tolerate {_TAINT.key}:{_TAINT.effect}")]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        node_change = ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT
-        )
-        pod_change = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
+        node_change, pod_change = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_POD_TOLERATION
         return [
-            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
-            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_toleration_change),
+            on(Node, ActionType.ADD | node_change, self.is_schedulable_after_node_change),
+            on(Pod, pod_change, self.is_schedulable_after_pod_toleration_change),
         ]
 
     def is_schedulable_after_node_change(

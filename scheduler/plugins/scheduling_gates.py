@@ -7,13 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-)
+from scheduler.api.core import Pod
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -36,10 +31,8 @@ class SchedulingGates(Plugin):
         return unresolvable(f"waiting for scheduling gates: [{names}]")
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        gates_eliminated = ClusterEvent(
-            EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-        )
-        return [ClusterEventWithHint(gates_eliminated, self.is_schedulable_after_gates_eliminated)]
+        gates_eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        return [on(Pod, gates_eliminated, self.is_schedulable_after_gates_eliminated)]
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api.core import Node, Toleration
+from scheduler.api.core import Node, Pod, Toleration
 from scheduler.api.tolerations import (
     HARD_EFFECTS,
     PREFER_NO_SCHEDULE,
@@ -19,14 +19,7 @@ from scheduler.api.tolerations import (
 )
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -77,13 +70,10 @@ class TaintToleration(Plugin):
         return default_normalize_score(scores, reverse=True)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        node_change = ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT
-        )
-        pod_change = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
+        node_change, pod_change = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_POD_TOLERATION
         return [
-            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
-            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_toleration_change),
+            on(Node, ActionType.ADD | node_change, self.is_schedulable_after_node_change),
+            on(Pod, pod_change, self.is_schedulable_after_pod_toleration_change),
         ]
 
     def is_schedulable_after_node_change(

@@ -12,18 +12,11 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from scheduler.api.core import Pod
+from scheduler.api.core import Node, Pod
 from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.api.volumes import Disk, disk_conflicts
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import (
     Rejections,
@@ -131,16 +124,11 @@ class VolumeRestrictions(Plugin):
         return np.isin(snapshot.slots[nodes.base_rows], list(slots))
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
+        claim_added = self.is_schedulable_after_persistent_volume_claim_added
         return [
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.POD, ActionType.DELETE),
-                self.is_schedulable_after_pod_deleted,
-            ),
-            ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
-                self.is_schedulable_after_persistent_volume_claim_added,
-            ),
+            on(Pod, ActionType.DELETE, self.is_schedulable_after_pod_deleted),
+            on(Node, ActionType.ADD),
+            on(PersistentVolumeClaim, ActionType.ADD, claim_added),
         ]
 
     def is_schedulable_after_pod_deleted(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from scheduler.api.core import Node
 from scheduler.api.storage import (
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolume,
@@ -20,14 +21,7 @@ from scheduler.api.storage import (
 )
 from scheduler.api.volumes import claim_class
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
 from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
@@ -140,22 +134,14 @@ class VolumeZone(Plugin):
         return None if mode == WAIT_FOR_FIRST_CONSUMER else _NOT_BOUND
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        added_or_changed = ActionType.ADD | ActionType.UPDATE
-        node_change = ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        )
-        claim_change = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_changed)
-        volume_change = ClusterEvent(EventResource.PERSISTENT_VOLUME, added_or_changed)
+        add_or_update = ActionType.ADD | ActionType.UPDATE
+        claim_change = self.is_schedulable_after_persistent_volume_claim_change
+        volume_change = self.is_schedulable_after_persistent_volume_change
         return [
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD),
-                self.is_schedulable_after_storage_class_added,
-            ),
-            ClusterEventWithHint(node_change),
-            ClusterEventWithHint(
-                claim_change, self.is_schedulable_after_persistent_volume_claim_change
-            ),
-            ClusterEventWithHint(volume_change, self.is_schedulable_after_persistent_volume_change),
+            on(StorageClass, ActionType.ADD, self.is_schedulable_after_storage_class_added),
+            on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            on(PersistentVolumeClaim, add_or_update, claim_change),
+            on(PersistentVolume, add_or_update, volume_change),
         ]
 
     def is_schedulable_after_storage_class_added(

@@ -25,12 +25,7 @@ from scheduler.framework.types import (
     PostFilterResult,
 )
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.dry_run import (
-    DryRun,
-    VictimRules,
-    dry_run_preemption,
-    error_statuses,
-)
+from scheduler.preemption.dry_run import DryRun, VictimRules, dry_run_preemption, error_statuses
 from scheduler.preemption.executor import Preemptor
 from scheduler.preemption.importance import Candidate, Choice, pick_one_node_for_preemption
 from scheduler.snapshot.pod_info import PodInfo

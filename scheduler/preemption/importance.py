@@ -62,10 +62,10 @@ def by_importance(
 ) -> list[PodInfo]:
     """Return pods in order of importance, the most important one first.
 
-    By default that is the one of higher priority, else the one that started earlier. A pod without
-    start time counts as started at `now`, in epoch seconds. Several such pods are in reverse order:
-    upstream reads the clock in each comparison, so that each pod is earlier than the one it is
-    compared with, and its sort of up to a dozen elements reverses them.
+    By default a pod of higher priority is more important, and of equal pods the one that started
+    earlier. A pod without start time counts as started at `now`, in epoch seconds. Several pods
+    without start time are in reverse order, as upstream: it reads the clock in each comparison, so
+    the pod that it looks at first has always started earlier.
     """
     if more_important is not None:
 

@@ -54,6 +54,8 @@ class BackoffQueue:
             lambda pod: (self.backoff_time(pod),)
         )
         self._heaps: Final = (self.pod_backoff_q, self.pod_error_backoff_q)
+        #: The pods of `pod_backoff_q` that are in no pod group, once more and in the same order.
+        self._single_pods: Final[Heap[QueuedPodInfo]] = Heap(self.pod_backoff_q.sort_key)
 
     def __len__(self) -> int:
         return len(self.pod_backoff_q) + len(self.pod_error_backoff_q)
@@ -96,10 +98,13 @@ class BackoffQueue:
         pod.place = Place.BACKOFF
         heap = self.pod_backoff_q if pod.rejector_plugins else self.pod_error_backoff_q
         heap.add_or_update(pod.key, pod)
+        if heap is self.pod_backoff_q and pod.pod_info.spec.scheduling_group is None:
+            self._single_pods.add_or_update(pod.key, pod)
         return True
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove a pod; None if it is not here."""
+        self._single_pods.delete(key)
         pod = self.pod_backoff_q.delete(key)
         return pod if pod is not None else self.pod_error_backoff_q.delete(key)
 
@@ -112,20 +117,16 @@ class BackoffQueue:
 
         With `leaves_members`, the pods of pod groups stay.
         """
-        head = self.pod_backoff_q.peek()
-        if not leaves_members or head is None or not _is_member(head):
-            return self.pod_backoff_q.pop()
-        for pod in self.pod_backoff_q.in_order():
-            if not _is_member(pod):
-                return self.pod_backoff_q.delete(pod.key)
-        return None
+        heap = self._single_pods if leaves_members else self.pod_backoff_q
+        pod = heap.peek()
+        return None if pod is None else self.delete(pod.key)
 
     def pop_all_backoff_completed(self, now: float) -> list[QueuedPodInfo]:
         """Remove all pods whose backoff is over."""
         completed = []
         for heap in self._heaps:
             while (pod := heap.peek()) is not None and not self.is_pod_backing_off(pod, now):
-                heap.pop()
+                self.delete(pod.key)
                 completed.append(pod)
         return completed
 
@@ -150,13 +151,12 @@ class BackoffQueue:
         for pod in self.pod_error_backoff_q:
             if pod.rejector_plugins:
                 yield f"{pod.key} backs off after an error, but plugins have rejected it"
+        singles = [p for p in self.pod_backoff_q.in_order() if not p.pod_info.pod_group_key]
+        if self._single_pods.in_order() != singles:
+            yield "the pods without a pod group are not those of the backoff queue"
         ends = [self.backoff_time(pod) for pod in self.pod_backoff_q.in_order()]
         if ends != sorted(ends):
             yield f"the ends of backoff are out of order: {ends}"
-
-
-def _is_member(pod: QueuedPodInfo) -> bool:
-    return pod.pod_info.spec.scheduling_group is not None
 
 
 def _align_to_window(seconds: float) -> float:

@@ -33,10 +33,10 @@ _DEAD_ENTRIES_MIN: Final = 16
 class Heap(Generic[T]):
     """Items by key, the least first. `sort_key` is called each time an item is added."""
 
-    __slots__ = ("_arrivals", "_entries", "_items", "_sort_key")
+    __slots__ = ("_arrivals", "_entries", "_items", "sort_key")
 
     def __init__(self, sort_key: Callable[[T], SortKey]) -> None:
-        self._sort_key: Final = sort_key
+        self.sort_key: Final = sort_key
         self._entries: list[_Entry] = []
         self._items: dict[str, tuple[_Entry, T]] = {}
         self._arrivals = 0
@@ -60,7 +60,7 @@ class Heap(Generic[T]):
 
         While its sort key is the same, an item keeps its place among equal items.
         """
-        sort_key = self._sort_key(item)
+        sort_key = self.sort_key(item)
         known = self._items.get(key)
         if known is not None and known[0][0] == sort_key:
             self._items[key] = (known[0], item)

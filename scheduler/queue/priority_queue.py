@@ -103,19 +103,20 @@ _QUEUE_NAMES: Final = {
 class PriorityQueue:
     """The pods that wait for a node, the most urgent first.
 
-    With `generic_workload` (the feature gate) a pod of a group backs off after each attempt: events
-    decide nothing for it then. Upstream pops it before the backoff ends, as any pod that backs off,
-    and so tries a group that does not fit without a pause; with `members_back_off` it has to wait.
+    With `generic_workload` (the feature gate) a pod of a group backs off after each attempt,
+    whatever events arrive. Upstream pops any pod early when no pod is active, and so tries a group
+    that does not fit again and again without a pause. With `members_back_off` pods of groups are
+    not popped before their backoff ends.
 
-    `less` orders them; a queue-sort plugin that can express the same order as a tuple provides its
+    `less` is the order of the pods. A queue-sort plugin that can express the order as a tuple has a
     `sort_key`, which is much faster. `pre_enqueue_plugins` and `queueing_hint_map` are by profile
-    (scheduler name), the latter as `build_queueing_hint_map` makes it.
+    (scheduler name); `build_queueing_hint_map` makes the map of a profile.
 
     `incoming_pods` counts the pods that entered a queue, by queue and event, as upstream's metric
     `queue_incoming_pods_total`: gated pods are counted as `unschedulable`, a pod popped from
-    backoff as `active`. `unschedulable_reasons` is its metric `unschedulable_pods`: the number of
-    pods that wait because of a plugin, by plugin and profile. As upstream it is not counted down
-    for pods that are deleted while active or backing off.
+    backoff as `active`. `unschedulable_reasons` is upstream's metric `unschedulable_pods`: the
+    number of pods that wait because of a plugin, by plugin and profile. As upstream's, it is not
+    counted down for pods that are deleted while active or backing off.
     """
 
     def __init__(

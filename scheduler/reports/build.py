@@ -11,9 +11,8 @@ import numpy as np
 from scheduler.api import resources
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import FitError
 from scheduler.preemption import CRITERIA
-from scheduler.reports.decision import Decide, Decision, decide, unschedulable
+from scheduler.reports.decision import Decision, decide
 from scheduler.reports.model import (
     Change,
     Choice,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.client import Store
+    from scheduler.framework.extender import Extender
     from scheduler.preemption import Candidate, Preemption
     from scheduler.reports.decision import PostFilterOutcome
     from scheduler.reports.remedies import AllRejections
@@ -102,39 +102,32 @@ def pod_report(
     )
 
 
-def report_over(
+async def report_over(
     snapshot: Snapshot,
     framework: Framework | None,
     pod: PodInfo,
     *,
     pods: Store[Pod],
-    decide: Decide = decide,
+    extenders: Sequence[Extender] = (),
 ) -> PodReport:
     """Decide a pod over the snapshot, without preemption, and return the report.
 
-    A pod that has a node is decided over the cluster without this pod. `decide` may call extenders,
-    as `decide_with_extenders` does. `pods` are those that
-    plugins list; they and the snapshot are afterwards as before.
+    A pod that has a node is decided over the cluster without this pod. `pods` are the pods that
+    plugins list. The snapshot and `pods` are unchanged afterwards. It waits for extenders only.
     """
     if framework is None:
         waiting = pod.without_node() if pod.spec.node_name else pod
         return pod_report(Decision(waiting, "ignored"), None, snapshot)
-    with decided_over(snapshot, framework, pod, pods=pods, decide=decide) as decision:
+    with cluster_without(pod, snapshot, pods=pods) as waiting:
+        decision = await decide(snapshot, framework, CycleState(), waiting, extenders=extenders)
         return pod_report(decision, framework, snapshot, current_node=pod.spec.node_name)
 
 
 @contextlib.contextmanager
-def decided_over(
-    snapshot: Snapshot,
-    framework: Framework,
-    pod: PodInfo,
-    *,
-    pods: Store[Pod],
-    decide: Decide = decide,
-) -> Iterator[Decision]:
-    """Decide a pod, and keep the cluster as it was for the decision for a `with` block.
+def cluster_without(pod: PodInfo, snapshot: Snapshot, *, pods: Store[Pod]) -> Iterator[PodInfo]:
+    """Take a pod off its node, if it has one, and yield the pod without a node.
 
-    The parameters are those of `report_over`.
+    After the `with` block the snapshot and `pods`, those that plugins list, are as before.
     """
     node = pod.spec.node_name
     waiting = pod.without_node() if node else pod
@@ -145,11 +138,7 @@ def decided_over(
         with snapshot.unchanged_pods():
             if row is not None and pod.uid in snapshot.table.pods[row]:
                 snapshot.remove_pod(pod)
-            try:
-                decision = decide(snapshot, framework, CycleState(), waiting)
-            except FitError as error:
-                decision = unschedulable(error)
-            yield decision
+            yield waiting
     finally:
         if listed is not None:
             pods.put(listed)

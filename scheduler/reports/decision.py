@@ -6,7 +6,7 @@ without scoring it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scheduler.cycle.schedule_pod import (
     NoNodesAvailableError,
@@ -20,10 +20,8 @@ from scheduler.framework.types import FitError
 from scheduler.runtime import FrameworkError, PluginFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Sequence
 
-    from scheduler.api.core import PodExtendedResourceClaimStatus
-    from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.extender import Extender
     from scheduler.framework.types import Diagnosis
@@ -53,18 +51,6 @@ class PostFilterOutcome(NamedTuple):
     preemption: Preemption | None
 
 
-class DeviceWrites(NamedTuple):
-    """The writes of a pod's decision, and the claims as they are afterwards.
-
-    A deleted claim is None. `created` are the keys of the claims that were created.
-    """
-
-    writes: Sequence[str]
-    claims: Mapping[str, ResourceClaim | None]
-    created: frozenset[str]
-    extended_status: PodExtendedResourceClaimStatus | None
-
-
 class Decision(NamedTuple):
     """The decision for one pod.
 
@@ -86,32 +72,20 @@ class Decision(NamedTuple):
     post_filter: PostFilterOutcome | None = None
     #: The notes of plugins in Reserve.
     reserved: Sequence[str] = ()
-    #: The failure of PreBind; the pod is then not on its node.
-    pre_bind: Status | None = None
-    device_writes: DeviceWrites | None = None
 
 
-#: Decides a pod, as `decide` does.
-Decide: TypeAlias = "Callable[[Snapshot, Framework, CycleState, PodInfo], Decision]"
-
-
-def decide(snapshot: Snapshot, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
-    """Decide without extenders; see `decide_with_extenders`."""
-    return result_of(decide_with_extenders(snapshot, framework, state, pod, extenders=()))
-
-
-async def decide_with_extenders(
+async def decide(
     snapshot: Snapshot,
     framework: Framework,
     state: CycleState,
     pod: PodInfo,
     *,
-    extenders: Sequence[Extender],
+    extenders: Sequence[Extender] = (),
 ) -> Decision:
     """Filter all nodes and score those that fit, even if it is a single one.
 
-    PreEnqueue, PostFilter, Reserve and Permit are not called. Raises `FitError` if no node fits, so
-    that the caller can go on with preemption; other failures are part of the decision.
+    PreEnqueue, PostFilter, Reserve and Permit are not called. It waits for extenders only. The
+    decision has a diagnosis unless there is no node, or a plugin or an extender fails.
     """
     algorithm = SchedulingAlgorithm(
         snapshot, tie_break=FirstByName(), exhaustive=True, extenders=extenders
@@ -119,7 +93,7 @@ async def decide_with_extenders(
     try:
         feasible, diagnosis = await algorithm.find_nodes_that_fit_pod(framework, state, pod)
         if not len(feasible):
-            raise FitError(pod, len(snapshot), diagnosis)
+            return _unschedulable(FitError(pod, len(snapshot), diagnosis))
         scores = await prioritize_nodes(framework, state, pod, feasible, extenders=extenders)
     except NoNodesAvailableError as error:
         return Decision(pod, "unschedulable", message=str(error))
@@ -148,12 +122,6 @@ def failed(pod: PodInfo, error: FrameworkError | ExtenderError) -> Decision:
     return Decision(pod, "error", status=Status(Code.ERROR, message), message=message)
 
 
-def unschedulable(error: FitError, post_filter: PostFilterOutcome | None = None) -> Decision:
+def _unschedulable(error: FitError) -> Decision:
     """Return the decision for a pod that fits on no node."""
-    return Decision(
-        error.pod,
-        "unschedulable",
-        diagnosis=error.diagnosis,
-        message=str(error),
-        post_filter=post_filter,
-    )
+    return Decision(error.pod, "unschedulable", diagnosis=error.diagnosis, message=str(error))

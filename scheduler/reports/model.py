@@ -126,7 +126,7 @@ class PodReport(_Struct, frozen=True):
     `result` is `scheduled`, `unschedulable`, `gated`, `ignored` or `error`; for a pod that has a
     node it is the result of deciding again. `evaluated_nodes` are those that the scheduler's own
     search would filter; 0 if that is not known. `nodes` are the feasible ones, the best first, then
-    the others. `scenario` is the name of the recorded scenario, if the pod is from one. `story` is
+    the others. `scenario` is the name of the question in `kubesched-explain batch`. `story` is
     what a running scheduler has done with the pod, if that was requested. `placed_before` are the
     waiting pods without a report of their own that were placed before this one. `reserved` has a
     line for each thing that plugins have taken for the pod on its node, such as devices.

@@ -1,7 +1,7 @@
 """The handle that the plugins of one profile hold.
 
 All parts of the scheduler that plugins can reach exist before the first plugin is created; the
-handle is a record of them. Tests and `kubesched-explain` build the same record from other parts.
+handle is a record of them.
 Source: `frameworkImpl` in `pkg/scheduler/framework/runtime/framework.go`, `parallelize`.
 """
 

@@ -24,11 +24,7 @@ from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
 from scheduler.serving.endpoints import Endpoints
 from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
-from scheduler.serving.options import (
-    REQUEST_HEADER_LISTS,
-    RequestHeaderOptions,
-    ServingError,
-)
+from scheduler.serving.options import REQUEST_HEADER_LISTS, RequestHeaderOptions, ServingError
 from scheduler.serving.reviews import AUTHENTICATION_CONFIG_MAP, ReviewClient
 from scheduler.serving.tls import ServerTls
 
@@ -233,8 +229,12 @@ def _connection(kubeconfig: str, clock: Clock) -> Connection | None:
 async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock) -> NoReturn:
     while True:
         await clock.sleep(_RENEWAL_SECONDS)
-        tls.reload(now=clock.now())
-        await published.reload()
+        try:
+            tls.reload(now=clock.now())
+            await published.reload()
+        except Exception:
+            # No other task sees the error; without renewal the certificate would expire unnoticed.
+            _log.exception("Renewing certificates failed")
 
 
 async def _cancel(task: asyncio.Task[NoReturn]) -> None:

@@ -239,16 +239,16 @@ def _choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
 
 def _load_pair(context: ssl.SSLContext, pair: CertKey) -> None:
     """Load a certificate into a context, by temporary files: OpenSSL reads nothing else."""
-    with tempfile.TemporaryDirectory(prefix="kubesched-") as folder:
-        cert_path, key_path = Path(folder, "tls.crt"), Path(folder, "tls.key")
-        cert_path.write_bytes(pair.certificate)
-        with os.fdopen(os.open(key_path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-            file.write(pair.key)
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="kubesched-") as folder:
+            cert_path, key_path = Path(folder, "tls.crt"), Path(folder, "tls.key")
+            cert_path.write_bytes(pair.certificate)
+            with os.fdopen(os.open(key_path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+                file.write(pair.key)
             # The empty password keeps OpenSSL from asking the terminal for one.
             context.load_cert_chain(cert_path, key_path, password=lambda: b"")
-        except (ssl.SSLError, OSError) as error:
-            raise ServingError(f"tls: {_error_text(error)}") from error
+    except OSError as error:
+        raise ServingError(f"tls: {_error_text(error)}") from error
 
 
 def _error_text(error: OSError) -> str:

@@ -11,10 +11,11 @@ strategies                         Hypothesis strategies, imported on their own
 from scheduler.testing.builders import make_node, make_pod, snapshot_of
 from scheduler.testing.check_plugin import NotJudgedWarning, check_plugin
 from scheduler.testing.decisions import PodDecision, decide
-from scheduler.testing.doubles import FakeHandle, FakeLister, VirtualClock, make_plugin
+from scheduler.testing.doubles import FakeHandle, FakeLister, make_plugin
 from scheduler.testing.in_process import RunningScheduler, run_in_process
 from scheduler.testing.random_cluster import RandomCluster
 from scheduler.testing.simulation import Simulation
+from scheduler.testing.virtual_clock import VirtualClock
 
 __all__ = [
     "FakeHandle",

@@ -15,6 +15,7 @@ from scheduler.api.core import Node, Pod, Struct
 from scheduler.config import KubeSchedulerConfiguration, PluginConfig, default_config
 from scheduler.explain.world import World
 from scheduler.plugins import SCHEME
+from scheduler.reports.decision import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +69,7 @@ def decide(
             )
     config = configuration_with(args or {})
     world = World(config, nodes=nodes, pods=pods, others=others or {}, plugins=plugins)
-    decision = world.decide(pod)
+    decision = result_of(world.decide(pod))
     return PodDecision(
         result=decision.result,
         node=_node_of(decision),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.assembly.app import AppStatistics, SchedulerApp
+from scheduler.assembly.core import SchedulerOptions
 from scheduler.client import connect
 from scheduler.config import (
     NEWEST_VERSION,
@@ -97,15 +98,10 @@ async def run_in_process(
         text = "; ".join(str(error) for error in errors)
         raise ConfigError(f"{config}: {text}" if config else text)
     connection = connect(kubeconfig=str(kubeconfig), clock=clock)
-    app = SchedulerApp(
-        settings,
-        connection,
-        clock=clock,
-        plugins=plugins,
-        seed=seed,
-        identity=identity,
-        feature_gates=gates,
+    options = SchedulerOptions(
+        plugins=tuple(plugins), seed=seed, identity=identity, feature_gates=gates
     )
+    app = SchedulerApp(settings, connection, clock=clock, options=options)
     async with contextlib.AsyncExitStack() as stack:
         url = await _serve(stack, settings, app, clock) if serve else ""
         task: asyncio.Task[None] = asyncio.ensure_future(app.run())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.framework.status import Status
 from scheduler.framework.types import PostFilterResult, PreBindPreFlightResult
-from scheduler.testing.doubles import run_on_clock
+from scheduler.testing.virtual_clock import run_on_clock
 
 if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo

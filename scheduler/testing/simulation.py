@@ -28,8 +28,8 @@ from scheduler.api.core import Node, ObjectMeta, Pod
 from scheduler.client import NODES, PODS, RestClient, connect
 from scheduler.client.discovery import discover_kind
 from scheduler.client.kinds import Resource, resource_named
-from scheduler.testing.doubles import VirtualClock, let_tasks_run
 from scheduler.testing.in_process import run_in_process
+from scheduler.testing.virtual_clock import VirtualClock, let_tasks_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,7 +22,8 @@ from scheduler.snapshot.columns import World
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing.builders import snapshot_of
-from scheduler.testing.doubles import FakeHandle, FakeLister, framework_with, run_on_clock
+from scheduler.testing.doubles import FakeHandle, FakeLister, framework_with
+from scheduler.testing.virtual_clock import run_on_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

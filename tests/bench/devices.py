@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from scheduler.api.core import ObjectMeta, Pod, PodResourceClaim
@@ -22,7 +24,7 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from scheduler.client import Store
+from scheduler.client import ApiObject
 from tests.bench.cycles import Workload, basic_workload
 
 _DEVICES = 10
@@ -41,13 +43,13 @@ def devices_workload(
     )
     spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("devices", exactly),)))
     claims = [ResourceClaim(_named(f"claim-{i}", "default"), spec) for i in range(pods_total)]
-    listers = {
-        "resourceclaims": Store(claims),
-        "resourceslices": Store(_slice(number) for number in range(nodes_total)),
-        "deviceclasses": Store([DeviceClass(_named("gpu"), DeviceClassSpec(class_selectors))]),
+    others: dict[str, Sequence[ApiObject]] = {
+        "resourceclaims": claims,
+        "resourceslices": [_slice(number) for number in range(nodes_total)],
+        "deviceclasses": [DeviceClass(_named("gpu"), DeviceClassSpec(class_selectors))],
     }
     pods = [_with_claim(pod, f"claim-{i}") for i, pod in enumerate(workload.pods)]
-    return workload._replace(name="devices", pods=pods, listers=listers)
+    return workload._replace(name="devices", pods=pods, others=others)
 
 
 def _named(name: str, namespace: str = "") -> ObjectMeta:

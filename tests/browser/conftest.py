@@ -8,9 +8,12 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from selenium.webdriver import Chrome
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 collect_ignore_glob = [] if importlib.util.find_spec("selenium") else ["test_*.py"]
 

@@ -21,7 +21,7 @@ from scheduler.client import EVENTS, PODS, RestClient, connection_to
 from scheduler.client.errors import ClientError, ConnectionFailed, KubeconfigError
 from scheduler.client.event_recorder import EventBroadcaster, EventRecorder
 from scheduler.client.objects import Event
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 from tests.client.objects import pod
 from tests.client.scripted_server import Answer, ScriptedServer
 from tests.client.scripted_source import refusal
@@ -406,7 +406,7 @@ def test_a_name_that_no_event_may_have_is_replaced(name: str) -> None:
         ("é" * 512, "é" * 512),
         ("é" * 600, "é" * 510 + " ..."),
         ("x" + "é" * 600, "x" + "é" * 509 + " ..."),
-        ("\udcff", "?"),
+        ("\udcff", "\ufffd"),
     ],
 )
 async def test_a_note_fits_into_1024_bytes(note: str, expected: str) -> None:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from scheduler.client.flow_control import Backoff, TokenBucket
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 from tests.client.objects import InstantClock
 
 

@@ -17,7 +17,7 @@ from scheduler.client import PODS, InformerFactory, RestClient, connection_to
 from scheduler.client.decoding import EventType, WatchEvent
 from scheduler.client.errors import ClientError
 from scheduler.client.informer import Informer, Required
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 from tests.client.objects import bookmark_json, event_json, pod, pod_json
 from tests.client.scripted_server import ScriptedServer, Stream
 from tests.client.scripted_source import (

@@ -19,7 +19,7 @@ from scheduler.client.decoding import WatchEvent
 from scheduler.client.errors import ClientError, ConnectionRefused, StreamInterrupted
 from scheduler.client.kinds import object_key
 from scheduler.client.reflector import Reflector
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 from tests.client.scripted_source import (
     BROKEN,
     BUSY,

@@ -35,7 +35,7 @@ from scheduler.client import (
 )
 from scheduler.clock import Clock
 from scheduler.metrics import SchedulerMetrics
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 from tests.client.objects import InstantClock, pod, pod_json, pod_list_json
 from tests.client.scripted_server import (
     Answer,

@@ -1,18 +1,21 @@
 """Schedulers that do one thing, mostly a wrong one, to see what the suite makes of them.
 
-Functions for `--in-process`; each is an asynchronous context manager that yields a scheduler.
+Functions for `--in-process`: `started` makes one of a function that returns a scheduler.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import NoReturn
 
 import aiohttp
 import msgspec
@@ -37,6 +40,10 @@ class TinyScheduler:
         if self._failure is not None:
             raise self._failure
         return not self._busy
+
+    def serving(self) -> AbstractAsyncContextManager[object]:
+        """Serve what the scheduler has to show while the block runs."""
+        return contextlib.nullcontext()
 
     async def run(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None)
@@ -76,119 +83,115 @@ class TinyScheduler:
 
 
 def _server_of(kubeconfig: Path) -> str:
-    server: str = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"][
-        "server"
-    ]
+    document = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    server: str = document["clusters"][0]["cluster"]["server"]
     return server
 
 
-@contextlib.asynccontextmanager
-async def _running(kubeconfig: Path, node_name: str | None) -> AsyncIterator[TinyScheduler]:
-    scheduler = TinyScheduler(_server_of(kubeconfig), node_name)
-    task = asyncio.ensure_future(scheduler.run())
-    try:
-        yield scheduler
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+def started(
+    make: Callable[..., TinyScheduler],
+) -> Callable[..., AbstractAsyncContextManager[TinyScheduler]]:
+    """Return a function for `--in-process` with the parameters of one that makes a scheduler.
+
+    That function gets the address of the API server and the clock.
+    """
+
+    @contextlib.asynccontextmanager
+    @functools.wraps(make)
+    async def run(
+        *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, **more: object
+    ) -> AsyncIterator[TinyScheduler]:
+        scheduler = make(_server_of(kubeconfig), clock, **more)
+        async with scheduler.serving():
+            task = asyncio.ensure_future(scheduler.run())
+            try:
+                yield scheduler
+            finally:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    return run
 
 
-@contextlib.asynccontextmanager
-async def binds_all_to_a(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def binds_all_to_a(url: str, _: Clock) -> TinyScheduler:
     """Puts every pod on the node called `a`, whether it fits or not."""
-    async with _running(kubeconfig, "a") as scheduler:
-        yield scheduler
+    return TinyScheduler(url, "a")
 
 
-@contextlib.asynccontextmanager
-async def binds_to_the_next_node_after_a_restart(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+_RESTARTED: set[str] = set()
+
+
+@started
+def binds_to_the_next_node_after_a_restart(url: str, _: Clock) -> TinyScheduler:
     """Puts pods on the node `a`, and after a restart on the node `b`."""
-    mark = kubeconfig.with_name("started")
-    node_name = "b" if mark.exists() else "a"
-    mark.touch()
-    async with _running(kubeconfig, node_name) as scheduler:
-        yield scheduler
+    if url in _RESTARTED:
+        return TinyScheduler(url, "b")
+    _RESTARTED.add(url)
+    return TinyScheduler(url, "a")
 
 
-@contextlib.asynccontextmanager
-async def binds_to_the_node_of_its_name(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, identity: str
-) -> AsyncIterator[TinyScheduler]:
+@started
+def binds_to_the_node_of_its_name(url: str, _: Clock, *, identity: str) -> TinyScheduler:
     """Puts every pod on the node that is called as the scheduler is."""
-    async with _running(kubeconfig, identity) as scheduler:
-        yield scheduler
+    return TinyScheduler(url, identity)
 
 
-@contextlib.asynccontextmanager
-async def binds_unless_there_are_plugins(
-    *,
-    kubeconfig: Path,
-    clock: Clock,
-    config: Path | None,
-    seed: int,
-    plugins: tuple[str, ...] = (),
-) -> AsyncIterator[TinyScheduler]:
+@started
+def binds_unless_there_are_plugins(
+    url: str, _: Clock, *, plugins: tuple[str, ...] = ()
+) -> TinyScheduler:
     """Puts every pod on the node called `a`, unless it is given plugins."""
-    async with _running(kubeconfig, None if plugins else "a") as scheduler:
-        yield scheduler
+    return TinyScheduler(url, None if plugins else "a")
 
 
-@contextlib.asynccontextmanager
-async def binds_if_it_has_gates(
-    *,
-    kubeconfig: Path,
-    clock: Clock,
-    config: Path | None,
-    seed: int,
-    feature_gates: Mapping[str, bool] | None = None,
-) -> AsyncIterator[TinyScheduler]:
+@started
+def binds_if_it_has_gates(
+    url: str, _: Clock, *, feature_gates: Mapping[str, bool] | None = None
+) -> TinyScheduler:
     """Puts every pod on the node called `a` if GenericWorkload is on."""
-    is_on = (feature_gates or {}).get("GenericWorkload")
-    async with _running(kubeconfig, "a" if is_on else None) as scheduler:
-        yield scheduler
+    return TinyScheduler(url, "a" if (feature_gates or {}).get("GenericWorkload") else None)
 
 
-@contextlib.asynccontextmanager
-async def binds_nothing(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def binds_nothing(url: str, _: Clock) -> TinyScheduler:
     """Looks at pods and leaves them alone."""
-    async with _running(kubeconfig, None) as scheduler:
-        yield scheduler
+    return TinyScheduler(url, None)
 
 
 _STARTS = itertools.count()
 
 
-@contextlib.asynccontextmanager
-async def binds_at_the_second_start(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def binds_at_the_second_start(url: str, _: Clock) -> TinyScheduler:
     """Bind nothing at every other start, and else every pod to the node `a`."""
-    async with _running(kubeconfig, "a" if next(_STARTS) % 2 else None) as scheduler:
-        yield scheduler
+    return TinyScheduler(url, "a" if next(_STARTS) % 2 else None)
 
 
-class _Restless(TinyScheduler):
+class _Alone(TinyScheduler):
+    """Does not connect to the server."""
+
+    def __init__(self) -> None:
+        super().__init__("", None)
+
+    async def run(self) -> None:
+        """Does nothing."""
+
+
+class _Restless(_Alone):
     @property
     def is_idle(self) -> bool:
         return False
 
 
-@contextlib.asynccontextmanager
-async def never_idle(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def never_idle(_: str, __: Clock) -> TinyScheduler:
     """Never idle."""
-    yield _Restless("", None)
+    return _Restless()
 
 
-class _Disordered(TinyScheduler):
+class _Disordered(_Alone):
     @property
     def is_idle(self) -> bool:
         return True
@@ -197,19 +200,17 @@ class _Disordered(TinyScheduler):
         raise AssertionError("pod p is in two queues")
 
 
-@contextlib.asynccontextmanager
-async def in_disorder(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def in_disorder(_: str, __: Clock) -> TinyScheduler:
     """Does nothing wrong that can be seen, but its own check fails."""
-    yield _Disordered("", None)
+    return _Disordered()
 
 
-class _Sleepy(TinyScheduler):
+class _Sleepy(_Alone):
     """Has something to do until two seconds have passed on the clock it was given."""
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__("", None)
+        super().__init__()
         self.task = asyncio.ensure_future(clock.sleep(2.0))
 
     @property
@@ -217,65 +218,56 @@ class _Sleepy(TinyScheduler):
         return self.task.done()
 
 
-@contextlib.asynccontextmanager
-async def waits_for_time(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def waits_for_time(_: str, clock: Clock) -> TinyScheduler:
     """Has work in flight that only time can finish."""
-    yield _Sleepy(clock)
+    return _Sleepy(clock)
 
 
-@contextlib.asynccontextmanager
-async def does_not_start(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def does_not_start(_: str, __: Clock) -> NoReturn:
     """Refuses its configuration."""
     raise ValueError("profiles[0]: unknown plugin Foo")
-    yield TinyScheduler("", None)
 
 
-@contextlib.asynccontextmanager
-async def fails_when_stopped(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+class _Messy(TinyScheduler):
+    async def run(self) -> None:
+        try:
+            await super().run()
+        finally:
+            raise RuntimeError("left in a mess")
+
+
+@started
+def fails_when_stopped(url: str, _: Clock) -> TinyScheduler:
     """Works, and breaks while it is being shut down."""
-    async with _running(kubeconfig, "a") as scheduler:
-        yield scheduler
-        raise RuntimeError("left in a mess")
+    return _Messy(url, "a")
 
 
-@contextlib.asynccontextmanager
-async def takes_the_process_down(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def takes_the_process_down(_: str, __: Clock) -> NoReturn:
     """Ends the process it runs in."""
     print("about to end it all")
     os._exit(3)
-    yield TinyScheduler("", None)
 
 
 def _block() -> None:
     time.sleep(60)
 
 
-@contextlib.asynccontextmanager
-async def blocks_the_process(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def blocks_the_process(url: str, _: Clock) -> TinyScheduler:
     """Never lets go of the processor."""
     _block()
-    yield TinyScheduler("", None)
+    return TinyScheduler(url, None)
 
 
-@contextlib.asynccontextmanager
-async def blocks_at_the_second_start(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def blocks_at_the_second_start(url: str, _: Clock) -> TinyScheduler:
     """Bind nothing at first, and then never let go of the processor."""
     if next(_STARTS):
         _block()
-    async with _running(kubeconfig, None) as scheduler:
-        yield scheduler
+    return TinyScheduler(url, None)
 
 
 class _Counting(TinyScheduler):
@@ -311,6 +303,20 @@ class _Counting(TinyScheduler):
                     self.requeued += helps != self._helps.get(name)
                 self._helps[name] = helps
 
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        async def answer(_: web.BaseRequest) -> web.Response:
+            return web.Response(text=self.page())
+
+        runner = web.ServerRunner(web.Server(answer))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
     def page(self) -> str:
         label, family = "NodeUpdateNodeLabel", "scheduler_queue_incoming_pods_total"
         return (
@@ -331,57 +337,28 @@ class _CountingNonsense(_Counting):
         return "scheduler_pod_scheduled_after_flush_total many\n" if self.pods else ""
 
 
-@contextlib.asynccontextmanager
-async def _serving(scheduler: _Counting) -> AsyncIterator[_Counting]:
-    async def answer(_: web.BaseRequest) -> web.Response:
-        return web.Response(text=scheduler.page())
-
-    runner = web.ServerRunner(web.Server(answer))
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    scheduler.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    task = asyncio.ensure_future(scheduler.run())
-    try:
-        yield scheduler
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        await runner.cleanup()
-
-
-@contextlib.asynccontextmanager
-async def counts_label_updates(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
-) -> AsyncIterator[TinyScheduler]:
+@started
+def counts_label_updates(url: str, _: Clock, *, serve: bool = False) -> TinyScheduler:
     """Serves metrics in which a pod comes back when a node's label `helps` changes."""
     assert serve, "only cases that read metrics are run with it"
-    async with _serving(_Counting(_server_of(kubeconfig))) as scheduler:
-        yield scheduler
+    return _Counting(url)
 
 
-@contextlib.asynccontextmanager
-async def serves_an_empty_page(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
-) -> AsyncIterator[TinyScheduler]:
+@started
+def serves_an_empty_page(url: str, _: Clock, *, serve: bool = False) -> TinyScheduler:
     """Serves a page without any metric that anybody would look for."""
-    async with _serving(_CountingNothing(_server_of(kubeconfig))) as scheduler:
-        yield scheduler
+    return _CountingNothing(url)
 
 
-@contextlib.asynccontextmanager
-async def serves_nonsense_once_a_pod_is_there(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
-) -> AsyncIterator[TinyScheduler]:
+@started
+def serves_nonsense_once_a_pod_is_there(
+    url: str, _: Clock, *, serve: bool = False
+) -> TinyScheduler:
     """Serves what cannot be read, from the first pod on."""
-    async with _serving(_CountingNonsense(_server_of(kubeconfig))) as scheduler:
-        yield scheduler
+    return _CountingNonsense(url)
 
 
-@contextlib.asynccontextmanager
-async def serves_nowhere(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int, serve: bool = False
-) -> AsyncIterator[TinyScheduler]:
+@started
+def serves_nowhere(url: str, _: Clock, *, serve: bool = False) -> TinyScheduler:
     """Has the parameter `serve`, and then no URL."""
-    async with _running(kubeconfig, None) as scheduler:
-        yield scheduler
+    return TinyScheduler(url, None)

@@ -107,7 +107,7 @@ async def test_the_real_clock_moves_by_itself() -> None:
         ("1m1s", 61.0),
     ],
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_a_duration_is_a_number_with_a_unit_or_several(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 

@@ -1,9 +1,10 @@
-"""pytest collects files of cases, and has the fixtures `cluster` and `scheduler`."""
+"""pytest collects files of cases when asked, and has the fixtures `cluster` and `scheduler`."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +47,57 @@ cases:
 @pytest.fixture
 def cases(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makefile(".yaml", small=CASES, service="apiVersion: v1\nkind: Service\n")
+    pytester.makeini("[pytest]\nkubesched_cases = *.yaml\n")
     return pytester
+
+
+def test_a_project_that_asks_for_nothing_has_no_file_opened(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of cases for another program, in a folder that the command line names."""
+    folder = pytester.mkdir("theirs")
+    (folder / "small.yaml").write_text(CASES, encoding="utf-8")
+    pytester.makepyfile("def test_of_theirs(): pass")
+    opened: list[str] = []
+    read_bytes = Path.read_bytes
+
+    def recorded(path: Path) -> bytes:
+        opened.append(path.suffix)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", recorded)
+    for arguments in ((), ("theirs", "."), (str(pytester.path),)):
+        pytester.runpytest(*PLAIN, *arguments).assert_outcomes(passed=1)
+    assert ".yaml" not in opened
+
+
+@pytest.mark.parametrize(
+    ("setting", "collected"),
+    [
+        ("mine", ["mine/deep/b.yml::fits", "mine/a.yaml::fits"]),
+        ("mine/", ["mine/deep/b.yml::fits", "mine/a.yaml::fits"]),
+        ("mine/a.yaml other/*.yaml", ["mine/a.yaml::fits", "other/c.yaml::fits"]),
+        (".", ["mine/deep/b.yml::fits", "mine/a.yaml::fits", "other/c.yaml::fits"]),
+        ("deep ine a.yaml", []),
+    ],
+)
+def test_a_project_names_files_folders_or_patterns(
+    pytester: pytest.Pytester, setting: str, collected: list[str]
+) -> None:
+    for name in ("mine/a.yaml", "mine/deep/b.yml", "other/c.yaml"):
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(CASES, encoding="utf-8")
+    pytester.makeini(f"[pytest]\nkubesched_cases = {setting}\n")
+    result = pytester.runpytest(*PLAIN, "--collect-only", "-q")
+    found = [line for line in result.outlines if line.endswith("::fits")]
+    assert sorted(found) == sorted(collected)
+
+
+def test_a_file_of_the_command_line_needs_no_setting(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".yaml", small=CASES)
+    pytester.runpytest(*PLAIN, "small.yaml").assert_outcomes(passed=2, failed=1)
+    pytester.runpytest(*PLAIN, "./small.yaml::fits").assert_outcomes(passed=1)
 
 
 def test_each_case_of_a_file_is_a_test(cases: pytest.Pytester) -> None:
@@ -70,7 +121,7 @@ def test_workers_share_the_cases(cases: pytest.Pytester) -> None:
 
 def test_a_mistake_in_a_file_is_one_line(pytester: pytest.Pytester) -> None:
     pytester.makefile(".yaml", wrong=CASES.replace("bound_to", "bound"))
-    result = pytester.runpytest(*PLAIN)
+    result = pytester.runpytest(*PLAIN, "wrong.yaml")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*wrong.yaml: case fits: *unknown field bound; did you mean*"])
     result.stdout.no_fnmatch_line("*Traceback*")
@@ -98,7 +149,9 @@ def test_wrong_options_are_named(
     assert error.strip("*") in result.stdout.str() + result.stderr.str()
 
 
-def test_the_fixtures(pytester: pytest.Pytester) -> None:
+def test_the_fixtures_run_a_scheduler_in_virtual_and_in_real_time(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         not_on_a="""
         from scheduler import Plugin, unschedulable

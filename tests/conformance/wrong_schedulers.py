@@ -5,16 +5,12 @@ Functions for `--in-process`, as in `schedulers`.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from conformance.clock import Clock
-from tests.conformance.schedulers import TinyScheduler, _server_of
+from tests.conformance.schedulers import TinyScheduler, started
 
 _NOW = "2026-01-01T00:00:00.000000Z"
 
@@ -138,48 +134,25 @@ def _reference(pod: dict[str, Any]) -> dict[str, str]:
     }
 
 
-@contextlib.asynccontextmanager
-async def _running(scheduler: TinyScheduler) -> AsyncIterator[TinyScheduler]:
-    task = asyncio.ensure_future(scheduler.run())
-    try:
-        yield scheduler
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-@contextlib.asynccontextmanager
-async def reports_all(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def reports_all(url: str, _: Clock) -> TinyScheduler:
     """Reports every pod as unschedulable."""
-    async with _running(_ReportsAll(_server_of(kubeconfig))) as scheduler:
-        yield scheduler
+    return _ReportsAll(url)
 
 
-@contextlib.asynccontextmanager
-async def likes_small_nodes(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def likes_small_nodes(url: str, _: Clock) -> TinyScheduler:
     """Binds pods to nodes with up to 4 CPUs only."""
-    async with _running(_LikesSmallNodes(_server_of(kubeconfig))) as scheduler:
-        yield scheduler
+    return _LikesSmallNodes(url)
 
 
-@contextlib.asynccontextmanager
-async def likes_early_names(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def likes_early_names(url: str, _: Clock) -> TinyScheduler:
     """Binds pods to nodes with names before `m` only."""
-    async with _running(_LikesEarlyNames(_server_of(kubeconfig))) as scheduler:
-        yield scheduler
+    return _LikesEarlyNames(url)
 
 
-@contextlib.asynccontextmanager
-async def preempts_all(
-    *, kubeconfig: Path, clock: Clock, config: Path | None, seed: int
-) -> AsyncIterator[TinyScheduler]:
+@started
+def preempts_all(url: str, _: Clock) -> TinyScheduler:
     """Preempts every pod of a node for each new one."""
-    async with _running(_PreemptsAll(_server_of(kubeconfig))) as scheduler:
-        yield scheduler
+    return _PreemptsAll(url)

@@ -21,7 +21,6 @@ from scheduler.client import ConnectionFailed, ServerError
 from scheduler.config import DEFAULT_FEATURE_GATES, KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
 from scheduler.cycle.attempt import Attempts, CycleParts
-from scheduler.cycle.failure_handler import truncated
 from scheduler.cycle.schedule_pod import FirstInOrder, SchedulingAlgorithm
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.cycle.scheduling_queue import SchedulingQueue
@@ -453,16 +452,3 @@ async def test_pods_a_plugin_wants_tried_are_tried_once_its_own_pod_is_through()
     assert line.places == {"waiting": ["other"]}
     await line.schedule(make_pod("pod"))
     assert line.places == {"active": ["other"], "cache": ["pod"]}
-
-
-@pytest.mark.parametrize(
-    ("note", "expected"),
-    [
-        ("x" * 1024, "x" * 1024),
-        ("x" * 1025, "x" * 1020 + " ..."),
-        ("ä" * 513, "ä" * 510 + " ..."),
-        ("x" + "ä" * 512, "x" + "ä" * 509 + " ..."),
-    ],
-)
-def test_a_note_is_cut_to_the_maximum_length_of_an_event(note: str, expected: str) -> None:
-    assert truncated(note) == expected

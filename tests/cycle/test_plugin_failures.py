@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.framework import CycleState, NodeInfo, Nodes, Plugin, PodInfo, Status
+from scheduler.framework import Code, CycleState, NodeInfo, Nodes, Plugin, PodInfo, Status
 from scheduler.testing import make_pod
 from tests.cycle.test_cycle import Line
 
@@ -104,3 +104,34 @@ class FailsInTwoLines(Plugin):
 async def test_another_line_of_a_plugin_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
     await _failure(FailsInTwoLines)
     assert len([r for r in caplog.records if r.exc_info]) == 2
+
+
+#: Half a pair of UTF-16, as `json.loads` reads it from an annotation.
+HALF = "\ud83d"
+
+
+class QuotesHalf(Plugin):
+    """Rejects every node with a text that UTF-8 cannot encode."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return Status(Code.UNSCHEDULABLE, f"no {HALF}")
+
+
+class RaisesHalf(Plugin):
+    """Raises such a text."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        raise Boom(f"no {HALF}")
+
+
+@pytest.mark.parametrize("plugin", [QuotesHalf, RaisesHalf])
+async def test_half_a_surrogate_pair_of_a_plugin_is_reported_as_a_replacement_character(
+    plugin: type[Plugin],
+) -> None:
+    line = Line(plugin)
+    await line.schedule(make_pod("web"))
+    [event], [(_, _, message)] = line.events, line.notes.conditions
+    assert event.note == message
+    assert "no \ufffd" in message
+    assert message.encode()
+    assert line.stories.as_json("default", "web") is not None

@@ -40,6 +40,7 @@ from scheduler.runtime import Framework, PluginFailedError
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.cycle.running import result_of, schedule_pod
 from tests.runtime.profiles import answering, framework_of, plugin
+from tests.thoroughness import examples
 
 SCORE = answering("Score", score=1)
 NO = unschedulable("no")
@@ -152,7 +153,7 @@ def _searches(draw: st.DrawFn) -> tuple[list[int], int, int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60))
 @given(_searches())
 def test_a_search_finds_the_nodes_that_a_single_worker_finds(
     search: tuple[list[int], int, int],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
@@ -17,6 +16,7 @@ from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import pod_report
+from scheduler.reports.decision import result_of
 from scheduler.testing import make_node, make_pod
 
 CLUSTER = """\
@@ -51,7 +51,7 @@ def manifest(tmp_path: Path) -> Path:
     return path
 
 
-def _scenario() -> str:
+def _question() -> str:
     node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "1"}}}
     pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
     return json.dumps({"name": "s", "objects": [node], "pods": [pod]})
@@ -150,7 +150,7 @@ def test_a_terminal_gets_colours_and_whole_lines(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
     world = World(default_config(SCHEME), nodes=[make_node("n")], pods=[])
-    decision = world.decide(make_pod("web", requests={"cpu": "100"}))
+    decision = result_of(world.decide(make_pod("web", requests={"cpu": "100"})))
     report = pod_report(decision, world.profiles["default-scheduler"], world.snapshot)
     out = _Terminal()
     TextPrinter(out, nodes_max=10).pod(report)
@@ -223,17 +223,11 @@ def test_a_cluster_without_waiting_pods_has_a_hint(tmp_path: Path) -> None:
     assert result.stderr == "no pod waits for a node; --pod explains a pod that has one\n"
 
 
-def test_scenarios_come_from_standard_input_and_go_out_as_json_lines() -> None:
-    result = explain("--scenarios", "-", "-o", "jsonl", stdin=_scenario() + "\n\n")
+def test_questions_and_answers_are_lines_of_json() -> None:
+    result = explain("batch", "-", stdin=_question() + "\n\n")
     assert result.exit_code == 0
     (line,) = result.stdout.splitlines()
-    assert json.loads(line)["pods"][0]["node"] == "n"
-
-
-def test_gzipped_scenarios_are_read_as_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "scenarios.jsonl.gz"
-    path.write_bytes(gzip.compress(_scenario().encode()))
-    assert "scheduled on n" in explain("--scenarios", str(path)).output
+    assert json.loads(line)["pods"][0]["choice"]["node"] == "n"
 
 
 def test_a_plugin_of_ones_own_takes_part(manifest: Path) -> None:
@@ -271,7 +265,6 @@ def test_objects_that_a_plugin_reads_are_kept_and_others_are_named(manifest: Pat
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--scenarios", "/nowhere"], "kubesched-explain: /nowhere: No such file or directory"),
         (["--manifests", "/nowhere"], "kubesched-explain: /nowhere: No such file or directory"),
         (
             ["--manifests", __file__, "--config", "/nowhere"],
@@ -282,13 +275,13 @@ def test_objects_that_a_plugin_reads_are_kept_and_others_are_named(manifest: Pat
             'kubesched-explain: GET "http://127.0.0.1:1/api/v1/nodes',
         ),
         (
-            ["--scenarios", "-", "--plugin", "nowhere:Nobody"],
+            ["batch", "-", "--plugin", "nowhere:Nobody"],
             'kubesched-explain: plugin "nowhere:Nobody": cannot import',
         ),
     ],
 )
 def test_an_error_is_one_line(arguments: list[str], complaint: str) -> None:
-    result = explain(*arguments, stdin=_scenario())
+    result = explain(*arguments, stdin=_question())
     assert result.exit_code == 1
     assert result.stderr.startswith(complaint)
     assert result.stderr.count("\n") == 1
@@ -316,7 +309,34 @@ def test_a_broken_manifest_is_named(tmp_path: Path, text: str, complaint: str) -
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--scenarios", "-", "--master", "x"], ["-o", "jsonl", "--master", "x"]]
+    "arguments", [[], ["--manifests", "-", "--master", "x"], ["-o", "jsonl", "--master", "x"]]
 )
 def test_the_cluster_has_exactly_one_source(arguments: list[str]) -> None:
     assert explain(*arguments).exit_code == 2
+
+
+def test_pods_is_the_command_without_a_name(manifest: Path) -> None:
+    named = explain("pods", "--manifests", str(manifest), "--pod", "web")
+    assert named.output == explain("--manifests", str(manifest), "--pod", "web").output
+    assert "scheduled on large" in named.output
+
+
+def test_the_help_lists_the_commands() -> None:
+    lines = explain("--help").output.splitlines()
+    listed = lines[lines.index("Commands:") + 1 :]
+    assert [line.split()[0] for line in listed] == ["batch", "pods", "story"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("st", "plain,story"), ("--man", "plain,--manifests"), ("story --ser", "plain,--server")],
+)
+def test_commands_and_the_options_of_pods_are_completed(typed: str, completed: str) -> None:
+    words = f"kubesched-explain {typed}"
+    environ = {
+        "_KUBESCHED_EXPLAIN_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    result = CliRunner().invoke(main, env=environ, prog_name="kubesched-explain")
+    assert result.output.splitlines() == [completed]

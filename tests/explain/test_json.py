@@ -146,11 +146,11 @@ def test_a_pod_that_has_a_node_has_its_rank(explained: Callable[..., Any]) -> No
     assert pod["current"]["wouldBeChosen"] is True
 
 
-def test_scenarios_have_their_names() -> None:
+def test_answers_name_their_question() -> None:
     node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "1"}}}
     pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
     line = json.dumps({"name": "s", "objects": [node], "pods": [pod]})
-    result = CliRunner().invoke(main, ["--scenarios", "-", "-o", "json"], input=line)
+    result = CliRunner().invoke(main, ["batch", "-"], input=line)
     report = json.loads(result.stdout)
     jsonschema.validate(report, SCHEMA)
     assert report["pods"][0]["scenario"] == "s"

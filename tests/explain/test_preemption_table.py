@@ -24,11 +24,12 @@ from scheduler.framework import (
 )
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import pod_report
+from scheduler.reports.decision import result_of
 from scheduler.testing import make_node, make_pod
 
 
 def shown(world: World, pod: Pod) -> list[str]:
-    decision = world.decide(pod)
+    decision = result_of(world.decide(pod))
     framework = world.profiles[decision.pod.spec.scheduler_name]
     out = io.StringIO()
     TextPrinter(out, nodes_max=None).pod(pod_report(decision, framework, world.snapshot))
@@ -68,20 +69,15 @@ def test_the_table_has_the_reason_without_a_candidate() -> None:
 
 def test_later_pods_find_the_victims_gone_and_the_place_taken() -> None:
     world = world_of(busy("a1", "a", 5))
-    outcome = world.decide(HIGH).post_filter
+    outcome = result_of(world.decide(HIGH)).post_filter
     assert outcome is not None
     assert (outcome.nominated_node, list(outcome.victims)) == ("a", ["default/a1"])
-    later = world.decide(LOW)
+    later = result_of(world.decide(LOW))
     assert later.result == "unschedulable"
     assert (
-        world.decide(make_pod("higher", priority=11, requests={"cpu": "4"})).result == "scheduled"
+        result_of(world.decide(make_pod("higher", priority=11, requests={"cpu": "4"}))).result
+        == "scheduled"
     )
-
-
-def test_in_recorded_runs_the_place_is_free() -> None:
-    world = world_of(busy("a1", "a", 5), nominates=False)
-    world.decide(HIGH)
-    assert world.decide(LOW).result == "scheduled"
 
 
 class _Turn:
@@ -103,7 +99,9 @@ class Impatient(Plugin):
 
 def test_a_plugin_that_waits_for_the_world_fails_as_nothing_happens_here() -> None:
     world = world_of(busy("a1", "a", 10), plugins=[Impatient])
-    outcome = world.decide(make_pod("same", priority=10, requests={"cpu": "4"})).post_filter
+    outcome = result_of(
+        world.decide(make_pod("same", priority=10, requests={"cpu": "4"}))
+    ).post_filter
     assert outcome is not None
     assert outcome.status.code == Code.ERROR
     assert "waits for something that never happens" in outcome.status.message

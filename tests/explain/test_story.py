@@ -219,8 +219,8 @@ def test_https_asks_for_trust(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--story", "a/b/c", "--server", "http://x"], "--story: expected NAME or NAMESPACE/NAME"),
-        (["--story", "a/", "--server", "http://x"], "--story: expected NAME or NAMESPACE/NAME"),
+        (["--story", "a/b/c", "--server", "http://x"], "story: expected NAME or NAMESPACE/NAME"),
+        (["--story", "a/", "--server", "http://x"], "story: expected NAME or NAMESPACE/NAME"),
         (["--story", "a", "--server", "ftp://x"], "--server: expected a URL such as"),
     ],
 )
@@ -231,9 +231,9 @@ def test_an_invalid_pod_name_is_an_error(arguments: list[str], complaint: str) -
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--story", "a"], "--story and --server go together"),
-        (["--scenarios", "x", "--server", "y"], "--server goes with --story, --kubeconfig or"),
-        (["--story", "a", "--server", "y", "--master", "x"], "give one of"),
+        (["--story", "a"], "Missing option '--server'"),
+        (["--manifests", "x", "--server", "y"], "--server goes with --kubeconfig or --master"),
+        (["--story=a", "--server", "y", "--master", "x"], "No such option '--master'"),
     ],
 )
 def test_options_go_together(arguments: list[str], complaint: str) -> None:

@@ -155,6 +155,16 @@ async def test_an_object_that_was_not_sent_is_an_error() -> None:
         ("<html>", "invalid character '<' looking for beginning of value"),
         ("7", "json: cannot unmarshal number into Go value of type v1.ExtenderFilterResult"),
         ('"no"', "json: cannot unmarshal string into Go value of type v1.ExtenderFilterResult"),
+        (
+            '{"Error":"\\ud83d"} x',
+            "json: cannot unmarshal object into Go value of type v1.ExtenderFilterResult",
+        ),
+        ("[" * 20_000, "exceeded max depth"),
+        ('{"a":' * 20_000 + "1" + "}" * 20_000 + " x", "exceeded max depth"),
+        (
+            "1" * 5000 + " x",
+            "json: cannot unmarshal number into Go value of type v1.ExtenderFilterResult",
+        ),
     ],
 )
 async def test_an_answer_that_cannot_be_read(body: str, text: str) -> None:

@@ -234,8 +234,7 @@ def test_every_predicate_becomes_filters_of_its_plugins(name: str) -> None:
 @pytest.mark.parametrize("name", PRIORITIES)
 def test_every_priority_becomes_a_score_and_a_modern_one(name: str) -> None:
     found = translated(policy_text(priorities=[priority(7, name=name)]))
-    plugin = PRIORITIES[name].plugin
-    wanted = plugin if isinstance(plugin, str) else plugin.name
+    wanted = PRIORITIES[name].plugin or name
     assert running(found, "score") == [wanted]
     assert score_weights(found) == {wanted: 7}
     modern = found.modern.profiles[0].plugins.score.enabled

@@ -18,8 +18,9 @@ from scheduler.framework.arithmetic import (
     truncated_div_scalar,
 )
 from scheduler.snapshot.columns import uniform
+from tests.thoroughness import examples
 
-quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+quick = settings(max_examples=examples(40))
 INT = st.integers(-(2**62), 2**62)
 NON_ZERO = INT.filter(bool)
 

@@ -14,6 +14,7 @@ import aiohttp
 
 from scheduler import Plugin
 from scheduler.assembly.app import SchedulerApp
+from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.shadow import ShadowOptions
 from scheduler.client import connect
 from scheduler.clock import SystemClock
@@ -65,8 +66,7 @@ async def shadow_of(
             config,
             connect(kubeconfig=str(kubeconfig), clock=clock),
             clock=clock,
-            plugins=plugins,
-            shadow=ShadowOptions(file),
+            options=SchedulerOptions(plugins=plugins, shadow=ShadowOptions(file)),
         )
         async with serve_for_tests(config, app, clock=clock) as port:
             running = asyncio.ensure_future(app.run())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fakeapi import FakeApiServer, Security, User
+from fakeapi import FakeApiServer, Security, ServerOptions, User
 from scheduler import Plugin
 from scheduler.testing import RunningScheduler, VirtualClock, run_in_process
 from tests.integration.api_client import PODS, Api, eventually
@@ -55,7 +55,7 @@ DEFINITION: dict[str, object] = {
 
 @pytest.fixture
 async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as server:
+    async with FakeApiServer(options=ServerOptions(requests_kept=1000)) as server:
         yield server
 
 
@@ -102,6 +102,31 @@ class Running:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.002)
 
+    async def has_seen_all(self, server: FakeApiServer) -> None:
+        """Return once every watch of the scheduler has got what the server has had until now."""
+        version = server.send_bookmarks()
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while self._version_seen() < version:
+            assert time.monotonic() < deadline
+            server.send_bookmarks()  # a watch may have begun since
+            await asyncio.sleep(0.002)
+
+    def _version_seen(self) -> int:
+        versions = self.scheduler.resource_versions.values()
+        return min((int(version or 0) for version in versions), default=0)
+
+    async def looks_for_quotas_again(self, server: FakeApiServer) -> None:
+        """Let so much time pass that the scheduler asks for the kind; wait for the answer."""
+
+        def answers() -> int:
+            return sum(request.path == "/apis/example.com/v1" for request in server.requests)
+
+        before, deadline = answers(), time.monotonic() + DEADLINE_SECONDS
+        while answers() == before:
+            assert time.monotonic() < deadline
+            await self.clock.advance(PAUSE_SECONDS)
+            await asyncio.sleep(0.002)
+
     async def until_seen(self, kind: str) -> None:
         """Let time pass until the scheduler follows a kind."""
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -111,7 +136,9 @@ class Running:
             await asyncio.sleep(0.01)
 
 
-async def test_a_config_map_limits_the_pods_of_its_namespace(api: Api, tmp_path: Path) -> None:
+async def test_a_config_map_limits_the_pods_of_its_namespace(
+    server: FakeApiServer, api: Api, tmp_path: Path
+) -> None:
     await api.create(CONFIG_MAPS, {"metadata": {"name": "quota"}, "data": {"pods": "1"}})
     async with Running.of(tmp_path, ConfigMapQuota) as running:
         await api.pod("first")
@@ -121,21 +148,20 @@ async def test_a_config_map_limits_the_pods_of_its_namespace(api: Api, tmp_path:
         assert message.startswith("0/1 nodes are available: only 1 pods are allowed.")
         await running.rest()
         await api.patch(f"{CONFIG_MAPS}/quota", {"data": {"pods": "2"}})
-        await asyncio.sleep(0.1)
+        await running.has_seen_all(server)
         await running.clock.advance(10.0)
         assert await api.node_of("second") == "a"
 
 
 async def test_a_kind_may_come_after_the_start(
-    api: Api, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    server: FakeApiServer, api: Api, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Running.of(tmp_path, CustomQuota) as running:
         await api.pod("first")
         assert await api.node_of("first") == "a"  # the missing kind holds nothing back
         await running.rest()
         for _ in range(5):
-            await running.clock.advance(PAUSE_SECONDS)
-            await asyncio.sleep(0.02)
+            await running.looks_for_quotas_again(server)
         lines = [r.getMessage() for r in caplog.records if "quotas" in r.getMessage()]
         assert lines == [
             "quotas.example.com: the API server has no kind quotas.v1.example.com; "
@@ -150,18 +176,19 @@ async def test_a_kind_may_come_after_the_start(
         assert message.startswith("0/1 nodes are available: only 1 pods are allowed.")
         await running.rest()
         await api.patch(f"{QUOTAS}/pods", {"spec": {"limit": 2}})
-        await asyncio.sleep(0.1)
+        await running.has_seen_all(server)
         await running.clock.advance(10.0)
         assert await api.node_of("second") == "a"
 
 
 async def test_a_required_kind_holds_scheduling_back_until_it_exists(
-    api: Api, tmp_path: Path
+    server: FakeApiServer, api: Api, tmp_path: Path
 ) -> None:
     async with Running.of(tmp_path, RequiredQuota) as running:
         await api.pod("first")
-        await asyncio.sleep(0.3)
-        await running.clock.advance(PAUSE_SECONDS)
+        await running.has_seen_all(server)
+        for _ in range(2):
+            await running.looks_for_quotas_again(server)
         assert not running.scheduler.is_idle
         assert "nodeName" not in (await api.get(f"{PODS}/first"))["spec"]
         await _define_quotas(api)
@@ -171,7 +198,7 @@ async def test_a_required_kind_holds_scheduling_back_until_it_exists(
 
 
 async def test_a_kind_that_is_deleted_and_defined_again_is_followed(
-    api: Api, tmp_path: Path
+    server: FakeApiServer, api: Api, tmp_path: Path
 ) -> None:
     await _define_quotas(api)
     await _quota(api, 0)
@@ -181,11 +208,8 @@ async def test_a_kind_that_is_deleted_and_defined_again_is_followed(
         await api.delete(
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/quotas.example.com"
         )
-        await asyncio.sleep(0.2)
-        await running.clock.advance(10.0)
+        await running.looks_for_quotas_again(server)
         assert await api.node_of("first") == "a"  # the quota was deleted with its kind
-        await running.clock.advance(PAUSE_SECONDS)
-        await asyncio.sleep(0.1)
         await _define_quotas(api)
         await _quota(api, 1)
         await running.until_seen("quotas.v1.example.com")

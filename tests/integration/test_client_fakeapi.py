@@ -38,7 +38,7 @@ from scheduler.client import (
 )
 from scheduler.client.decoding import ObjectDecoder
 from scheduler.client.rest import list_in_pages
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 
 #: Real seconds after which something that should happen is taken not to.
 PATIENCE_SECONDS = 5.0

@@ -10,7 +10,6 @@ import pytest
 import conformance
 from conformance.format.case import BUILT_IN, load_cases
 from conformance.format.selection import select
-from conformance.format.version import SUITE_VERSION
 from conformance.outcome import Outcome, Verdict
 from conformance.run.runner import Settings, run_cases
 from conformance.targets.target import TargetOptions
@@ -32,23 +31,6 @@ def test_the_example_of_the_readme_is_a_case_that_passes(tmp_path: Path) -> None
     assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
 
 
-def test_hours_pass_in_no_time() -> None:
-    (case,) = select(load_cases([BUILT_IN]), "queue/flush-many-times")
-    assert case.seconds >= 3600
-    (outcome,) = run_cases([case], Settings(workers=0))
-    assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
-    assert outcome.seconds < 30
-
-
-def test_our_scheduler_serves_the_metrics_that_the_requeue_oracle_reads() -> None:
-    """All cases of this version must pass: skipped cases would be no failure of the suite."""
-    found = select(load_cases([BUILT_IN]), "requeue/[ft]*")
-    cases = [case for case in found if (case.since or SUITE_VERSION) <= SUITE_VERSION]
-    outcomes = run_cases(cases, Settings(workers=0))
-    assert [outcome.id for outcome in outcomes if outcome.verdict is not Verdict.PASSED] == []
-    assert len(outcomes) > 15
-
-
 def _outcome_with(plugin: str) -> Outcome:
     (case,) = select(load_cases([BUILT_IN]), "filter/tolerations-that-match")
     target = TargetOptions(plugins=(f"tests.integration.faulty_plugins:{plugin}",))
@@ -66,8 +48,8 @@ def test_a_plugin_takes_part_in_the_suite() -> None:
     assert "KeyError: 'rack'" in log
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_scores_are_decided_by_scores_and_not_by_chance(seed: int) -> None:
+def test_scores_are_decided_by_scores_and_not_by_chance() -> None:
+    """Another seed than that of the suite's own stage decides the same."""
     cases = select(load_cases([BUILT_IN]), "score/")
-    outcomes = run_cases(cases, Settings(workers=0, seed=seed))
+    outcomes = run_cases(cases, Settings(workers=0, seed=1))
     assert [outcome.id for outcome in outcomes if outcome.verdict is not Verdict.PASSED] == []

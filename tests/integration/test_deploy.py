@@ -16,7 +16,6 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 import pytest
@@ -24,13 +23,14 @@ import yaml
 
 from fakeapi import FakeApiServer, HandledRequest, Security, ServerOptions, User
 from fakeapi.access.attributes import Attributes, attributes_of
-from fakeapi.decoding.options import Query
+from fakeapi.decoding.routes import resolve
 from fakeapi.faults import fault_of
+from fakeapi.requests.call import split_target
+from fakeapi.types.kind import KindTable
 from tests.integration.api_client import PODS, eventually
 from tests.integration.clients import Kubectl, kubectls
-from tests.integration.test_devices import CLAIMS, Devices
+from tests.integration.storage_and_devices import RESOURCE_CLAIMS, SELECTED_NODE, Devices, Storage
 from tests.integration.test_fakeapi_security import free_port, status_of
-from tests.integration.test_volume_binding import SELECTED_NODE, Storage
 
 pytestmark = pytest.mark.slow
 
@@ -95,10 +95,9 @@ def granted(manifests: Iterable[Json]) -> Iterator[Permission]:
             yield from itertools.starmap(Permission, itertools.product(*parts))
 
 
-def attributes(request: HandledRequest) -> Attributes:
-    target = urlsplit(request.path)
-    query = {name: [value] for name, value in parse_qsl(target.query)}
-    return attributes_of(request.method, target.path, Query(query))
+def attributes(request: HandledRequest, kinds: KindTable) -> Attributes:
+    path, query = split_target(request.path)
+    return attributes_of(request.method, path, query, resolve(path, kinds))
 
 
 class Cluster(Devices):
@@ -235,7 +234,7 @@ async def test_the_rules_of_the_second_scheduler_are_enough_and_the_least(
             metrics = f"https://127.0.0.1:{port}/metrics"
             assert await status_of(session, metrics, "prometheus") == 200
     assert not [one for one in cluster.ours if one.status in (401, 403)]
-    used = [attributes(one) for one in cluster.ours]
+    used = [attributes(one, cluster.server.kinds) for one in cluster.ours]
     # The server checks one more permission for a patch that allocates or reserves a claim.
     used += [
         one._replace(subresource="binding")
@@ -281,7 +280,11 @@ async def _lose_an_answer(cluster: Cluster) -> None:
     await cluster.node_of("lost")
 
     async def was_read() -> str:
-        return "read" if any(attributes(one).name == "lost" for one in _gets(cluster)) else ""
+        return (
+            "read"
+            if any(attributes(one, cluster.server.kinds).name == "lost" for one in _gets(cluster))
+            else ""
+        )
 
     await eventually(was_read)
 
@@ -336,7 +339,7 @@ async def allocate_extended_resources(cluster: Cluster) -> None:
     assert await cluster.node_of("extended") == "b"
     [claim] = [
         one["metadata"]["name"]
-        for one in (await cluster.get(CLAIMS))["items"]
+        for one in (await cluster.get(RESOURCE_CLAIMS))["items"]
         if one["metadata"]["name"].startswith("extended-")
     ]
     status = (await cluster.get(f"{PODS}/extended"))["status"]

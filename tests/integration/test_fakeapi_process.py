@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import signal
 import subprocess
@@ -9,9 +11,12 @@ import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
+
+from fakeapi.cli.command import run
 
 pytestmark = pytest.mark.slow
 
@@ -35,11 +40,16 @@ def get(url: str) -> Any:
 
 
 def failed(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, encoding="utf-8", timeout=SECONDS, check=False
-    )
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+    """Run the command line in this process: its status and standard error."""
+    errors = io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["kubesched-fakeapi", *arguments]),
+        contextlib.redirect_stderr(errors),
+        pytest.raises(SystemExit) as stopped,
+    ):
+        run()
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code, errors.getvalue()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -126,11 +136,12 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_1() -> None:
     with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip().rpartition(":")[2]
-        code, errors = failed("--port", port)
+        done = subprocess.run(
+            [*COMMAND, "--port", port], capture_output=True, timeout=SECONDS, check=False
+        )
         process.terminate()
-    assert code == 1
-    assert "address already in use" in errors
-    assert errors.count("\n") == 1
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+    assert b"address already in use" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scheduler.client import Expired, ListOptions, RestClient, connection_to
 from scheduler.client.errors import ConnectionFailed, DecodeError
 from scheduler.client.kinds import KINDS
 from scheduler.client.rest import list_in_pages
-from scheduler.testing.doubles import VirtualClock
+from scheduler.testing import VirtualClock
 
 NODES = KINDS["nodes"]
 LISTS = Match(verb="list", resource="nodes")

@@ -40,6 +40,7 @@ def running(*arguments: str) -> Iterator[str]:
 def code(url: str, method: str = "GET", body: object = None) -> int:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, method=method, data=data)
+    request.add_header("Content-Type", "application/json")
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
             return int(answer.status)

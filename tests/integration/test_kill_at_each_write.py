@@ -25,11 +25,14 @@ from tests.integration.scripted_run import (
     run,
 )
 from tests.integration.write_proxy import Moment, WriteProxy
+from tests.thoroughness import IS_THOROUGH
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
-#: Every so many writes are one test, so that tests can run side by side.
+#: A thorough run kills at every write, CI at every fifth and at the first of each kind.
+STEP = 1 if IS_THOROUGH else 5
+#: So many tests share the writes, so that tests can run side by side.
 STRIDE = 4
 
 KINDS = [
@@ -62,16 +65,28 @@ async def test_the_script_has_every_kind_of_write(tmp_path: Path) -> None:
 async def test_killed_at_every_write_and_started_again(
     tmp_path: Path, first: int, moment: Moment
 ) -> None:
-    number, was_killed = first, True
-    while was_killed:
-        async with ScriptedCluster() as cluster:
-            killed = await run(cluster, tmp_path, _at(number, moment))
-            was_killed = killed.dead.is_set()
-            if was_killed:
-                await run(cluster, tmp_path)
-            cluster.judge()
-        number += STRIDE
+    number = first * STEP
+    while await _was_killed(tmp_path, _at(number, moment)):
+        number += STRIDE * STEP
     assert number > 30, "there are more writes than this"
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_killed_at_the_first_write_of_each_kind_and_started_again(
+    tmp_path: Path, moment: Moment
+) -> None:
+    for kind in KINDS:
+        assert await _was_killed(tmp_path, _at_first(kind, moment))
+
+
+async def _was_killed(directory: Path, plan: Plan) -> bool:
+    """Run a scheduler and, if it was killed, a second one; the state must be right then."""
+    async with ScriptedCluster() as cluster:
+        killed = (await run(cluster, directory, plan)).dead.is_set()
+        if killed:
+            await run(cluster, directory)
+        cluster.judge()
+    return killed
 
 
 @pytest.mark.parametrize("moment", Moment)

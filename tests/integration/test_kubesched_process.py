@@ -9,7 +9,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import aiohttp
@@ -17,6 +17,8 @@ import pytest
 
 from fakeapi import FakeApiServer
 from fakeapi.faults import fault_of
+from scheduler import run
+from tests.config.test_written import own_logging  # noqa: F401 - a fixture
 from tests.integration.api_client import Api, eventually
 
 pytestmark = pytest.mark.slow
@@ -24,6 +26,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
 #: Nothing is served: many of these run on one machine at one time.
 SCHEDULER = ("-m", "scheduler", "--secure-port", "0")
+#: An API server that is not there.
+NOBODY = "http://127.0.0.1:1"
 DEADLINE_SECONDS = 20.0
 
 
@@ -60,11 +64,25 @@ async def _process(*command: str, path: Path = ROOT) -> AsyncIterator[asyncio.su
         await process.communicate()
 
 
-async def _fails(*command: str) -> tuple[int, str]:
-    async with _process(*command) as process, asyncio.timeout(DEADLINE_SECONDS):
+async def _fails(*arguments: str) -> tuple[int | None, str]:
+    async with _process(*SCHEDULER, *arguments) as process, asyncio.timeout(DEADLINE_SECONDS):
         _, stderr = await process.communicate()
-        assert process.returncode is not None
         return process.returncode, stderr.decode()
+
+
+@pytest.fixture
+def fails(
+    capsys: pytest.CaptureFixture[str],
+    own_logging: None,  # noqa: F811 - the fixture
+) -> Callable[..., tuple[object, str]]:
+    """Return a function that runs a command line in this process; a process takes a second."""
+
+    def status_and_errors(*arguments: str) -> tuple[object, str]:
+        with pytest.raises(SystemExit) as stopped:
+            run(args=(*SCHEDULER[2:], *arguments))
+        return stopped.value.code, capsys.readouterr().err
+
+    return status_and_errors
 
 
 async def test_pods_get_nodes_and_events_and_a_signal_ends_it(api: Api, kubeconfig: str) -> None:
@@ -110,14 +128,16 @@ async def test_a_signal_has_cache_and_queue_written_to_the_log(api: Api, kubecon
     assert "Cache mismatch" not in log
 
 
-async def test_the_interval_of_comparisons_is_a_duration(kubeconfig: str) -> None:
-    command = (*SCHEDULER, "--kubeconfig", kubeconfig, "--check-cache-every")
-    status, text = await _fails(*command, "often")
-    assert status == 1
-    assert "invalid duration" in text
-    status, text = await _fails(*command, "0s")
-    assert status == 1
-    assert "expected more than 0s" in text
+@pytest.mark.parametrize(
+    ("interval", "complaint"),
+    [("often", "invalid duration"), ("0s", "expected more than 0s")],
+)
+def test_the_interval_of_comparisons_is_a_duration(
+    interval: str, complaint: str, fails: Callable[..., tuple[object, str]]
+) -> None:
+    code, stderr = fails("--master", NOBODY, "--check-cache-every", interval)
+    assert code == 1
+    assert complaint in stderr
 
 
 async def test_a_configuration_file_names_the_profiles_for_pods(
@@ -278,37 +298,44 @@ async def test_each_command_prints_its_version(command: tuple[str, ...]) -> None
         (("--disabled-metrics", "/"), "metrics.disabledMetrics: Invalid value"),
     ],
 )
-async def test_a_bad_start_is_one_line_and_exit_1(
-    arguments: tuple[str, ...], complaint: str
+def test_a_bad_start_is_one_line_and_exit_1(
+    arguments: tuple[str, ...], complaint: str, fails: Callable[..., tuple[object, str]]
 ) -> None:
-    master = () if "--master" in arguments else ("--master", "http://127.0.0.1:1")
-    code, stderr = await _fails(*SCHEDULER, *master, *arguments)
+    master = () if "--master" in arguments else ("--master", NOBODY)
+    code, stderr = fails(*master, *arguments)
     assert (code, stderr.count("\n")) == (1, 1)
     assert f'] "command failed" err="{complaint}' in stderr
 
 
 async def test_an_invalid_command_line_is_one_line_and_exit_1() -> None:
-    assert await _fails(*SCHEDULER, "--nothing") == (1, "Error: unknown flag: --nothing\n")
+    assert await _fails("--nothing") == (1, "Error: unknown flag: --nothing\n")
 
 
-async def test_an_unknown_gate_is_one_line_of_the_log_and_exit_1() -> None:
-    code, stderr = await _fails(*SCHEDULER, "--feature-gates", "X=true")
+def test_an_unknown_gate_is_one_line_of_the_log_and_exit_1(
+    fails: Callable[..., tuple[object, str]],
+) -> None:
+    code, stderr = fails("--feature-gates", "X=true")
     assert (code, stderr.count("\n")) == (1, 1)
     assert '] "command failed" err="unrecognized feature gate: X"\n' in stderr
 
 
-async def test_the_environment_names_no_api_server(kubeconfig: str) -> None:
-    os.environ["KUBECONFIG"] = kubeconfig
-    try:
-        code, stderr = await _fails(*SCHEDULER)
-    finally:
-        del os.environ["KUBECONFIG"]
+async def test_the_environment_names_no_api_server(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", kubeconfig)
+    code, stderr = await _fails()
     assert code == 1
     assert "no API server: expected a kubeconfig" in stderr
 
 
 async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
+    attempts: asyncio.Queue[None] = asyncio.Queue()
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        attempts.put_nowait(None)
+        writer.close()
+
     with socket.create_server(("127.0.0.1", 0)) as taken:
         own_port = taken.getsockname()[1]
     async with FakeApiServer() as server:
@@ -317,6 +344,7 @@ async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> Non
     flags = ("--secure-port", str(own_port), "--bind-address", "127.0.0.1")
     command = ("-m", "scheduler", *flags, "--kubeconfig", str(kubeconfig))
     async with (
+        await asyncio.start_server(hang_up, "127.0.0.1", port) as nobody,
         _process(*command) as process,
         aiohttp.ClientSession(f"https://127.0.0.1:{own_port}") as session,
     ):
@@ -325,7 +353,8 @@ async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> Non
         async with asyncio.timeout(DEADLINE_SECONDS):
             while "cannot be reached" not in log:
                 log += (await process.stderr.readline()).decode()
-        await asyncio.sleep(3)
+            for _ in range(2):
+                await attempts.get()
         async with session.get("/livez", ssl=False) as reply:
             assert (reply.status, await reply.text()) == (200, "ok")
         async with session.get("/healthz", ssl=False) as reply:
@@ -333,6 +362,8 @@ async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> Non
         async with session.get("/readyz", ssl=False) as reply:
             assert reply.status == 500
             assert "[-]sched-handler-sync failed: reason withheld\n" in await reply.text()
+        nobody.close()
+        await nobody.wait_closed()
         async with FakeApiServer(port=port) as server, Api.of(server) as api:
             await api.node("a")
             await api.pod("web")
@@ -359,14 +390,13 @@ async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> Non
         ),
     ],
 )
-async def test_a_bad_configuration_is_one_line_that_names_the_field(
-    tmp_path: Path, text: str, complaint: str
+def test_a_bad_configuration_is_one_line_that_names_the_field(
+    tmp_path: Path, text: str, complaint: str, fails: Callable[..., tuple[object, str]]
 ) -> None:
     config = tmp_path / "config.yaml"
     preamble = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     config.write_text(preamble + text, encoding="utf-8")
-    command = (*SCHEDULER, "--master", "http://127.0.0.1:1", "--config", str(config))
-    code, stderr = await _fails(*command)
+    code, stderr = fails("--master", NOBODY, "--config", str(config))
     assert (code, stderr.count("\n")) == (1, 1)
     quoted = complaint.replace('"', r"\"")
     assert f'] "command failed" err="{config}: {quoted}' in stderr

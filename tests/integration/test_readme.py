@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import configparser
 import contextlib
+import itertools
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,17 +19,13 @@ import pytest
 import yaml
 
 from fakeapi import FakeApiServer
-from tests.integration.api_client import Api, eventually
+from tests.first_command import first_command
+from tests.integration.api_client import PODS, Api, eventually
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPTS = Path(sys.executable).parent
 TIMEOUT_SECONDS = 120
-
-#: Files that are not in a checkout.
-LEFT_OVER = shutil.ignore_patterns(
-    ".git", ".venv", ".tox", ".*_cache", ".hypothesis", "__pycache__"
-)
 
 
 class Block(NamedTuple):
@@ -58,7 +55,7 @@ def _environ(home: Path) -> dict[str, str]:
     return {**environ, "PATH": path, "HOME": str(home), "COLUMNS": "200"}
 
 
-def _run(command: str, directory: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+def _run(command: str, directory: Path) -> str:
     """Return the output of a command; it must succeed."""
     done = subprocess.run(
         ["bash", "-c", command],
@@ -66,7 +63,7 @@ def _run(command: str, directory: Path, *, timeout_seconds: float = TIMEOUT_SECO
         env=_environ(directory),
         capture_output=True,
         encoding="utf-8",
-        timeout=timeout_seconds,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -144,13 +141,13 @@ def test_every_link_leads_somewhere() -> None:
     assert [link for link in links if not (ROOT / link.partition("#")[0]).exists()] == []
 
 
-def test_the_first_command_judges_the_scheduler(tmp_path: Path) -> None:
-    checkout = tmp_path / "kubesched"
-    shutil.copytree(ROOT, checkout, ignore=LEFT_OVER)
-    # One area: tox runs all of them with the same wheel.
-    printed = _run(f"{CONFORMANCE} -k 'affinity/*'", checkout, timeout_seconds=600)
-    assert re.search(r"^\d+ passed(, \d+ skipped)? in", printed, re.MULTILINE)
-    assert (checkout / ".venv" / "bin" / "kubesched").exists()
+def test_the_first_command_is_the_conformance_stage_of_tox() -> None:
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    commands = tox["testenv:conformance"]["commands"]
+    assert commands.startswith("python -m tests.first_command --junit")
+    assert "{[testenv:conformance]commands}" in tox["testenv:check"]["commands"]
+    assert first_command() == CONFORMANCE
 
 
 def test_the_second_command_is_what_lets_changes_land() -> None:
@@ -231,12 +228,21 @@ async def test_shadow_mode_binds_no_pod(files: Path) -> None:
         (files / ".kube" / "config").write_text(server.kubeconfig, encoding="utf-8")
         await api.node("a")
         await api.pod("web")
-        async with _running(SHADOW.replace("10260", "0"), files):
-            async with asyncio.timeout(TIMEOUT_SECONDS):
-                while server.statistics().watchers < 10:  # noqa: ASYNC110 - another process
-                    await asyncio.sleep(0.02)
-            await asyncio.sleep(1.0)
-            web = await api.get("/api/v1/namespaces/default/pods/web")
+        log = files / "shadow.log"
+        log.touch()
+        numbers = itertools.count()
+
+        async def compared() -> str:
+            """Bind another pod; only those that are bound later than the start are compared."""
+            name = f"theirs-{next(numbers)}"
+            await api.pod(name)
+            binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "a"}}
+            await api.create(f"{PODS}/{name}/binding", binding)
+            return log.read_text(encoding="utf-8")
+
+        async with _running(f"{SHADOW.replace('10260', '0')} > {log}", files):
+            assert '"pod":"default/theirs-' in await eventually(compared)
+            web = await api.get(f"{PODS}/web")
         assert "nodeName" not in web["spec"]
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from fakeapi import FakeApiServer
 from scheduler.assembly.app import SchedulerApp
+from scheduler.assembly.core import SchedulerOptions
 from scheduler.client import connect
 from scheduler.config import default_config
 from scheduler.plugins import SCHEME
@@ -256,9 +257,8 @@ async def test_the_maximum_wait_for_an_event_is_configurable(
 ) -> None:
     clock = VirtualClock()
     connection = connect(kubeconfig=str(tmp_path / "kubeconfig"), clock=clock)
-    app = SchedulerApp(
-        default_config(SCHEME), connection, clock=clock, max_in_unschedulable_pods_seconds=seconds
-    )
+    options = SchedulerOptions(max_in_unschedulable_pods_seconds=seconds)
+    app = SchedulerApp(default_config(SCHEME), connection, clock=clock, options=options)
     await api.node("small", cpu="1")
     await api.pod("web", cpu="8")
     running = asyncio.ensure_future(app.run())

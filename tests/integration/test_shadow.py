@@ -211,16 +211,17 @@ async def test_two_of_our_schedulers_agree_and_the_shadow_writes_nothing(
     async with shadow_of(kubeconfig, tmp_path) as shadow:
         for number in range(3):
             await api.pod(f"p{number}")
-        await asyncio.sleep(0.3)
+        await api.pod("last")
+        await bind(api, "last", "n0")
+        await shadow.compared(1)  # it has seen the other three
         pods = (await api.get(PODS))["items"]
-        assert not any(
-            pod["spec"].get("nodeName") or pod["status"].get("conditions") for pod in pods
-        )
+        assert [pod["spec"].get("nodeName") for pod in pods] == ["n0", None, None, None]
+        assert not any(pod["status"].get("conditions") for pod in pods[1:])
         assert not (await api.get("/apis/coordination.k8s.io/v1/leases"))["items"]
         async with run_in_process(kubeconfig=kubeconfig, clock=SystemClock()):
             for number in range(3, 22):
                 await api.pod(f"p{number}")
-            found = await shadow.compared(22)
+            found = await shadow.compared(23)
     assert {item["agreement"] for item in found} <= AGREED
     assert {"same", "pending"} <= {item["agreement"] for item in found}
 

@@ -18,13 +18,13 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceClaimStatus,
 )
+from scheduler.assembly.claims_in_memory import ClaimsInMemory
 from scheduler.client import Store
 from scheduler.devices.claims import ClaimTracker
-from scheduler.explain.claims_in_memory import ClaimsInMemory
 from scheduler.framework.handle import WriteConflictError, WriteOutcomeUnknownError
 from scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder, ClaimBindingError
-from scheduler.plugins.dynamic_resources.state import StateData
+from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
 
 POD = make_pod("one")
@@ -62,7 +62,7 @@ class Stage:
         self.tracker = ClaimTracker(self.handle)
         self.binder = ClaimBinder(self.handle, self.tracker, timeout_seconds=12.0)
         stored = self.store.list()[0]
-        self.data = StateData([stored], 1, allocations=[allocation], available_on=[None])
+        self.data = StateData([ClaimState(stored, allocation=allocation)])
 
     @property
     def claim(self) -> ResourceClaim:
@@ -196,11 +196,11 @@ async def test_an_allocation_that_was_late_before_is_not_waited_for() -> None:
         await stage.bind()
     again = Stage(stage.claim, None)
     again.clock._now = stage.clock._now + 100.0
-    again.data.claims[0] = replace(
-        again.data.claims[0], status=replace(again.claim.status, reserved_for=())
+    again.data.claims[0].claim = replace(
+        again.data.claims[0].claim, status=replace(again.claim.status, reserved_for=())
     )
-    again.api.put(again.data.claims[0])
-    again.data.claims[0] = again.claim
+    again.api.put(again.data.claims[0].claim)
+    again.data.claims[0].claim = again.claim
     with pytest.raises(DeviceBindingError, match="device binding timeout: claim=c"):
         await again.bind()
 
@@ -230,7 +230,7 @@ async def test_a_status_without_an_answer_is_looked_up() -> None:
 
     stage.api.update_status = unanswered  # type: ignore[method-assign]
     await stage.bind()
-    assert stage.data.claims == [stage.claim]
+    assert [each.claim for each in stage.data.claims] == [stage.claim]
     assert stage.claim.is_reserved_for(POD.metadata.uid)
     assert stage.tracker.get("c", "default") == stage.claim
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 from msgspec.structs import replace
@@ -178,6 +179,26 @@ async def test_a_pod_on_a_node_that_offers_it_is_bound_without_a_claim() -> None
     await plugin.pre_bind(state, PodInfo(pod), "gpu")
     _, status = await plugin.post_filter(state, PodInfo(pod), NO_STATUSES)
     assert verdict_of(status) == ("Unschedulable", ("still not schedulable",))
+
+
+def test_a_pod_may_claim_more_devices_than_python_allows_calls() -> None:
+    names = [f"claim-{number}" for number in range(20)]
+    request = DeviceRequest("r", ExactDeviceRequest("gpu", allocation_mode="ExactCount", count=32))
+    spec = ResourceClaimSpec(DeviceClaim((request,)))
+    claims = [replace(make_claim(name), spec=spec) for name in names]
+    pod = with_claims(*(by_name(name, entry=name) for name in names))
+    devices = [f"gpu-{number}" for number in range(20 * 32)]
+    plugin = dynamic_resources(claims, [GPU_CLASS], slices=[slice_of("gpu", *devices)])
+    assert rejected(plugin, pod, SNAPSHOT) == {"plain": (UNRESOLVABLE, (NOT_ALLOCATED,))}
+
+
+def test_looking_for_a_node_draws_no_random_numbers() -> None:
+    plugin = dynamic_resources(classes=[GPU_CLASS])
+    rng = plugin.handle.rng
+    assert isinstance(rng, random.Random)
+    before = rng.getstate()
+    assert list(rejected(plugin, make_pod(requests={GPU: "1"}), SNAPSHOT)) == ["plain"]
+    assert rng.getstate() == before
 
 
 @pytest.mark.parametrize(

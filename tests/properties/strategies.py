@@ -19,15 +19,14 @@ from scheduler.api import core
 from scheduler.snapshot import Snapshot
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.reference.cluster import Cluster
+from tests.thoroughness import examples
 
 T = TypeVar("T")
 
 #: The same examples in every run: a failure in one place is a failure everywhere. Explaining a
 #: failure takes minutes with objects of this size.
 repeatable = settings(
-    derandomize=True,
-    deadline=None,
-    max_examples=100,
+    max_examples=examples(100),
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
 )
 

@@ -21,6 +21,7 @@ from scheduler.snapshot import PodInfo, Snapshot
 from scheduler.snapshot.nodes import zone_key
 from scheduler.snapshot.pod_kind import PodKind
 from scheduler.testing import make_node, make_pod
+from tests.thoroughness import examples
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "pods", GPU)
@@ -28,7 +29,7 @@ ZONE = "topology.kubernetes.io/zone"
 IMAGES = {"app:1": 500, "db:1": 20}
 #: How many kinds of steps there are.
 KINDS = 12
-SETTINGS = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=examples(80))
 
 
 def _node(number: int, variant: int) -> Node:

@@ -104,7 +104,9 @@ MADE = {f"from-{name}": name for name in ("own", "strange", "dying", "absent")}
     st.lists(st.sampled_from(CLAIMS), unique_by=id).map(tuple),
     st.lists(st.sampled_from((*ENTRIES, by_template(entry="from-none"))), max_size=2),
 )
-def test_claims(claims: tuple[ResourceClaim, ...], entries: list[core.PodResourceClaim]) -> None:
+def test_claims_agree_with_the_reference(
+    claims: tuple[ResourceClaim, ...], entries: list[core.PodResourceClaim]
+) -> None:
     pod = with_claims(*entries, made={**MADE, "from-none": None})
     plugin = dynamic_resources(claims)
     found = verdict_of(plugin.pre_enqueue(PodInfo(pod)))

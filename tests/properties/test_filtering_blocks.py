@@ -25,6 +25,7 @@ from scheduler.framework import (
 )
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.runtime.profiles import framework_of, plugin
+from tests.thoroughness import examples
 
 POD = PodInfo(make_pod(priority=0))
 NODES_MAX = 12
@@ -71,7 +72,7 @@ NODE = st.integers(0, NODES_MAX - 1)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60))
 @given(
     _plugins(), st.lists(NODE, max_size=6), st.lists(NODE, max_size=4), st.permutations(range(12))
 )

@@ -128,7 +128,9 @@ def expected_in(cluster: Cluster, pod: core.Pod, node: core.Node) -> Verdict | N
 
 @repeatable
 @given(clusters(), pods(), st.data())
-def test_filter(cluster: Cluster, pod: core.Pod, data: st.DataObject) -> None:
+def test_the_filter_agrees_with_the_reference(
+    cluster: Cluster, pod: core.Pod, data: st.DataObject
+) -> None:
     plugin, handle = plugin_in(cluster)
     names = [node.metadata.name for node in cluster.nodes]
     view = data.draw(st.sets(st.sampled_from(names), min_size=1))
@@ -145,7 +147,9 @@ def test_filter(cluster: Cluster, pod: core.Pod, data: st.DataObject) -> None:
 
 @repeatable
 @given(clusters(), pods(), st.sampled_from((0, 1, 50)), st.booleans())
-def test_score(cluster: Cluster, pod: core.Pod, hard_weight: int, ignores: bool) -> None:
+def test_scores_agree_with_the_reference(
+    cluster: Cluster, pod: core.Pod, hard_weight: int, ignores: bool
+) -> None:
     args = {
         "hardPodAffinityWeight": hard_weight,
         "ignorePreferredTermsOfExistingPods": ignores,

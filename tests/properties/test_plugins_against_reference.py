@@ -121,7 +121,7 @@ def test_node_name(cluster: Cluster, wanted: str) -> None:
 )
 @repeatable
 @given(data=st.data())
-def test_filter(
+def test_each_filter_agrees_with_its_reference(
     plugin_class: type[Plugin], judge: ModuleType, vary: str, data: st.DataObject
 ) -> None:
     cluster, pod = data.draw(strategies.clusters((vary,))), data.draw(strategies.pods((vary,)))

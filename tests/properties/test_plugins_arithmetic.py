@@ -38,7 +38,7 @@ def shares(draw: st.DrawFn) -> tuple[int, int]:
 @example([(BORDER - 1, BORDER)])
 @example([(BORDER, BORDER + 1)])
 @example([(1, 3), (2**62, 2**62)])
-def test_percentages(given_shares: list[tuple[int, int]]) -> None:
+def test_percentages_are_gos_integers(given_shares: list[tuple[int, int]]) -> None:
     parts, wholes = zip(*given_shares, strict=True)
     found = percent(
         np.array(parts, dtype=np.int64), np.array(wholes, dtype=np.int64), whole_max=max(wholes)

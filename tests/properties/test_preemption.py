@@ -44,6 +44,7 @@ from tests.reference import (
 )
 from tests.reference.cluster import Cluster, Verdict
 from tests.runtime.profiles import framework_of
+from tests.thoroughness import examples
 
 pytestmark = pytest.mark.slow
 
@@ -200,9 +201,9 @@ def _run(work: object) -> object:
     raise AssertionError("preemption waited")
 
 
-@settings(repeatable, max_examples=400)
+@settings(repeatable, max_examples=examples(400))
 @given(stages())
-def test_preemption(stage: Stage) -> None:
+def test_preemption_agrees_with_the_reference(stage: Stage) -> None:
     ours = Ours(stage)
     pod, state = PodInfo(stage.pod), CycleState()
     algorithm = SchedulingAlgorithm(ours.snapshot, tie_break=FirstInOrder(), exhaustive=True)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.api.quantity import INT64_MAX, milli_value, parse_quantity, value
+from tests.thoroughness import examples
 
-quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+quick = settings(max_examples=examples(60))
 
 SUFFIXES = {
     "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),

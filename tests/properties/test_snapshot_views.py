@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.thoroughness import examples
 
 TOTAL = 12
 CPUS = [str(1 + n % 5) for n in range(TOTAL)]
@@ -22,7 +23,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_a_view_holds_the_nodes_that_the_same_cuts_leave_of_a_list(data: st.DataObject) -> None:
     nodes, names = SNAPSHOT.nodes, [f"n{n}" for n in range(TOTAL)]

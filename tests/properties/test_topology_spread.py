@@ -25,12 +25,13 @@ from tests.plugins.running import rejected, verdict_of
 from tests.properties.strategies import repeatable
 from tests.reference import pod_topology_spread as reference
 from tests.reference.cluster import Cluster, Verdict
+from tests.thoroughness import examples
 
 pytestmark = pytest.mark.slow
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NOBODY = reference.Owners()
-thorough = settings(repeatable, max_examples=200)
+thorough = settings(repeatable, max_examples=examples(200))
 
 LEAVING = datetime(2026, 1, 1, tzinfo=UTC)
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
@@ -183,7 +184,7 @@ def expected_verdicts(pod: Pod, cluster: Cluster, state: reference.State) -> dic
 
 @thorough
 @given(clusters(), incoming_pods(HARD, HARD, HARD, SOFT))
-def test_filter(cluster: Cluster, pod: Pod) -> None:
+def test_the_filter_agrees_with_the_reference(cluster: Cluster, pod: Pod) -> None:
     there = snapshot(cluster)
     expected = expected_verdicts(pod, cluster, reference.pre_filter(pod, cluster))
     assert rejected(build(there), pod, there) == expected
@@ -191,7 +192,7 @@ def test_filter(cluster: Cluster, pod: Pod) -> None:
 
 @thorough
 @given(clusters(), incoming_pods(SOFT, SOFT, SOFT, HARD), st.data())
-def test_scores(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
+def test_scores_agree_with_the_reference(cluster: Cluster, pod: Pod, data: st.DataObject) -> None:
     feasible = some_nodes(cluster, data)
     expected = reference.scores(pod, feasible, cluster)
     plugin = build(snapshot(cluster))

@@ -45,6 +45,7 @@ from tests.plugins.volumes import (
 from tests.properties.strategies import repeatable
 from tests.reference import volume_binding as reference
 from tests.reference.volume_binding import CycleError, Decision, Skipped, Storage
+from tests.thoroughness import examples
 
 pytestmark = pytest.mark.slow
 
@@ -252,7 +253,7 @@ def some_classes(dice: Dice) -> tuple[StorageClass, ...]:
 
 
 worlds = st.integers(0, 2**32).map(make_world)
-many = settings(repeatable, max_examples=400)
+many = settings(repeatable, max_examples=examples(400))
 
 
 def objects_of(world: World) -> ClusterObjects:

@@ -13,20 +13,12 @@ import sys
 from typing import cast
 
 from scheduler.api.core import Pod
-from scheduler.framework.events import (
-    EVENT_UNSCHEDULABLE_TIMEOUT,
-    UNSCHEDULABLE_TIMEOUT,
-    ActionType,
-    ClusterEvent,
-    QueueingHint,
-    QueueingHintFn,
-)
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.queue import PodAlreadyQueuedError, QueuedPodInfo
-from scheduler.queue.active_queue import InFlightEvent
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
-from tests.queue.world import START, Hints, LabelGate, World
+from tests.queue.stage import Stage, event_of, hint_of
+from tests.queue.world import START, Hints, LabelGate
 
 Json = dict[str, object]
 
@@ -58,23 +50,6 @@ HAPPENING = [
     "UnschedulableTimeout",
     "StorageClass/Add",
 ]
-ACTIONS = {str(action): action for action in (*ActionType, ActionType.UPDATE, ActionType.ALL)}
-
-
-def event_of(name: str) -> ClusterEvent:
-    if name == UNSCHEDULABLE_TIMEOUT:
-        return EVENT_UNSCHEDULABLE_TIMEOUT
-    resource, _, action = name.partition("/")
-    return ClusterEvent(resource, ACTIONS[action])
-
-
-def hint_of(answer: str) -> QueueingHintFn:
-    def hint(pod: PodInfo, old: object, new: object) -> QueueingHint:
-        if answer == "Error":
-            raise RuntimeError("broken")
-        return QueueingHint.QUEUE if answer == "Queue" else QueueingHint.QUEUE_SKIP
-
-    return hint
 
 
 def pod_of(described: object) -> Pod:
@@ -99,7 +74,7 @@ class Player:
             hints.setdefault(event_of(event), []).append((plugin, hint_of(answer)))
         self.gate = LabelGate("in", name=str(script["gate"]))
         self.milliseconds = 0
-        self.world = World(
+        self.world = Stage(
             hints,
             gates=[self.gate] if script["gate"] else [],
             profiles=cast("list[str]", script["profiles"]),
@@ -150,10 +125,7 @@ class Player:
         return {
             "result": result,
             "pods": pods,
-            "in_flight": [
-                entry.event.label if isinstance(entry, InFlightEvent) else entry.pod_info.name
-                for entry in queue.in_flight.entries()
-            ],
+            "in_flight": self.world.in_flight(),
             "summary": queue.pending_pods()[1],
             "nominations": dict(queue.nominator.nominations),
             "cycle": self.pops,
@@ -241,13 +213,7 @@ class Player:
         self.gate.allowed = allowed
 
     def _nominate(self, pod: object, node: str, override: bool) -> None:
-        made = pod_of(pod)
-        info = self.queue.find(made.key)
-        waits = info is not None and info.uid == made.metadata.uid
-        self.queue.nominator.add_nominated_pod(
-            info.pod_info if info is not None and waits else PodInfo(made),
-            NominatingInfo(node, NominatingMode(int(override))),
-        )
+        self.world.nominate(pod_of(pod), NominatingInfo(node, NominatingMode(int(override))))
 
 
 def _milliseconds(seconds: float | None) -> int:

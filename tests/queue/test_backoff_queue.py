@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -190,14 +191,47 @@ def test_a_pod_in_the_wrong_heap_is_complained_about(
     assert complaint in "".join(queue.complaints())
 
 
-def test_members_of_pod_groups_can_be_left_until_their_backoff_ends() -> None:
-    queue = backoff_queue()
-    member = pod_that("member", unschedulable=1)
+def member_that(name: str, *, unschedulable: int) -> QueuedPodInfo:
+    """Return a pod of a pod group, as `pod_that` returns one of none."""
+    member = pod_that(name, unschedulable=unschedulable)
     spec = replace(member.pod_info.spec, scheduling_group=PodSchedulingGroup("gang"))
     member.pod_info = PodInfo(replace(member.pod_info.pod, spec=spec))
+    return member
+
+
+def test_members_of_pod_groups_can_be_left_until_their_backoff_ends() -> None:
+    queue = backoff_queue()
+    member = member_that("member", unschedulable=1)
     single = pod_that("single", unschedulable=3)
     queue.add(member)
     queue.add(single)
     assert queue.pop(leaves_members=True) is single
     assert queue.pop(leaves_members=True) is None
+    assert list(queue.complaints()) == []
     assert queue.pop() is member
+
+
+class Counting(int):
+    """A number of a sort key; counts the comparisons of all such numbers."""
+
+    comparisons = 0
+
+    def __lt__(self, other: int) -> bool:
+        Counting.comparisons += 1
+        return int(self) < int(other)
+
+
+def test_pods_are_popped_past_a_member_without_sorting_all() -> None:
+    numbers = itertools.count()
+    queue = BackoffQueue(
+        initial_backoff_seconds=1.0,
+        max_backoff_seconds=10.0,
+        sort_key=lambda _: (Counting(next(numbers)),),
+    )
+    queue.add(member_that("member", unschedulable=1))
+    for index in range(500):
+        queue.add(pod_that(f"pod-{index}", unschedulable=1))
+    Counting.comparisons = 0
+    assert all(queue.pop(leaves_members=True) is not None for _ in range(500))
+    assert queue.pop(leaves_members=True) is None
+    assert Counting.comparisons < 500 * 2 * math.log2(500)

@@ -6,7 +6,7 @@ import itertools
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.queue.heap import Heap
@@ -126,7 +126,6 @@ Steps = st.lists(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(Steps)
 def test_a_heap_behaves_as_a_sorted_list(steps: list[tuple[str, int, int]]) -> None:
     heap: Heap[Item] = Heap(lambda item: (item.value,))

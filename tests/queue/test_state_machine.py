@@ -45,6 +45,7 @@ from tests.queue.world import (
     queue,
     skip,
 )
+from tests.thoroughness import examples
 
 POD_ALL = ClusterEvent(EventResource.POD, ActionType.ALL)
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
@@ -260,5 +261,5 @@ def test_any_sequence_of_calls_leaves_the_queue_in_order(
     machine: type[QueueMachine],
 ) -> None:
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+        machine, settings=settings(max_examples=examples(60), stateful_step_count=40)
     )

@@ -14,6 +14,7 @@ from scheduler.framework.events import (
     QueueingHintFn,
 )
 from scheduler.framework.status import Status, unresolvable
+from scheduler.framework.types import NominatingInfo
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import (
     Move,
@@ -129,6 +130,7 @@ class World:
         *,
         gates: Sequence[object] = (),
         profiles: Sequence[str] = (PROFILE,),
+        hinted_profiles: Sequence[str] | None = None,
         by_less_only: bool = False,
         listed: Iterable[Pod] | None = None,
         initial_backoff_seconds: float = 1.0,
@@ -147,7 +149,9 @@ class World:
             less,
             sort_key=None if by_less_only else sort_key,
             pre_enqueue_plugins=dict.fromkeys(profiles, tuple(gates)),  # type: ignore[arg-type]
-            queueing_hint_map=dict.fromkeys(profiles, hint_map(hints or {})),
+            queueing_hint_map=dict.fromkeys(
+                profiles if hinted_profiles is None else hinted_profiles, hint_map(hints or {})
+            ),
             nominator=Nominator(self._list),
             metrics=SchedulerMetrics(),
             initial_backoff_seconds=initial_backoff_seconds,
@@ -184,18 +188,17 @@ class World:
         return info
 
     def pop_specific_pod(self, pod: Pod) -> QueuedPodInfo | None:
-        """Activate a waiting pod and pop it before all others, as upstream can.
+        """Pop a waiting pod before all others; None if it is gated or does not wait."""
+        info, moves = self.queue.pop_specific_pod(pod.key, self.now)
+        self.take(moves)
+        return info
 
-        Return None if the pod is gated or does not wait.
-        """
-        info = self.queue.find(pod.key)
-        if info is not None and info.place != Place.ACTIVE:
-            self.activate(pod)
-        if info is None or info.place != Place.ACTIVE:
-            return None
-        self.queue.active_q.delete(pod.key)
-        self.take(Moves([self.queue._move_to_in_flight(info, self.now)]))
-        return info if info.place == Place.IN_FLIGHT else None
+    def nominate(self, pod: Pod, info: NominatingInfo | None) -> None:
+        """Nominate a pod; the queue's own object if it is the one that waits."""
+        waiting = self.queue.find(pod.key)
+        is_same = waiting is not None and waiting.uid == pod.metadata.uid
+        pod_info = waiting.pod_info if waiting is not None and is_same else PodInfo(pod)
+        self.queue.nominator.add_nominated_pod(pod_info, info)
 
     def done(self, uid: str) -> None:
         self.take(self.queue.done(uid, self.now))

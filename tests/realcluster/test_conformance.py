@@ -27,7 +27,9 @@ METRICS = "--authorization-always-allow-paths=/metrics"
 
 
 @pytest.mark.parametrize("kind", ["stock", "ours"])
-def test_conformance(cluster: RealCluster, kind: str, note_figures: Note) -> None:
+def test_both_schedulers_pass_the_conformance_suite(
+    cluster: RealCluster, kind: str, note_figures: Note
+) -> None:
     cases = [case for case in load_cases([BUILT_IN]) if case.area in AREAS]
     (port,) = free_ports(1)
     flags = (f"--secure-port={port}", METRICS, "--leader-elect=false")

@@ -11,8 +11,8 @@ import yaml
 
 from tests.fakeapi.api_client import ApiClient
 from tests.integration import test_deploy as deploy
+from tests.integration.storage_and_devices import Storage
 from tests.integration.test_fakeapi_security import free_port
-from tests.integration.test_volume_binding import Storage
 from tests.realcluster.cluster import RealCluster
 from tests.realcluster.conftest import Note
 from tests.realcluster.workload import Workload, names_bound_twice

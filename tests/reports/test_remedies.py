@@ -11,6 +11,7 @@ from scheduler.config import default_config
 from scheduler.explain.world import World
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import SCHEME
+from scheduler.reports.decision import result_of
 from scheduler.reports.remedies import all_rejections, nearest_nodes
 from scheduler.testing import make_node, make_pod
 
@@ -27,7 +28,7 @@ def _found(
     nodes = [make_node("n", **{"allocatable": SMALL, **node})]
     pods = [make_pod("r", node_name="n", **running)] if running is not None else []
     world = World(default_config(SCHEME), nodes=nodes, pods=pods, plugins=plugins)
-    decision = world.decide(make_pod("p", **pod))
+    decision = result_of(world.decide(make_pod("p", **pod)))
     assert decision.result == "unschedulable"
     framework = world.profiles["default-scheduler"]
     rejected = all_rejections(framework, world.snapshot, decision.pod)

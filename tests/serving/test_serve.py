@@ -9,6 +9,7 @@ import json
 import logging
 import ssl
 import stat
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from scheduler.serving.options import (
     ServingOptions,
 )
 from scheduler.serving.serve import serve_securely
-from scheduler.serving.tls import generate_self_signed
+from scheduler.serving.tls import ServerTls, generate_self_signed
 from scheduler.testing import VirtualClock
 from tests.client import tls_directory
 from tests.serving.review_server import Failure, ReviewServer
@@ -163,6 +164,29 @@ async def test_a_renewed_certificate_is_taken_up(
         file.write_bytes((TLS / "named.pem").read_bytes())
         await clock.advance(60.0)
         assert "named" in (await _certificate(server.url)).subject.rfc4514_string()
+
+
+async def test_a_renewal_that_fails_in_any_way_is_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, file = VirtualClock(), tmp_path / "tls.pem"
+    file.write_bytes((TLS / "server.pem").read_bytes())
+    options = _options(tls_cert_file=str(file), tls_private_key_file=str(file))
+    async with _served(options, clock) as server:
+        file.write_bytes((TLS / "named.pem").read_bytes())
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full-disk"))
+        await clock.advance(60.0)
+        monkeypatch.undo()
+        monkeypatch.setattr(ServerTls, "reload", _broken)
+        await clock.advance(60.0)
+        monkeypatch.undo()
+        assert caplog.messages.count("Renewing certificates failed") == 2
+        await clock.advance(60.0)
+        assert "named" in (await _certificate(server.url)).subject.rfc4514_string()
+
+
+def _broken(tls: ServerTls, *, now: float) -> None:
+    raise RuntimeError("a bug")
 
 
 def _client_context(certificate: str = "client.pem", key: str = "client.key") -> ssl.SSLContext:

@@ -8,21 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Coroutine
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, TypeVar, cast
 
 from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import EXTENDED_RESOURCE_CLAIM, ResourceClaim
 from scheduler.api.pod_groups import PodGroup
+from scheduler.api.unstructured import Unstructured
 from scheduler.api_calls.dispatcher import ApiDispatcher
-from scheduler.assembly.event_handlers import NodeEventHandler, ObjectEventHandler, PodEventHandler
-from scheduler.assembly.profiles import build_profiles
-from scheduler.assembly.watched_kinds import kinds_to_watch
+from scheduler.assembly.core import Ports, SchedulerOptions, build_core
 from scheduler.cache import Cache
-from scheduler.client import Informer, RestClient
-from scheduler.client.kinds import KINDS, kind_key
+from scheduler.client import ApiObject, Informer, Resource, RestClient
+from scheduler.client.kinds import GroupVersionResource
 from scheduler.config import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates, default_config
-from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import (
     FirstInOrder,
     NoNodesAvailableError,
@@ -30,7 +28,6 @@ from scheduler.cycle.schedule_pod import (
     SchedulingAlgorithm,
 )
 from scheduler.cycle.scheduling_loop import SchedulingLoop
-from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.manager import DraManager
 from scheduler.devices.pools import DeviceId
@@ -38,18 +35,14 @@ from scheduler.framework import CycleState, Plugin, Status, wait
 from scheduler.framework.types import FitError
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
-from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
-from scheduler.runtime import PluginHandle, PodsInPreBind, WaitingPods
-from scheduler.runtime.handle import DryRun, run_in_parallel
-from scheduler.snapshot import Snapshot
 from scheduler.snapshot.pod_info import PodInfo
-from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock
-from scheduler.testing.doubles import FakeLister
 from tests.cycle.running import schedule_pod
 
-from .api_store import ApiStore, Source
+from .api_store import ApiStore, Objects, Source
 from .writes import Writes
+
+T = TypeVar("T", bound=ApiObject)
 
 _INFORMER_LOG = logging.getLogger("scheduler.client.informer")
 
@@ -166,7 +159,7 @@ class Line:
         seed: int,
         feature_gates: FeatureGates,
     ) -> None:
-        self.clock, self.snapshot, self.feature_gates = clock, Snapshot(), feature_gates
+        self.clock, self.feature_gates = clock, feature_gates
         self.has_groups = GENERIC_WORKLOAD in feature_gates
         self.cache = WatchfulCache(generic_workload=self.has_groups)
         self.corruptions: list[Exception] = []
@@ -174,7 +167,6 @@ class Line:
         self.failed_handlers = FailedHandlers()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._rng = random.Random(seed)
-        self.metrics, self.stories = SchedulerMetrics(), PodStories()
         self.sources: dict[str, Source[Any]] = {
             "pods": Source(store.pods, _is_unfinished),
             "nodes": Source(store.nodes, lambda node: True),
@@ -186,125 +178,72 @@ class Line:
             "resourceslices": Source(store.slices, lambda slice: True),
             "deviceclasses": Source(store.classes, lambda device_class: True),
         }
-        self.informers: dict[str, Informer[Any]] = {
-            kind: Informer(source, name=kind, clock=clock, rng=self._rng)
-            for kind, source in self.sources.items()
-        }
-        self.waiting_pods = WaitingPods(clock, self.metrics)
-        self._pods_in_pre_bind, self._nominator = PodsInPreBind(), Nominator(self._find_pod)
+        self._nothing = Objects[Any](lambda: 0)
         self.dispatcher = ApiDispatcher(cast("RestClient", writes), clock)
-        self._shared_objects: dict[object, object] = {}
-        self.profiles = build_profiles(
+        self.metrics = SchedulerMetrics()
+        core = build_core(
             default_config(SCHEME._replace(gates=feature_gates)),
-            self._make_handle,
-            plugins=[Doorkeeper],
+            Ports(
+                factory=self,
+                api=self.dispatcher,
+                recorder=lambda profile_name: Silence(),
+                clock=clock,
+                rng=self._rng,
+                tie_break=RandomTie(self._rng),
+                tasks=self,
+                metrics=self.metrics,
+            ),
+            SchedulerOptions(plugins=[Doorkeeper], feature_gates=feature_gates),
+            cache=self.cache,
         )
-        self.queue = self._queue()
-        self._scheduling_queue = SchedulingQueue(self.queue, clock=clock, stories=self.stories)
-        self.scheduler = self._scheduler()
+        self.snapshot, self.stories, self.queue = core.snapshot, core.stories, core.queue
+        self.profiles, self.waiting_pods = core.profiles, core.cycle.waiting_pods
+        self.informers = core.informers.by_kind
+        self.scheduler = SchedulingLoop(core.cycle, dispatcher=self.dispatcher)
         (framework,) = self.profiles.values()
         self.devices = framework.handle.shared(DraManager)
         self.tracker = self.devices.claims = WatchfulTracker(framework.handle)
-        self._add_handlers()
-
-    def _queue(self) -> PriorityQueue:
-        (framework,) = self.profiles.values()
-        return PriorityQueue(
-            framework.less,
-            sort_key=framework.sort_key,
-            pre_enqueue_plugins={
-                name: cast("Any", framework.plugins["pre_enqueue"]) for name in self.profiles
-            },
-            queueing_hint_map={
-                name: build_queueing_hint_map(framework.registered_events) for name in self.profiles
-            },
-            nominator=self._nominator,
-            metrics=self.metrics,
-            generic_workload=self.has_groups,
-            members_back_off=self.has_groups,
-        )
-
-    def _make_handle(self, profile_name: str, worlds: DryRun) -> PluginHandle:
-        listers = {plural: FakeLister() for plural in KINDS}
-        listers |= {kind: informer.lister for kind, informer in self.informers.items()}
-        return PluginHandle(
-            profile_name=profile_name,
-            snapshot=self.snapshot,
-            nominator=self._nominator,
-            event_recorder=Silence(),
-            api=self.dispatcher,
-            feature_gates=self.feature_gates,
-            metrics=self.metrics,
-            rng=self._rng,
-            clock=self.clock,
-            waiting_pods=self.waiting_pods,
-            pods_in_pre_bind=self._pods_in_pre_bind,
-            worlds=worlds,
-            lister=lambda kind: listers[kind_key(kind)],
-            pod_group=self.cache.pod_group,
-            activate=lambda pods: self._scheduling_queue.activate(pods),
-            spawn=self._spawn,
-            run_in_parallel=run_in_parallel,
-            shared_objects=self._shared_objects,
-        )
-
-    def _scheduler(self) -> SchedulingLoop:
-        attempts = Attempts(clock=self.clock, metrics=self.metrics, stories=self.stories)
-        cycle_parts = CycleParts(
-            profiles=self.profiles,
-            cache=self.cache,
-            queue=self._scheduling_queue,
-            algorithm=SchedulingAlgorithm(self.snapshot, tie_break=RandomTie(self._rng)),
-            api=self.dispatcher,
-            waiting_pods=self.waiting_pods,
-            pods_in_pre_bind=self._pods_in_pre_bind,
-            pod_lister=self._find_pod,
-            attempts=attempts,
-            spawn=self._spawn,
-            feature_gates=self.feature_gates,
-            pod_group_lister=self.find_pod_group,
-        )
-        return SchedulingLoop(cycle_parts, dispatcher=self.dispatcher)
-
-    def _add_handlers(self) -> None:
-        nodes = NodeEventHandler(
-            cache=self.cache, queue=self._scheduling_queue, metrics=self.metrics
-        )
-        pods = PodEventHandler(
-            cache=self.cache,
-            queue=self._scheduling_queue,
-            waiting_pods=self.waiting_pods,
-            scheduler_names=self.profiles.keys(),
-            gang_scheduling=GANG_SCHEDULING in self.feature_gates,
-            on_corrupted=self.corruptions.append,
-            metrics=self.metrics,
-        )
-        handlers: list[tuple[str, Any]] = [("nodes", nodes), ("pods", pods)]
-        for kind, events, _ in kinds_to_watch(self.profiles):
-            if kind.key in self.informers:
-                handlers += [
-                    (
-                        kind.key,
-                        ObjectEventHandler(
-                            name, actions, queue=self._scheduling_queue, metrics=self.metrics
-                        ),
-                    )
-                    for name, actions in events.items()
-                ]
-        for key, handler in handlers:
-            self.informers[key].add_event_handler(
-                on_add=handler.on_add, on_update=handler.on_update, on_delete=handler.on_delete
-            )
         self.informers["pods"].add_event_handler(on_update=self.dispatcher.on_pod_update)
         self.informers["resourceclaims"].add_event_handler(on_delete=self.tracker.on_delete)
+
+    # The ports of the core.
+
+    def informer(
+        self,
+        resource: Resource[T],
+        *,
+        field_selector: str = "",
+        transform: Callable[[T], T] | None = None,
+    ) -> Informer[T]:
+        """Make an informer over the store. There is nothing of a kind that has no source."""
+        source = self.sources.get(resource.key) or Source(self._nothing, lambda _: True)
+        name = resource.plural
+        return Informer(source, name=name, clock=self.clock, rng=self._rng, transform=transform)
+
+    def discovered(self, name: GroupVersionResource) -> Informer[Unstructured]:
+        """There are none."""
+        raise NotImplementedError
+
+    def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        if name.startswith("bind "):
+            self._check_gang(name.removeprefix("bind "))
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    spawn_for_plugin = spawn
+
+    def fail(self, error: Exception) -> None:
+        self.corruptions.append(error)
 
     async def start(self) -> None:
         """As `SchedulerApp.run` does: first lists, then the loop."""
         _INFORMER_LOG.addHandler(self.failed_handlers)
-        for kind, informer in self.informers.items():
-            self._spawn(cast("Any", informer.run()), kind)
+        for kind in self.sources:
+            informer = self.informers[kind]
+            self.spawn(cast("Any", informer.run()), kind)
             await informer.wait_for_sync()
-        self._spawn(cast("Any", self.scheduler.run()), "scheduler")
+        self.spawn(cast("Any", self.scheduler.run()), "scheduler")
 
     async def stop(self) -> None:
         """As a process that is killed does: nothing under way is seen through."""
@@ -374,16 +313,6 @@ class Line:
             self.cache.complaints.append(
                 f"{pod.uid} is bound, but {with_node} of {min_count} members have a node"
             )
-
-    def _find_pod(self, namespace: str, name: str) -> Pod | None:
-        return cast("Pod | None", self.informers["pods"].lister.get(name, namespace))
-
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
-        if name.startswith("bind "):
-            self._check_gang(name.removeprefix("bind "))
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

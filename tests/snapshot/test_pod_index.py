@@ -17,6 +17,7 @@ from scheduler.snapshot.pod_index import LABEL_KEYS_MAX, AffinityTermIndex, PodI
 from scheduler.snapshot.pod_kind import PodKind
 from scheduler.testing import make_pod, snapshot_of
 from scheduler.testing.builders import make_node
+from tests.thoroughness import examples
 
 
 class Labelled(NamedTuple):
@@ -200,7 +201,7 @@ _steps = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60))
 @given(st.lists(_steps, max_size=25))
 def test_counts_are_right_after_any_history(
     history: list[tuple[int, frozenset[tuple[int, str]]]],
@@ -279,7 +280,7 @@ def test_a_term_is_kept_until_its_last_user_is_removed() -> None:
     assert len(terms) == 0
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.lists(st.sampled_from((WEB, WEB_OR_DB, UNTIERED, ALL, NOBODY)), max_size=3)),
     st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("web", "db", "x"))),

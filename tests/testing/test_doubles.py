@@ -9,7 +9,8 @@ import pytest
 from scheduler.framework import NominatingInfo, NominatingMode
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod, snapshot_of
-from scheduler.testing.doubles import FakeLister, RecordedEvent
+from scheduler.testing.doubles import FakeLister
+from scheduler.testing.fake_api import RecordedEvent
 
 
 def test_a_clock_stands_still_until_it_is_moved() -> None:

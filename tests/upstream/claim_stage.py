@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from scheduler.api.duration import Duration
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.assembly.claims_in_memory import ClaimsInMemory
 from scheduler.client import Store
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.devices.manager import DraManager
-from scheduler.explain.claims_in_memory import ClaimsInMemory
 from scheduler.framework import Code, CycleState, NodeToStatus, Status
 from scheduler.framework.status import error
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs

@@ -46,7 +46,7 @@ import asyncio
 import contextlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -56,53 +56,19 @@ from scheduler.api.selectors import parse_label_selector
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
-    EVENT_FORCE_ACTIVATE,
-    EVENT_UNSCHEDULABLE_TIMEOUT,
     ActionType,
     ClusterEvent,
-    EventResource,
-    QueueingHint,
-    QueueingHintFn,
 )
-from scheduler.framework.status import Status, unresolvable
-from scheduler.framework.types import NominatingInfo, NominatingMode
-from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import Moves, Nominator, Place, PriorityQueue, QueueingHintFunction
-from scheduler.queue.active_queue import InFlightEvent
+from scheduler.queue import Place
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.stories import PodStories
 from scheduler.testing import VirtualClock
-from tests.queue.world import less, sort_key
+from tests.queue.stage import Stage, event_of, hints_of
+from tests.queue.world import PROFILE, LabelGate
 from tests.upstream.loading import Case, pod
 
-START: Final = 1_767_225_600.0
-PROFILE: Final = "default-scheduler"
-
 _RANGE: Final = re.compile(r"(.*)\[(\d+)-(\d+)\]")
-
-_EVENTS: Final = {
-    event.label: event
-    for event in (
-        *(ClusterEvent(resource, action) for resource in EventResource for action in ActionType),
-        *(
-            ClusterEvent(resource, action)
-            for resource in EventResource
-            for action in (ActionType.UPDATE, ActionType.ALL)
-        ),
-        EVENT_UNSCHEDULABLE_TIMEOUT,
-        EVENT_FORCE_ACTIVATE,
-    )
-}
-
-
-def event_of(label: str) -> ClusterEvent:
-    """The event of this label; several of one resource with `|` between them are one event."""
-    events = [_EVENTS[one] for one in label.split("|")]
-    action = ActionType.NONE
-    for event in events:
-        action |= event.action_type
-    return events[0] if len(events) == 1 else ClusterEvent(events[0].resource, action)
 
 
 def names_of(words: Iterable[str]) -> list[str]:
@@ -116,85 +82,45 @@ def names_of(words: Iterable[str]) -> list[str]:
     return names
 
 
-def hint_map(
-    hints: Mapping[str, Mapping[str, str]], asked: list[str] | None = None
-) -> dict[ClusterEvent, list[QueueingHintFunction]]:
-    """Hints by event that answer Queue, Skip or Error; each notes in `asked` that it was."""
-    return {
-        event_of(label): [
-            QueueingHintFunction(plugin, _hint(plugin, answer, asked))
-            for plugin, answer in answers.items()
-        ]
-        for label, answers in hints.items()
-    }
-
-
-def _hint(plugin: str, answer: str, asked: list[str] | None) -> QueueingHintFn:
-    def hint(pod_info: PodInfo, old: object, new: object) -> QueueingHint:
-        if asked is not None:
-            asked.append(plugin)
-        if answer == "Error":
-            raise RuntimeError("unexpected error")
-        return {"Queue": QueueingHint.QUEUE, "Skip": QueueingHint.QUEUE_SKIP}[answer]
-
-    return hint
-
-
-class Doorman:
-    """A PreEnqueue plugin that allows pods with one of its labels."""
-
-    def __init__(self, name: str, allowed: Iterable[str]) -> None:
-        self.name = name
-        self.allowed = set(allowed)
-
-    def pre_enqueue(self, pod_info: PodInfo) -> Status | None:
-        if self.allowed & pod_info.labels.keys():
-            return None
-        return unresolvable("pod name not in allowlists")
-
-
-class QueueStage:
-    """A queue, the time, and the pods that steps name."""
+class QueueStage(Stage):
+    """A stage with the pods of a case, and checks as steps."""
 
     def __init__(self, case: Case) -> None:
-        self.now: float = START + case.get("start", 0.0)
+        allowed = case.get("allow", {})
+        self.doormen: Final = {name: LabelGate(*allowed[name], name=name) for name in allowed}
+        hints = case.get("hints")
+        super().__init__(
+            hints_of(hints or {}),
+            gates=list(self.doormen.values()),
+            hinted_profiles=[] if hints is None else None,
+            listed=[],
+            **case.get("options", {}),
+        )
+        self.now += case.get("start", 0.0)
         self.started: Final = self.now
-        self.pods: Final[dict[str, Pod]] = {}
         for words, value in case.get("pods", {}).items():
             for name in names_of([words]):
                 self.pods[name] = self._pod(name, value)
-        self.popped: Final[dict[str, QueuedPodInfo]] = {}
-        self.ready = self.was_ready = False
+        known = case.get("informers", list(self.pods))
+        self.listed = {self.pod(name).key: self.pod(name) for name in reversed(known)}
+        self.was_ready = False
         #: Whether only the queue's own methods were used, so that its invariants must hold.
         self.is_proper = not case.get("improper", False)
-        self.doormen: Final = {name: Doorman(name, a) for name, a in case.get("allow", {}).items()}
-        known = case.get("informers", list(self.pods))
-        self._listed: Final = {self.pod(name).key: self.pod(name) for name in reversed(known)}
-        hints = case.get("hints")
-        self.queue: Final = PriorityQueue(
-            less,
-            sort_key=sort_key,
-            pre_enqueue_plugins={PROFILE: list(self.doormen.values())},
-            queueing_hint_map={} if hints is None else {PROFILE: hint_map(hints)},
-            nominator=Nominator(lambda namespace, name: self._listed.get(f"{namespace}/{name}")),
-            metrics=SchedulerMetrics(),
-            **case.get("options", {}),
-        )
 
     def play(self, steps: Iterable[str]) -> None:
         """Carry out all steps; an AssertionError names the one that failed."""
         for number, step in enumerate(steps):
-            verb, *words = step.split()
-            options = dict(word.split("=", 1) for word in words if "=" in word)
-            names = names_of(word for word in words if "=" not in word)
-            self.was_ready, self.ready = self.ready, False
+            self.was_ready, self.ready = bool(self.ready), 0
             try:
-                getattr(self, f"do_{verb.replace('-', '_')}")(*names, **options)
+                self.carry_out(step)
                 if self.is_proper:
                     self.queue.check()
             except AssertionError as failure:
                 failure.add_note(f"in step {number}: {step}")
                 raise
+
+    def names_of(self, words: Iterable[str]) -> list[str]:
+        return names_of(words)
 
     def pod(self, name: str) -> Pod:
         if name not in self.pods:
@@ -206,9 +132,6 @@ class QueueStage:
         metadata = {"namespace": "ns1", **value.get("metadata", {})}
         return pod({**value, "metadata": metadata}, name=name)
 
-    def _take(self, moves: Moves) -> None:
-        self.ready |= moves.poppable
-
     def _info(self, name: str) -> QueuedPodInfo:
         wanted = self.pod(name).metadata
         info = self.queue.find(self.pod(name).key) or self.popped.get(wanted.uid)
@@ -217,12 +140,8 @@ class QueueStage:
 
     # What happens.
 
-    def do_add(self, *names: str) -> None:
-        for name in names:
-            self._take(self.queue.add(PodInfo(self.pod(name)), self.now))
-
     def do_update(self, old: str, new: str) -> None:
-        self._take(self.queue.update(self.pod(old), PodInfo(self.pod(new)), self.now))
+        self.update(self.pod(old), self.pod(new))
 
     def do_relabel(self, *words: str) -> None:
         *names, label = words
@@ -230,17 +149,13 @@ class QueueStage:
             old = self.pod(name)
             metadata = msgspec.structs.replace(old.metadata, labels={label: ""})
             new = msgspec.structs.replace(old, metadata=metadata)
-            self._take(self.queue.update(old, PodInfo(new), self.now))
-
-    def do_delete(self, *names: str) -> None:
-        for name in names:
-            self._take(self.queue.delete(self.pod(name), self.now))
+            self.update(old, new)
 
     def do_close(self) -> None:
         for in_flight in self.queue.in_flight_pods():
-            self._take(self.queue.done(in_flight.metadata.uid, self.now))
+            self.done(in_flight.metadata.uid)
         asyncio.run(self._cancel_pop())
-        self.ready = True
+        self.ready += 1
 
     async def _cancel_pop(self) -> None:
         """Start a pop that waits for a pod, and cancel it."""
@@ -252,18 +167,11 @@ class QueueStage:
             await pop
         assert pop.cancelled()
 
-    def do_activate(self, name: str) -> None:
-        self._take(self.queue.activate({name: PodInfo(self.pod(name))}, self.now))
-
     def do_pop(self, name: str) -> None:
-        info, moves = self.queue.pop_nowait(self.now)
-        self._take(moves)
-        self._popped(info, name)
+        self._popped(self.pop_nowait(), name)
 
     def do_pop_specific(self, name: str, expected: str = "") -> None:
-        info, moves = self.queue.pop_specific_pod(self.pod(name).key, self.now)
-        self._take(moves)
-        self._popped(info, expected or name)
+        self._popped(self.pop_specific_pod(self.pod(name)), expected or name)
 
     def _popped(self, info: QueuedPodInfo | None, expected: str) -> None:
         if expected == "nothing":
@@ -273,37 +181,9 @@ class QueueStage:
             assert info.pod_info.pod == self.pod(expected)
             self.popped[info.uid] = info
 
-    def do_fail(self, name: str, *plugins: str, pending: str = "", fresh: str = "") -> None:
-        pod_info = PodInfo(self.pod(name))
-        info = self.popped.pop(pod_info.uid)
-        if fresh:
-            info = QueuedPodInfo(pod_info, timestamp=self.now)
-        info.pod_info = pod_info
-        info.clear_rejector_plugins()
-        info.unschedulable_plugins = set(plugins)
-        info.pending_plugins = set(filter(None, pending.split(",")))
-        self._take(self.queue.add_unschedulable_if_not_present(info, self.now))
-
     def do_give_back(self, name: str) -> None:
         info = self.popped.pop(self.pod(name).metadata.uid)
-        self._take(self.queue.add_unschedulable_if_not_present(info, self.now))
-
-    def do_event(self, label: str, only: str | None = None) -> None:
-        def check(pod_info: PodInfo) -> bool:
-            assert only not in (None, "never"), "nobody may be checked"
-            return pod_info.name in str(only).split(",")
-
-        pre_check = None if only is None else check
-        self._move_all(event_of(label), None, pre_check)
-
-    def _move_all(
-        self,
-        event: ClusterEvent,
-        new: Pod | None,
-        pre_check: Callable[[PodInfo], bool] | None = None,
-    ) -> None:
-        move_all = self.queue.move_all_to_active_or_backoff_queue
-        self._take(move_all(event, None, new, self.now, pre_check=pre_check))
+        self.take(self.queue.add_unschedulable_if_not_present(info, self.now))
 
     def do_assigned(self, name: str) -> None:
         self._move_pods_near(self.pod(name), EVENT_ASSIGNED_POD_ADD)
@@ -311,7 +191,7 @@ class QueueStage:
     def do_assigned_update(self, name: str, label: str) -> None:
         event = event_of(label)
         if event.action_type == ActionType.UPDATE_POD_SCALE_DOWN:
-            self._move_all(event, self.pod(name))
+            self.event(event, new=self.pod(name))
         else:
             self._move_pods_near(self.pod(name), event)
 
@@ -322,26 +202,16 @@ class QueueStage:
             info = self.queue.find(pod_info.key)
             return info is not None and has_cross_topology_term(info, assigned)
 
-        self._move_all(event, assigned, is_near)
-
-    def do_nominate(self, name: str, node: str | None = None) -> None:
-        info = None if node is None else NominatingInfo(node, NominatingMode.OVERRIDE)
-        self.queue.nominator.add_nominated_pod(PodInfo(self.pod(name)), info)
-
-    def do_unnominate(self, name: str) -> None:
-        self.queue.nominator.delete_nominated_pod_if_exists(PodInfo(self.pod(name)))
-
-    def do_wait(self, seconds: str) -> None:
-        self.now += float(seconds)
+        self.event(event, new=assigned, pre_check=is_near)
 
     def do_flush(self, which: str) -> None:
         if which == "backoff":
-            self._take(self.queue.flush_backoff_q_completed(self.now))
+            self.flush_backoff()
         else:
-            self._take(self.queue.flush_unschedulable_pods_leftover(self.now))
+            self.flush_leftover()
 
     def do_allow(self, plugin: str, *labels: str) -> None:
-        self.doormen[plugin].allowed = set(labels)
+        self.doormen[plugin].allowed = labels
 
     # Behind the back of the queue.
 
@@ -387,12 +257,7 @@ class QueueStage:
         assert found == sorted(self.pod(name).key for name in names)
 
     def do_in_flight(self, *names: str) -> None:
-        entries = self.queue.in_flight.entries()
-        found = [
-            entry.event.label if isinstance(entry, InFlightEvent) else entry.pod_info.name
-            for entry in entries
-        ]
-        assert found == list(names)
+        assert self.in_flight() == list(names)
 
     def do_in_flight_pods(self, *names: str) -> None:
         found = sorted(pod.key for pod in self.queue.in_flight_pods())

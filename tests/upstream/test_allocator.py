@@ -45,7 +45,7 @@ from scheduler.devices.results import allocation_result
 from scheduler.devices.selectors import SelectorError, SelectorVerdicts
 from scheduler.framework import Status
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
-from scheduler.plugins.dynamic_resources.state import StateData
+from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import lister
 from tests.plugins.running import UNRESOLVABLE, verdict_of
@@ -108,13 +108,13 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
         verdicts=manager.verdicts,
         gates=manager.gates,
     )
-    data = StateData(claims, len(claims), available_on=[None] * len(claims), allocator=allocator)
+    data = StateData(list(map(ClaimState, claims)), allocator=allocator)
     times = iter(range(1_000_000))
     node_filter = NodeFilter(
         data,
         make_pod(),
         manager=manager,
-        late=[False] * len(claims),
+        is_late=lambda claim: False,
         monotonic=lambda: float(next(times)) if expires else 0.0,
         timeout_seconds=0.5,
     )
@@ -129,7 +129,7 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
 
 
 @pytest.mark.parametrize("case", cases("allocator", "interrupt"))
-def test_interrupt(case: Case) -> None:
+def test_an_interrupted_allocation_ends_as_upstreams(case: Case) -> None:
     status, found = filtered(case, expires=case["expires"])
     assert status is not None
     assert verdict_of(status) == verdict(case["status"])
@@ -137,7 +137,7 @@ def test_interrupt(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [case for topic in TOPICS for case in cases("allocator", topic)])
-def test_allocator(case: Case) -> None:
+def test_the_same_devices_are_allocated(case: Case) -> None:
     status, found = filtered(case)
     if "error" in case.fields:
         assert status is not None
@@ -186,7 +186,7 @@ def test_consumable_capacity(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("allocator", "selectors"))
-def test_selectors(case: Case) -> None:
+def test_selectors_choose_upstreams_devices(case: Case) -> None:
     attributes = case.get("attributes", {})
     if "attributes_count" in case.fields:
         attributes = {f"a-{i}": {"string": "abc"} for i in range(case["attributes_count"])}
@@ -210,6 +210,6 @@ def test_selectors(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("allocator", "tolerations"))
-def test_tolerations(case: Case) -> None:
+def test_taints_are_tolerated_as_upstreams(case: Case) -> None:
     toleration = api_object(DeviceToleration, case["toleration"])
     assert toleration.tolerates(api_object(DeviceTaint, case["taint"])) is case["tolerated"]

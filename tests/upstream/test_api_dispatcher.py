@@ -19,7 +19,7 @@ STATUS_PATCHES = cases("api_dispatcher", "pod_status_patch")
 @pytest.mark.parametrize(
     "case", [*cases("api_dispatcher", "call_queue"), *cases("api_dispatcher", "lifecycle")]
 )
-def test_steps(case: Case) -> None:
+def test_every_step_has_upstreams_result(case: Case) -> None:
     CallStage(case).play()
 
 
@@ -46,13 +46,13 @@ def test_is_no_op(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", _of("Merge"))
-def test_merge(case: Case) -> None:
+def test_merged_calls_want_what_upstreams_do(case: Case) -> None:
     merged = _call(case).merged(_call(case, "older"))
     assert (merged.condition, merged.nominating_info) == _wishes(case["merged"])
 
 
 @pytest.mark.parametrize("case", _of("Sync"))
-def test_sync(case: Case) -> None:
+def test_a_queued_call_is_synced_as_upstreams(case: Case) -> None:
     queue, queued = CallQueue(RELEVANCES), QueuedCall(_call(case), print)
     queue.add(queued)
     if case.get("under_way"):
@@ -80,7 +80,7 @@ class _Client:
 
 
 @pytest.mark.parametrize("case", _of("Execute"))
-async def test_execute(case: Case) -> None:
+async def test_a_call_sends_upstreams_patch(case: Case) -> None:
     client, (condition, info) = _Client(), _wishes(case["call"])
     dispatcher = ApiDispatcher(client, VirtualClock())  # type: ignore[arg-type] # takes notes
     assert await dispatcher.patch_pod_status(

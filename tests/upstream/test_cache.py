@@ -18,14 +18,14 @@ from tests.upstream.loading import Case, cases, node
 @pytest.mark.parametrize(
     "case", [p for t in ("pods", "pod_groups", "update_snapshot") for p in cases("cache", t)]
 )
-def test_cache(case: Case) -> None:
+def test_the_cache_has_upstreams_state_after_each_step(case: Case) -> None:
     CacheStage(case).play(case["steps"])
 
 
 @pytest.mark.parametrize(
     "case", [*cases("cache", "snapshot"), *cases("cache", "snapshot_of_cycle")]
 )
-def test_snapshot(case: Case) -> None:
+def test_the_snapshot_has_upstreams_nodes(case: Case) -> None:
     CacheStage.with_snapshot_of_all(case).play(case["steps"])
 
 
@@ -98,7 +98,7 @@ def _labelled(name: str, labels: dict[str, str]) -> Node:
 
 
 @pytest.mark.parametrize("case", cases("cache", "comparer"))
-def test_comparer(case: Case) -> None:
+def test_the_comparer_finds_upstreams_differences(case: Case) -> None:
     nodes, pods = case.get("nodes", {}), case.get("pods", {})
     cache = Cache()
     for name in nodes.get("cached", ()):

@@ -16,7 +16,7 @@ class ServerError(Exception):
 
 
 @pytest.mark.parametrize("case", cases("default_binder", "bind"))
-async def test_bind(case: Case) -> None:
+async def test_a_binding_ends_as_upstreams(case: Case) -> None:
     plugin = DefaultBinder()
     plugin.handle = handle = FakeHandle()
     if failure := case.get("failure"):

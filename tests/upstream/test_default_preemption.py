@@ -123,7 +123,7 @@ def test_custom_ordering(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("default_preemption", "eligibility"))
-async def test_eligibility(case: Case) -> None:
+async def test_the_same_pods_may_preempt(case: Case) -> None:
     pod = pod_of(case["preemptor"])
     world, info = Preempting(case, [pod]), PodInfo(pod)
     failed = world.failed({"node1": case["status"]} if "status" in case.fields else {})
@@ -136,7 +136,9 @@ async def test_eligibility(case: Case) -> None:
 
 @pytest.mark.parametrize("in_background", [True, False])
 @pytest.mark.parametrize("case", cases("default_preemption", "preempt"))
-async def test_preempt(case: Case, *, in_background: bool) -> None:
+async def test_preemption_finds_upstreams_node_and_victims(
+    case: Case, *, in_background: bool
+) -> None:
     pod = pod_of(case["preemptor"])
     world, info = Preempting(case, [pod]), PodInfo(pod)
     if not in_background:

@@ -21,12 +21,12 @@ def plugin_of(case: Case, *more: ResourceClaim) -> DynamicResources:
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "points"))
-async def test_points(case: Case) -> None:
+async def test_each_extension_point_answers_as_upstreams(case: Case) -> None:
     await ClaimStage(case).run()
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "hints"))
-def test_hints(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     kind = case["kind"]
     read = _claim if kind == "ResourceClaim" else _pod
     old, new = read(case.get("old")), read(case["new"])

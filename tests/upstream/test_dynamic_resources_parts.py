@@ -28,7 +28,7 @@ from scheduler.devices.requests import Request
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
 from scheduler.plugins.dynamic_resources.scoring import score_of
-from scheduler.plugins.dynamic_resources.state import StateData
+from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
 from tests.plugins.devices import ALLOCATION, dynamic_resources, lister, make_claim
@@ -47,14 +47,14 @@ def test_extended_resources(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("dynamic_resources", "scores"))
-def test_scores(case: Case) -> None:
+def test_allocations_get_upstreams_scores(case: Case) -> None:
     claims = [api_object(ResourceClaim, each) for each in case["claims"]]
     without = [claim for claim in claims if claim.status.allocation is None]
     found = [
         ClaimAllocation(claim, [_chosen(claim, name) for name in names], ())
         for claim, names in zip(without, case["chosen"], strict=True)
     ]
-    assert score_of(StateData(claims, len(claims)), found) == case["score"]
+    assert score_of(StateData(list(map(ClaimState, claims))), found) == case["score"]
 
 
 def _chosen(claim: ResourceClaim, name: str) -> ChosenDevice:

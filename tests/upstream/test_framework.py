@@ -100,7 +100,7 @@ def test_fit_error(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "status"))
-def test_status(case: Case) -> None:
+def test_a_status_reads_as_upstreams(case: Case) -> None:
     status = _status({"code": case["code"], "reasons": case["reasons"]})
     assert (status.is_success, status.is_wait, status.is_skip, status.message) == (
         case["is_success"],

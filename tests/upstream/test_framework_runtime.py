@@ -109,7 +109,7 @@ FULL = snapshot_of([make_node("testNode")], [OTHER.pod])
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     framework = _framework(*_plugins(case, "filter", reason="injected filter status"))
     try:
         rejections = framework.filters.run(_state(case), POD, SNAPSHOT.nodes)
@@ -233,13 +233,13 @@ def test_pre_score(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "reserve"))
-def test_reserve(case: Case) -> None:
+def test_reserving_ends_as_upstreams(case: Case) -> None:
     framework = _framework(*_plugins(case, "reserve"))
     assert _fields(framework.binding.reserve(CycleState(), POD, "")) == case.get("status")
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "permit"))
-def test_permit(case: Case) -> None:
+def test_permission_ends_as_upstreams(case: Case) -> None:
     outcome = _framework(*_plugins(case, "permit")).binding.permit(CycleState(), POD, "")
     assert _fields(outcome.status) == case.get("status")
     assert outcome.wait_seconds == case.get("wait_seconds", {})
@@ -284,7 +284,7 @@ async def test_pre_bind(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "bind"))
-async def test_bind(case: Case) -> None:
+async def test_a_binding_ends_as_upstreams(case: Case) -> None:
     *others, last = _plugins(case, "bind", waits=True) or [BINDER]
     binding = _framework(*others, binder=last).binding
     status = await binding.bind(CycleState(), POD, "")

@@ -155,12 +155,12 @@ def test_multi_point(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "setup"))
-def test_setup(case: Case) -> None:
+def test_a_framework_is_set_up_or_refused_as_upstreams(case: Case) -> None:
     _check(case, sort_and_bind="configured" not in case.fields)
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "score"))
-def test_score(case: Case) -> None:
+def test_nodes_get_upstreams_scores(case: Case) -> None:
     framework, state = _built(case, sort_and_bind=True), CycleState()
     state.skip_score_plugins |= set(case.get("skipped") or ())
     if case.get("error"):
@@ -174,7 +174,7 @@ def test_score(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "registry"))
-def test_registry(case: Case) -> None:
+def test_plugins_are_registered_or_refused_as_upstreams(case: Case) -> None:
     if "decoded" in case.fields:
         class_ = plugin("Foo")
         class_.Args = msgspec.defstruct("FooArgs", [("fooTest", str, "")])

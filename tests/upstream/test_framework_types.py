@@ -138,7 +138,7 @@ def _pod_that_started(number: int, value: Fields) -> PodInfo:
 
 
 @pytest.mark.parametrize("case", cases("scheduler_util", "importance"))
-def test_importance(case: Case) -> None:
+def test_victims_have_upstreams_importance(case: Case) -> None:
     pods = [_pod_that_started(number, value) for number, value in enumerate(case["pods"])]
     now = NOW.timestamp()
     if "earliest_seconds" in case.fields:

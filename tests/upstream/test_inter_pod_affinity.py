@@ -44,7 +44,7 @@ def plugin(case: Case) -> InterPodAffinity:
 
 
 @pytest.mark.parametrize("case", cases("inter_pod_affinity", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     state, tried = CycleState(), plugin(case)
     found = pre_filter(tried, case, state)
     assert found == verdict(case.get("pre_filter"))
@@ -53,7 +53,7 @@ def test_filter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("inter_pod_affinity", "counts"))
-def test_counts(case: Case) -> None:
+def test_terms_are_counted_as_upstream_counts(case: Case) -> None:
     state, tried, waiting = CycleState(), plugin(case), incoming(case)
     if "error" in case.fields:
         with pytest.raises(LookupError) as caught:
@@ -104,7 +104,7 @@ def _by_value(case: Case, counted: Mapping[str, Domains], row: int | None) -> Co
 
 
 @pytest.mark.parametrize("case", cases("inter_pod_affinity", "score"))
-def test_score(case: Case) -> None:
+def test_nodes_get_upstreams_scores(case: Case) -> None:
     state, tried = CycleState(), plugin(case)
     if "error" in case.fields:
         with pytest.raises(ValueError, match="failed to parse pod: ") as caught:
@@ -121,5 +121,5 @@ def test_score(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("inter_pod_affinity", "hints"))
-def test_hints(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     assert hint(plugin(case), case, EventResource(case["kind"])) == case["hint"]

@@ -107,7 +107,7 @@ class Play:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "tries"))
-def test_tries(case: Case) -> None:
+def test_attempts_end_with_upstreams_holder(case: Case) -> None:
     play = Play(case)
     assert play.succeeded == case.get("succeeds", True)
     assert play.candidate.leader == case["holder"]
@@ -167,7 +167,7 @@ def elector(
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "runs"))
-async def test_runs(case: Case) -> None:
+async def test_an_election_calls_back_as_upstreams(case: Case) -> None:
     clock, lock, events = VirtualClock(), ScriptedLock([*case["calls"]]), list[str]()
     tested = elector(lock, clock, events=events)
 
@@ -192,14 +192,14 @@ async def test_runs(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "checks"))
-def test_checks(case: Case) -> None:
+def test_a_bad_identity_is_refused_as_upstreams(case: Case) -> None:
     with pytest.raises(ConfigError) as caught:
         elector(ScriptedLock([]), VirtualClock(), identity=case["identity"])
     assert str(caught.value) == case["error"]
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "health"))
-async def test_health(case: Case) -> None:
+async def test_a_lease_is_healthy_as_long_as_upstreams(case: Case) -> None:
     class Held(ScriptedLock):
         async def get(self) -> LeaseSpec:
             if not case["holder"]:

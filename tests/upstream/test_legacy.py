@@ -36,7 +36,7 @@ PRIORITIES: dict[str, type[Plugin]] = {
         for param in cases("legacy", topic)
     ],
 )
-def test_score(plugin_class: type[Plugin], case: Case) -> None:
+def test_nodes_get_upstreams_scores(plugin_class: type[Plugin], case: Case) -> None:
     plugin, state = plugin_of(plugin_class, case), CycleState()
     if hasattr(plugin, "pre_score"):
         status = plugin.pre_score(state, incoming(case), snapshot(case).nodes)

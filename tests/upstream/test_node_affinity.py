@@ -13,7 +13,7 @@ from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter,
 
 
 @pytest.mark.parametrize("case", cases("node_affinity", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     """Filter runs even after PreFilter has skipped the pod, unlike in the framework."""
     plugin, state, expected = plugin_of(NodeAffinity, case), CycleState(), None
     if not case.get("without_pre_filter"):
@@ -25,7 +25,7 @@ def test_filter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_affinity", "score"))
-def test_score(case: Case) -> None:
+def test_nodes_get_upstreams_scores(case: Case) -> None:
     plugin, state = plugin_of(NodeAffinity, case), CycleState()
     if "error" in case.fields:
         with pytest.raises(ValueError, match=re.escape(case["error"])):
@@ -38,5 +38,5 @@ def test_score(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_affinity", "hints"))
-def test_hint(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     assert hint(plugin_of(NodeAffinity, case), case, EventResource.NODE) == case["hint"]

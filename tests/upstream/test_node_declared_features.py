@@ -78,7 +78,7 @@ def test_pre_filter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_declared_features", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     if case["requirements"] is None:
         plugin = plugin_that_needs()
         with pytest.raises(LookupError) as caught:
@@ -90,7 +90,7 @@ def test_filter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_declared_features", "hints"))
-def test_hints(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     """Upstream's pods need a feature or not by the count of calls; here, by their host network."""
     features = FeatureRegistry([Feature("TestFeature", lambda spec: spec.host_network)])
     plugin = plugin_with(features)

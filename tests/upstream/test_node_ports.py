@@ -11,7 +11,7 @@ from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
 
 
 @pytest.mark.parametrize("case", cases("node_ports", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     plugin, state = plugin_of(NodePorts, case), CycleState()
     assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
     if "pre_filter" not in case.fields:
@@ -25,5 +25,5 @@ def test_filter_without_pre_filter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_ports", "hints"))
-def test_hint(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     assert hint(plugin_of(NodePorts, case), case, EventResource.POD) == case["hint"]

@@ -11,7 +11,7 @@ from tests.upstream.running import plugin_of, pre_score, scores
 
 
 @pytest.mark.parametrize("case", cases("node_resources_balanced_allocation", "score"))
-def test_score(case: Case) -> None:
+def test_nodes_get_upstreams_scores(case: Case) -> None:
     plugin, state = plugin_of(NodeResourcesBalancedAllocation, case), CycleState()
     if not case.get("without_pre_score"):
         assert pre_score(plugin, case, state) == verdict(case.get("pre_score"))

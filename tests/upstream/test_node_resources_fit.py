@@ -30,7 +30,7 @@ from tests.upstream.running import (
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     plugin, state = plugin_of(NodeResourcesFit, case), CycleState()
     assert pre_filter(plugin, case, state) is None
     assert filter_statuses(plugin, case, state) == verdicts(case["statuses"])
@@ -51,7 +51,7 @@ def test_filter_without_pre_filter(case: Case) -> None:
         *cases("node_resources_fit", "requested_to_capacity_ratio"),
     ],
 )
-def test_score(case: Case) -> None:
+def test_nodes_get_upstreams_scores(case: Case) -> None:
     if "error" in case.fields:
         with pytest.raises(PluginSetupError, match=re.escape(case["error"])):
             plugin_of(NodeResourcesFit, case)
@@ -77,7 +77,7 @@ def test_score_placement(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "broken_linear"))
-def test_shape(case: Case) -> None:
+def test_a_shape_gives_upstreams_scores(case: Case) -> None:
     """Our function is scaled to node scores, which are ten times a shape's."""
     shape = [UtilizationShapePoint(**point) for point in case["shape"]]
     found = [

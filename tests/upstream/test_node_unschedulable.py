@@ -11,7 +11,7 @@ from tests.upstream.running import filter_statuses, hint, plugin_of
 
 
 @pytest.mark.parametrize("case", cases("node_unschedulable", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     found = filter_statuses(plugin_of(NodeUnschedulable, case), case, CycleState())
     assert found == verdicts(case["statuses"])
 

@@ -83,7 +83,7 @@ def limits(case: Case) -> Any:
 
 
 @pytest.mark.parametrize("case", cases("node_volume_limits", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     plugin, state = limits(case), CycleState()
     assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
     if "error" in case.fields:
@@ -102,6 +102,6 @@ def test_drivers_that_a_node_lacks(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("node_volume_limits", "hints"))
-def test_hint(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     plugin = plugin_of(NodeVolumeLimits, case)
     assert hint(plugin, case, EventResource(case["event"])) == case["hint"]

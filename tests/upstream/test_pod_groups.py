@@ -50,13 +50,13 @@ def _member(name: str, group: str = "", node_name: str = "") -> Pod:
 @pytest.mark.parametrize(
     "case", [*cases("pod_groups", "hints"), *cases("pod_groups", "same_group")]
 )
-def test_hint(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     plugin = plugin_of(GangScheduling, Case("", "", "", {"nodes": []}))
     assert hint(plugin, case, EventResource(case["kind"])) == case["hint"]
 
 
 @pytest.mark.parametrize("case", cases("pod_groups", "flow"))
-async def test_flow(case: Case) -> None:
+async def test_a_gang_passes_its_gates_as_upstreams(case: Case) -> None:
     """TestGangSchedulingFlow."""
     cache, snapshot = Cache(generic_workload=True), Snapshot()
     groups = [_pod_group(name, schedulingPolicy=GROUPS[name]) for name in case["groups"]]
@@ -121,7 +121,7 @@ def test_score_placement(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("pod_groups", "normalize"))
-def test_normalize(case: Case) -> None:
+def test_normalized_scores_are_upstreams(case: Case) -> None:
     plugin = _made(PodGroupPodsCount, FakeHandle())
     group = PodGroupInfo("ns1", "pg1")
     if "raises" in case.fields:
@@ -133,7 +133,7 @@ def test_normalize(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("pod_groups", "placements"))
-def test_placements(case: Case) -> None:
+def test_placements_are_upstreams(case: Case) -> None:
     labels = {**case["nodes"], **case.get("others", {})}
     nodes = [node({"metadata": {"name": n, "labels": of}}) for n, of in labels.items()]
     snapshot = snapshot_of(nodes, [])
@@ -167,7 +167,7 @@ def _made(plugin_class: type[Any], handle: FakeHandle) -> Any:
 @pytest.mark.parametrize(
     "case", [*cases("pod_groups", "victims"), *cases("pod_groups", "importance")]
 )
-async def test_victims(case: Case) -> None:
+async def test_the_victims_of_a_group_are_upstreams(case: Case) -> None:
     handle = _cluster(case, case["nodes"])
     snapshot = handle.snapshot
     members = [PodInfo(_victim(of)) for of in case["preemptors"]]
@@ -188,7 +188,7 @@ async def test_victims(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("pod_groups", "units"))
-async def test_units(case: Case) -> None:
+async def test_a_group_spares_the_units_it_can(case: Case) -> None:
     """A group of higher priority tries to do without each unit, and without none of its own."""
 
     async def schedule() -> Status | None:

@@ -64,7 +64,7 @@ def seen_from(counts: PreFilterState, row: int | None) -> list[tuple[dict[str | 
 
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "counting"))
-def test_counting(case: Case) -> None:
+def test_pods_are_counted_as_upstream_counts(case: Case) -> None:
     plugin, state, info = built(case, LIST), CycleState(), incoming(case)
     there = plugin.handle.snapshot
     answer = plugin.pre_filter(state, info, there.nodes)
@@ -82,7 +82,7 @@ def test_counting(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     plugin, state = built(case, LIST), CycleState()
     if "raises" in case.fields:
         with pytest.raises(LookupError, match=re.escape(case["raises"])):
@@ -121,7 +121,7 @@ def test_pre_score(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "score"))
-def test_score(case: Case) -> None:
+def test_nodes_get_upstreams_scores(case: Case) -> None:
     plugin, state, info = built(case, SYSTEM), CycleState(), incoming(case)
     nodes = feasible(plugin, case)
     assert plugin.pre_score(state, info, nodes) is None
@@ -131,6 +131,6 @@ def test_score(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("pod_topology_spread", "hints"))
-def test_hint(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     kind = EventResource.NODE if "Node" in case.source else EventResource.POD
     assert hint(built(case, LIST), case, kind) == case["hint"]

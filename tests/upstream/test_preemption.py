@@ -23,7 +23,8 @@ from scheduler.preemption.executor import ASYNC_PREEMPTION, Preemptor
 from scheduler.preemption.importance import pick_one_node_for_preemption
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
-from scheduler.testing.doubles import FakeApi, FakeLister
+from scheduler.testing.doubles import FakeLister
+from scheduler.testing.fake_api import FakeApi
 from tests.upstream.loading import Case, cases
 from tests.upstream.preempting import Preempting, budget_of, pod_of
 
@@ -149,7 +150,7 @@ class _Watched(FakeApi):
 
 
 @pytest.mark.parametrize("case", cases("preemption", "background"))
-async def test_background(case: Case) -> None:
+async def test_victims_are_deleted_in_the_background_as_upstream_deletes_them(case: Case) -> None:
     handle = FakeHandle(listers={"pods": FakeLister()})
     watched = handle.api = _Watched()
     executor = watched.executor = _executor(handle, in_background=True)
@@ -172,7 +173,7 @@ async def test_background(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("preemption", "nominations"))
-async def test_nominations(case: Case) -> None:
+async def test_lower_nominations_are_cleared_as_upstreams(case: Case) -> None:
     handle = FakeHandle(listers={"pods": FakeLister()})
     lower = make_pod("foo", priority=1, nominated_node_name=case["nominated"])
     handle.nominator.add_nominated_pod(
@@ -217,7 +218,7 @@ async def test_preempt_pod(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("preemption", "extenders"))
-async def test_extenders(case: Case) -> None:
+async def test_extenders_are_used_as_upstreams(case: Case) -> None:
     running = [{"name": f"on-{name}", "node": name, "size": "large"} for name in case["candidates"]]
     pod = pod_of({"priority": 1000, "size": "large"})
     fields = {"running": running, "extenders": case["extenders"], "nodes": ["node1"]}
@@ -239,7 +240,7 @@ async def test_extenders(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("preemption", "budgets"))
-def test_budgets(case: Case) -> None:
+def test_victims_that_violate_budgets_are_upstreams(case: Case) -> None:
     pods = [PodInfo(pod_of(fields)) for fields in case["pods"]]
     budgets = Budgets(budget_of(f) for f in case["budgets"])
     units = [pods] if case.get("as_one") else [[pod] for pod in pods]

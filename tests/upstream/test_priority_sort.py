@@ -18,6 +18,6 @@ def queued(entry: Fields) -> QueuedPodInfo:
 
 
 @pytest.mark.parametrize("case", cases("priority_sort", "less"))
-def test_less(case: Case) -> None:
+def test_pods_have_upstreams_order(case: Case) -> None:
     plugin = build(PrioritySort)
     assert plugin.less(queued(case["first"]), queued(case["second"])) is case["less"]

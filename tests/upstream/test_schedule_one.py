@@ -163,7 +163,7 @@ async def test_pod_is_processed_before_pre_bind(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "profiles"))
-async def test_profiles(case: Case) -> None:
+async def test_profiles_are_chosen_as_upstreams(case: Case) -> None:
     """Each profile binds and announces its own pods."""
     classes, profiles = [], []
     for name, wanted in case["profiles"].items():
@@ -278,7 +278,7 @@ async def test_pods_held_at_permit_are_known_to_all_profiles(case: Case) -> None
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "binding"))
-async def test_binding(case: Case) -> None:
+async def test_a_binding_cycle_ends_as_upstreams(case: Case) -> None:
     extenders = [FakeExtender(fields) for fields in case["extenders"]]
     line = Line([profile_of()], extenders=extenders)
     await line.schedule(make_pod(case["pod"]))

@@ -18,11 +18,9 @@ from scheduler.config import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
 )
-from scheduler.cycle.schedule_pod_group import (
-    PodGroupAttempt,
-    schedule_one_pod_group,
-    update_pod_group_condition,
-)
+from scheduler.cycle.pod_group.results import PodGroupAttempt
+from scheduler.cycle.pod_group.submit import update_pod_group_condition
+from scheduler.cycle.schedule_pod_group import schedule_one_pod_group
 from scheduler.framework import (
     Code,
     CycleState,
@@ -121,7 +119,7 @@ async def _schedule_group(line: Line, first: str) -> PodGroupAttempt:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "members"))
-async def test_members(case: Case) -> None:
+async def test_members_are_tried_as_upstream_tries_them(case: Case) -> None:
     line = Line([profile_of()], feature_gates=GATES, groups=[_pod_group()])
     for name, fields in sorted(case["pods"].items(), key=lambda item: item[1].get("active", 0)):
         member = _member(name, priority=fields.get("priority"))
@@ -145,7 +143,7 @@ async def test_members(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "profiles"))
-async def test_profiles(case: Case) -> None:
+async def test_profiles_are_chosen_as_upstreams(case: Case) -> None:
     profiles = [profile_of(scheduler_name=name) for name in case["profiles"]]
     line = Line(profiles, feature_gates=GATES, groups=[_pod_group()])
     members = [_member(name, schedulerName=of) for name, of in case["pods"].items()]
@@ -170,7 +168,7 @@ def _run_with(case: Case) -> list[bool]:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "algorithm"))
-async def test_algorithm(case: Case) -> None:
+async def test_the_group_algorithm_decides_as_upstreams(case: Case) -> None:
     for with_placements in _run_with(case):
         scripted = _scripted(case)
         gates = GATES | ({TOPOLOGY_AWARE_WORKLOAD_SCHEDULING} if with_placements else set())
@@ -197,7 +195,9 @@ async def test_algorithm(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "submit"))
-async def test_submit(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_results_are_submitted_as_upstreams(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted = _scripted(case)
     gates = GATES | ({TOPOLOGY_AWARE_WORKLOAD_SCHEDULING} if "generate" in case.fields else set())
     group = _pod_group(condition=case.get("before"))
@@ -222,7 +222,7 @@ async def test_submit(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "condition"))
-async def test_condition(case: Case) -> None:
+async def test_the_group_gets_upstreams_condition(case: Case) -> None:
     groups = []
     if not case.get("missing"):
         condition, generation = case.get("before"), case.get("generation", 0)
@@ -255,7 +255,7 @@ def _scoring(name: str, scores: dict[str, int], fails: dict[str, str]) -> type[P
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "placements"))
-async def test_placements(case: Case) -> None:
+async def test_placements_are_upstreams(case: Case) -> None:
     def generate(self: Plugin, state: CycleState, group: object, parent: Placement) -> Any:
         if "generate" in case.fields:
             return status_of(case["generate"])
@@ -304,7 +304,7 @@ async def test_placements(case: Case) -> None:
 @pytest.mark.parametrize(
     "case", [*cases(TOPIC, "preemption"), *cases("framework_runtime", "pod_group_post_filter")]
 )
-async def test_preemption(case: Case) -> None:
+async def test_a_group_preempts_as_upstreams(case: Case) -> None:
     called = []
 
     async def pod_group_post_filter(

@@ -115,7 +115,7 @@ async def _bind(self: Plugin, *arguments: object) -> None:
 
 
 @pytest.mark.parametrize("case", [*cases(TOPIC, "creation"), *cases(TOPIC, "profiles")])
-def test_profiles(case: Case) -> None:
+def test_profiles_are_chosen_as_upstreams(case: Case) -> None:
     """Some errors that upstream finds when it builds profiles are found by validation here."""
     profiles = msgspec.convert(case["profiles"], tuple[KubeSchedulerProfile, ...])
     config: KubeSchedulerConfiguration = msgspec.structs.replace(
@@ -135,7 +135,7 @@ def test_profiles(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(TOPIC, "extenders"))
-def test_extenders(case: Case) -> None:
+def test_extenders_are_used_as_upstreams(case: Case) -> None:
     configs = msgspec.convert(case["extenders"], tuple[Extender, ...])
     extenders = HTTPExtenders(configs, clock=VirtualClock(), environ={})
     assert [extender.name for extender in extenders.in_order] == case["names"]

@@ -18,5 +18,5 @@ def test_pre_enqueue(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("scheduling_gates", "hints"))
-def test_hint(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     assert hint(plugin_of(SchedulingGates, case), case, EventResource.POD) == case["hint"]

@@ -14,15 +14,16 @@ from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.snapshot.pod_info import PodInfo
-from tests.queue.world import sort_key
+from tests.queue.stage import event_of, hints_of
+from tests.queue.world import PROFILE, START, hint_map, sort_key
 from tests.upstream.loading import Case, cases, pod
-from tests.upstream.queue_stage import PROFILE, START, QueueStage, event_of, hint_map
+from tests.upstream.queue_stage import QueueStage
 
 TOPICS = ("in_flight", "moves", "updates", "over_time", "metrics", "active_queue")
 
 
 @pytest.mark.parametrize("case", [case for t in TOPICS for case in cases("scheduling_queue", t)])
-def test_steps(case: Case) -> None:
+def test_every_step_has_upstreams_result(case: Case) -> None:
     """`after` are steps of earlier cases, `then` those in which cases that begin alike differ."""
     earlier = [step for steps in case.get("after", []) for step in steps]
     QueueStage(case).play([*case["steps"], *earlier, *case.get("then", [])])
@@ -31,7 +32,7 @@ def test_steps(case: Case) -> None:
 @pytest.mark.parametrize("case", cases("scheduling_queue", "worth_requeuing"))
 def test_worth_requeuing(case: Case) -> None:
     asked: list[str] = []
-    hints = {PROFILE: hint_map(case["hints"], asked)} if case.get("hints") else {}
+    hints = {PROFILE: hint_map(hints_of(case["hints"], asked))} if case.get("hints") else {}
     queueing_hints = QueueingHints(hints, SchedulerMetrics(), generic_workload=False)
     info = QueuedPodInfo(
         PodInfo(pod({"metadata": {"name": "pod1", "namespace": "ns1", "uid": "1"}})), timestamp=0.0
@@ -113,7 +114,7 @@ def _waiting(text: str) -> QueuedPodInfo:
 
 
 @pytest.mark.parametrize("case", cases("scheduling_queue", "heap"))
-def test_heap(case: Case) -> None:
+def test_the_heap_gives_upstreams_order(case: Case) -> None:
     heap: Heap[int] = Heap(lambda number: (number,))
     for step in case["steps"]:
         _heap_step(heap, *step.split())

@@ -11,13 +11,13 @@ from tests.upstream.running import filter_statuses, hint, plugin_of, pre_score, 
 
 
 @pytest.mark.parametrize("case", cases("taint_toleration", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     found = filter_statuses(plugin_of(TaintToleration, case), case, CycleState())
     assert found == verdicts(case["statuses"])
 
 
 @pytest.mark.parametrize("case", cases("taint_toleration", "score"))
-def test_score(case: Case) -> None:
+def test_nodes_get_upstreams_scores(case: Case) -> None:
     plugin, state = plugin_of(TaintToleration, case), CycleState()
     assert pre_score(plugin, case, state) is None
     assert scores(plugin, case, state) == case["scores"]

@@ -168,7 +168,7 @@ def test_find_pod_volumes(case: Case, driver: str) -> None:
 
 @pytest.mark.parametrize("driver", ["counts storage", "does not"])
 @pytest.mark.parametrize("case", cases("volume_binding", "capacity"))
-def test_capacity(case: Case, driver: str) -> None:
+def test_capacity_scores_are_upstreams(case: Case, driver: str) -> None:
     found = find(case, DRIVERS[driver])
     if driver == "does not":
         assert (found["provisions"], found["pools"]) == (["provisioned-pvc"], [])
@@ -385,7 +385,7 @@ def test_assume_cache(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("volume_binding", "scorer"))
-def test_scorer(case: Case) -> None:
+def test_scores_of_classes_are_upstreams(case: Case) -> None:
     shape = [UtilizationShapePoint(p["utilization"], p["score"]) for p in case["shape"]]
     scorer = VolumeCapacityScorer(shape)
     for entry in case["classes"]:
@@ -435,7 +435,7 @@ HINTED = {
 
 
 @pytest.mark.parametrize("case", cases("volume_binding", "hints"))
-def test_hints(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     kind, name = HINTED[case["kind"]]
     assert KINDS_BY_NAME[case["kind"]].type is kind
     resource: EventResource = name  # type: ignore[assignment]

@@ -11,7 +11,7 @@ from tests.upstream.running import filter_statuses, hint, plugin_of, pre_filter
 
 
 @pytest.mark.parametrize("case", cases("volume_restrictions", "filter"))
-def test_filter(case: Case) -> None:
+def test_the_same_nodes_are_rejected_for_the_same_reasons(case: Case) -> None:
     plugin, state = plugin_of(VolumeRestrictions, case), CycleState()
     assert pre_filter(plugin, case, state) == verdict(case.get("pre_filter"))
     if "pre_filter" not in case.fields:
@@ -19,6 +19,6 @@ def test_filter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("volume_restrictions", "hints"))
-def test_hint(case: Case) -> None:
+def test_the_hint_of_an_event_is_upstreams(case: Case) -> None:
     plugin = plugin_of(VolumeRestrictions, case)
     assert hint(plugin, case, EventResource(case["event"])) == case["hint"]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
     from scheduler.devices.claims import ClaimTracker
     from scheduler.framework.handle import Handle, ResourceClaimWriter
-    from scheduler.plugins.dynamic_resources.state import StateData
+    from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 
 _log: Final = logging.getLogger(__name__)
 
@@ -76,10 +76,10 @@ class ClaimBinder:
 
         Raises `ClaimBindingError`, `DeviceBindingError`, or the client's errors.
         """
-        for index, claim in enumerate(data.claims):
-            if not claim.is_reserved_for(pod.metadata.uid):
-                data.claims[index] = await self._bind_claim(data, index, pod, node_name)
-        if any(map(has_binding_conditions, data.claims)):
+        for state in data.claims:
+            if not state.claim.is_reserved_for(pod.metadata.uid):
+                state.claim = await self._bind_claim(data, state, pod, node_name)
+        if any(has_binding_conditions(state.claim) for state in data.claims):
             self._handle.event_recorder.event(
                 pod,
                 type="Normal",
@@ -100,8 +100,8 @@ class ClaimBinder:
     def _count_wait(self, data: StateData, status: str, seconds: float) -> None:
         """Count the wait for each device, and the devices that had to become ready."""
         metrics, profile = self._handle.metrics, self._handle.profile_name
-        for claim in data.claims:
-            allocation = claim.status.allocation
+        for state in data.claims:
+            allocation = state.claim.status.allocation
             for result in allocation.devices.results if allocation is not None else ():
                 labels = (profile, result.driver, status)
                 metrics.binding_conditions_wait_duration.observe(seconds, *labels)
@@ -109,27 +109,25 @@ class ClaimBinder:
                     metrics.binding_conditions_allocations[labels] += 1
 
     async def _bind_claim(
-        self, data: StateData, index: int, pod: Pod, node_name: str
+        self, data: StateData, state: ClaimState, pod: Pod, node_name: str
     ) -> ResourceClaim:
-        claim, allocation = data.claims[index], data.allocations[index]
-        if index in data.unreachable:
+        claim, allocation = state.claim, state.allocation
+        if state.is_unreachable:
             # The member that allocated the devices writes them.
             raise ClaimBindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
-        is_extended = claim is data.extended_claim
-        if is_extended and allocation is None and not claim.spec.devices.requests:
+        if state.is_extended and allocation is None and not claim.spec.devices.requests:
             # The node provides the resources without devices.
             return claim
         # Of the allocation in flight, if this pod has one.
-        uid = claim.metadata.uid if allocation is not None else ""
+        uid = state.uid if allocation is not None else ""
         written: ResourceClaim | None = None
         created: ResourceClaim | None = None
         is_canceled = True
         try:
-            if is_extended and claim.metadata.name == IN_MEMORY:
-                created = claim = await self._create(data, node_name)
-                data.claims[index] = claim
+            if state.is_extended and claim.metadata.name == IN_MEMORY:
+                state.claim = created = claim = await self._create(data, node_name)
             written = await self._write(uid, claim, allocation, pod)
-            if is_extended:
+            if state.is_extended:
                 await self._patch_pod(data, written, pod, node_name)
             is_canceled = False
             return written
@@ -140,7 +138,7 @@ class ClaimBinder:
             if is_canceled:
                 self._look_up_later(uid, written or claim, pod)
             else:
-                await self._finish(uid, written or created, pod, wait=is_extended)
+                await self._finish(uid, written or created, pod, wait=state.is_extended)
 
     async def _finish(
         self, uid: str, written: ResourceClaim | None, pod: Pod, *, wait: bool
@@ -310,12 +308,12 @@ class ClaimBinder:
 
         Raises `DeviceBindingError` if a device has failed or is late.
         """
-        for index, claim in enumerate(data.claims):
-            metadata = claim.metadata
+        for state in data.claims:
+            metadata = state.claim.metadata
             current = self._claims.get(metadata.name, metadata.namespace)
             if current is None:
-                raise ClaimBindingError(f'could not find ResourceClaim "{claim.key}"')
-            data.claims[index] = current
+                raise ClaimBindingError(f'could not find ResourceClaim "{state.claim.key}"')
+            state.claim = current
             if is_ready_for_binding(current):
                 continue
             if is_binding_timed_out(current, self._handle.now(), self._timeout_seconds):

@@ -26,10 +26,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import (
     FINALIZER,
     ClaimError,
+    DeviceClass,
     ResourceClaim,
+    ResourceSlice,
     claim_referenced_by,
     ensure_is_for_pod,
     is_claim_for_extended_resources,
@@ -42,14 +45,7 @@ from scheduler.devices.manager import DraManager
 from scheduler.devices.results import allocation_result
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleStateError
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Status, error, skip, unresolvable, unschedulable
 from scheduler.framework.types import PreBindPreFlightResult
@@ -65,13 +61,12 @@ from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
 from scheduler.plugins.dynamic_resources.scoring import score_of
-from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, StateData
+from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, ClaimState, StateData
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from scheduler.api.core import Pod
-    from scheduler.api.dynamic_resources import AllocationResult, ClaimReference, DeviceClass
+    from scheduler.api.dynamic_resources import AllocationResult, ClaimReference
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import NodeToStatus, Rejections
     from scheduler.framework.types import PostFilterResult
@@ -131,19 +126,19 @@ class DynamicResources(Plugin):
             claims = self._claims_of(pod.pod)
         except ClaimError as failure:
             return unresolvable(str(failure))
-        data = StateData(claims, len(claims))
+        data = StateData(list(map(ClaimState, claims)))
         group_claims = _group_claims(state)
         self._add_extended_claim(data, pod)
-        if not claims:
+        if not data.claims:
             return skip()
-        for claim in claims:
+        for each in data.claims:
             try:
-                reason = self._prepare(data, claim, group_claims)
+                reason = self._prepare(each, group_claims)
             except DynamicResourcesError as failure:
                 return error(failure)
             if reason:
                 return unresolvable(reason)
-        if data.to_allocate or data.pending:
+        if any(each.claim.status.allocation is None for each in data.claims):
             self._devices.refresh()
             data.allocator = Allocator(
                 state=self._devices.claims.allocated,
@@ -154,28 +149,26 @@ class DynamicResources(Plugin):
         state.write(STATE, data)
         return None
 
-    def _prepare(self, data: StateData, claim: ResourceClaim, group_claims: Container[str]) -> str:
+    def _prepare(self, state: ClaimState, group_claims: Container[str]) -> str:
         """Return why a claim cannot be used or allocated now; empty if it can.
 
         An allocation in flight can be shared with the members that are scheduled in one cycle.
         """
-        data.allocations.append(None)
+        claim = state.claim
         allocation = claim.status.allocation
-        selector = allocation.node_selector if allocation is not None else None
-        matcher = parse_node_selector(selector) if selector is not None else None
-        if matcher is not None and matcher.errors:
-            raise DynamicResourcesError(", ".join(map(str, matcher.errors)))
-        data.available_on.append(matcher)
         if allocation is not None:
+            if allocation.node_selector is not None:
+                state.available_on = parse_node_selector(allocation.node_selector)
+                if state.available_on.errors:
+                    raise DynamicResourcesError(", ".join(map(str, state.available_on.errors)))
             return ""
-        uid = claim.metadata.uid
-        pending = self._devices.claims.pending_allocation(uid)
-        if pending is not None and uid in group_claims:
-            data.pending[len(data.allocations) - 1] = pending
+        pending = self._devices.claims.pending_allocation(state.uid)
+        if pending is not None and state.uid in group_claims:
+            state.pending = pending
             return ""
         if pending is not None:
             return f"resource claim {claim.key} is in the process of being allocated"
-        return "" if claim is data.extended_claim else self._wrong_class(claim)
+        return "" if state.is_extended else self._wrong_class(claim)
 
     def _wrong_class(self, claim: ResourceClaim) -> str:
         """Return the reason if a class that a claim requests does not exist."""
@@ -218,9 +211,8 @@ class DynamicResources(Plugin):
             if is_claim_for_extended_resources(pod.pod, claim):
                 break
         else:
-            claim = claim_in_memory(pod.pod, self._new_uid())
-        data.extended_claim_uid = claim.metadata.uid
-        data.claims.append(claim)
+            claim = claim_in_memory(pod.pod)
+        data.claims.append(ClaimState(claim, is_extended=True))
 
     def _new_uid(self) -> str:
         """Return a random UUID, version 4."""
@@ -235,12 +227,11 @@ class DynamicResources(Plugin):
         data = state.read(STATE)
         if not data.claims:
             return None
-        late = [self._is_late(claim) for claim in data.claims]
         return NodeFilter(
             data,
             pod.pod,
             manager=self._devices,
-            late=late,
+            is_late=self._is_late,
             monotonic=self.handle.monotonic,
             timeout_seconds=self._filter_timeout_seconds,
         ).run(nodes)
@@ -249,13 +240,13 @@ class DynamicResources(Plugin):
         """Name the requests, constraints and counters that are in the way."""
         data = state.read(STATE)
         found: list[Remedy] = []
-        for index, claim in enumerate(data.claims):
-            matcher = data.available_on[index]
+        for each in data.claims:
+            claim, matcher = each.claim, each.available_on
             if matcher is not None and not matcher.matches(node.node):
                 found.append(Remedy(f"claim {claim.key} has devices that this node cannot reach"))
             elif self._is_late(claim):
                 found.append(Remedy(f"claim {claim.key} has devices that are not ready"))
-        claims = [data.claims[i] for i in data.to_allocate if data.claims[i].spec.devices.requests]
+        claims = [each.claim for each in data.to_allocate if each.claim.spec.devices.requests]
         if found or not claims:
             return found
         missing = MissingDevices(self._devices, self._devices.groups.node_pools(node.node))
@@ -287,13 +278,12 @@ class DynamicResources(Plugin):
             return None, error(CycleStateError(STATE))
         if not data.claims:
             return None, _NOTHING_TO_DEALLOCATE
-        extended = data.extended_claim
-        for index in sorted(data.unavailable_claims):
-            claim = data.claims[index]
-            users = [user.uid for user in claim.status.reserved_for]
-            if claim is not extended and users in ([], [pod.uid]):
-                await self._binder.deallocate(claim)
+        for each in data.claims:
+            users = [user.uid for user in each.claim.status.reserved_for]
+            if each.is_unavailable and not each.is_extended and users in ([], [pod.uid]):
+                await self._binder.deallocate(each.claim)
                 return None, _DEALLOCATED
+        extended = data.extended_claim
         if extended is not None and extended.metadata.name != IN_MEMORY:
             await self._binder.delete(extended)
             return None, _DELETED
@@ -303,7 +293,8 @@ class DynamicResources(Plugin):
         """Return the sum over all requests of 8 minus the position of the chosen alternative."""
         data = state.read(STATE)
         scores = np.zeros(len(nodes), dtype=np.int64)
-        if any(r.first_available for c in data.claims for r in c.spec.devices.requests):
+        requests = (r for each in data.claims for r in each.claim.spec.devices.requests)
+        if any(request.first_available for request in requests):
             for position, name in enumerate(nodes.names):
                 found = data.node_allocation(name)
                 if found is not None:
@@ -320,47 +311,48 @@ class DynamicResources(Plugin):
         """
         data = state.read(STATE)
         to_allocate, group_claims = data.to_allocate, _group_claims(state)
-        for index, result in data.pending.items():
-            self._take(data, index, data.claims[index], result, group_claims)
-            selector = result.node_selector
-            node = self.handle.snapshot.get(node_name).node
-            if selector is not None and not parse_node_selector(selector).matches(node):
-                data.unreachable.add(index)
+        for each in data.claims:
+            if each.pending is not None:
+                self._take(each, each.claim, each.pending, group_claims)
+                selector = each.pending.node_selector
+                node = self.handle.snapshot.get(node_name).node
+                each.is_unreachable = selector is not None and not parse_node_selector(
+                    selector
+                ).matches(node)
         if not to_allocate:
             return
         found = data.reserved = data.node_allocation(node_name)
-        extended = data.extended_claim
         if found is None:
-            if all(data.claims[index] is extended for index in to_allocate):
+            if all(each.is_extended for each in to_allocate):
                 # The node provides the extended resources without devices.
                 return
             raise DynamicResourcesError("claim allocation not found for node")
-        for index, allocated in zip(to_allocate, found.claims, strict=True):
-            claim = data.claims[index]
+        for each, allocated in zip(to_allocate, found.claims, strict=True):
+            claim = each.claim
             result = allocation_result(allocated, found.node_pools, self._new_uid)
-            if claim is extended and found.extended_claim is not None:
+            if each.is_extended and found.extended_claim is not None:
                 claim = found.extended_claim
-            self._take(data, index, claim, result, group_claims)
+                each.uid = each.uid or self._new_uid()
+            self._take(each, claim, result, group_claims)
             given = ", ".join(f"{r.driver}/{r.pool}/{r.device}" for r in result.devices.results)
             state.note(f"devices for claim {claim.key}: {given or 'none'}")
 
     def _take(
         self,
-        data: StateData,
-        index: int,
+        state: ClaimState,
         claim: ResourceClaim,
         result: AllocationResult,
         group_claims: set[str],
     ) -> None:
         """Take the devices of an allocation in memory, or share them if they are taken already."""
-        data.allocations[index] = result
+        state.allocation = result
         metadata = claim.metadata
         if FINALIZER not in metadata.finalizers:
             metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
         status = replace(claim.status, allocation=result)
         taken = replace(claim, metadata=metadata, status=status)
-        self._devices.claims.signal_pending_allocation(metadata.uid, taken)
-        group_claims.add(metadata.uid)
+        self._devices.claims.signal_pending_allocation(state.uid, taken)
+        group_claims.add(state.uid)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give the devices back, and remove the pod from the users of its claims."""
@@ -368,21 +360,18 @@ class DynamicResources(Plugin):
         if data is None:
             return
         tracker, group_claims = self._devices.claims, _group_claims(state)
-        for claim in data.claims[: data.user_claims_count]:
-            if tracker.remove_pending_allocation(claim.metadata.uid, force=False):
+        for each in data.claims:
+            claim = each.claim
+            if tracker.remove_pending_allocation(each.uid, force=False):
                 tracker.restore(claim)
-                group_claims.discard(claim.metadata.uid)
-            if claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
+                group_claims.discard(each.uid)
+            if each.is_extended:
+                if claim.metadata.name != IN_MEMORY:
+                    work = self._binder.undo_creation(claim, pod.pod)
+                    self.handle.spawn(work, f"delete {claim.key}")
+            elif claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
                 work = self._binder.release(claim, pod.pod)
                 self.handle.spawn(work, f"release {claim.key}")
-        extended = data.extended_claim
-        if extended is None:
-            return
-        if tracker.remove_pending_allocation(data.extended_claim_uid, force=False):
-            tracker.restore(extended)
-        if extended.metadata.name != IN_MEMORY:
-            work = self._binder.undo_creation(extended, pod.pod)
-            self.handle.spawn(work, f"delete {extended.key}")
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -397,19 +386,15 @@ class DynamicResources(Plugin):
         await self._binder.bind(state.read(STATE), pod.pod, node_name)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        added_or_changed = ActionType.ADD | ActionType.UPDATE
-        node_change = ClusterEvent(
-            EventResource.NODE,
-            ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE,
-        )
-        claim_change = ClusterEvent(EventResource.RESOURCE_CLAIM, added_or_changed)
-        pod_change = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+        add_or_update = ActionType.ADD | ActionType.UPDATE
+        node_change = ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        pod_change = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return [
-            ClusterEventWithHint(node_change),
-            ClusterEventWithHint(claim_change, self.is_schedulable_after_claim_change),
-            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_change),
-            ClusterEventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, added_or_changed)),
-            ClusterEventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, added_or_changed)),
+            on(Node, ActionType.ADD | node_change),
+            on(ResourceClaim, add_or_update, self.is_schedulable_after_claim_change),
+            on(Pod, pod_change, self.is_schedulable_after_pod_change),
+            on(DeviceClass, add_or_update),
+            on(ResourceSlice, add_or_update),
         ]
 
     def is_schedulable_after_claim_change(

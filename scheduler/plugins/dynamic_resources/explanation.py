@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from scheduler.api.quantity import parse_quantity
 from scheduler.devices import capacity
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.pools import device_matches
 from scheduler.devices.requests import requests_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from scheduler.api.dynamic_resources import DeviceConstraint, ResourceClaim
     from scheduler.devices.manager import DraManager
-    from scheduler.devices.pools import DeviceId, NodePools, Pool, PoolDevice
+    from scheduler.devices.pools import DeviceId, NodePools, PoolDevice
     from scheduler.devices.requests import Request
 
 #: The most claims that are named as holders of devices.
@@ -145,32 +144,22 @@ class MissingDevices:
                     )
 
     def _is_possible(self, claims: Sequence[ResourceClaim]) -> bool:
-        allocator = Allocator(
+        return self._allocator().allocate(claims, self._node_pools, 0, lambda: False) is not None
+
+    def _allocator(self) -> Allocator:
+        return Allocator(
             state=self._state,
             class_of=self._manager.classes.named,
             verdicts=self._manager.verdicts,
             gates=self._manager.gates,
         )
-        return allocator.allocate(claims, self._node_pools, 0, lambda: False) is not None
 
     def _counters(self) -> Iterator[str]:
         """Return the counters that are left in each pool whose devices consume any."""
         for pool in self._node_pools.pools:
-            for name, counters in self._left(pool).items():
+            for name, counters in self._allocator().counters(pool).items():
                 listed = ", ".join(f"{key} {left / _NANO:g}" for key, left in counters.items())
                 yield f"pool {pool.id}, counter set {name} has left: {listed}"
-
-    def _left(self, pool: Pool) -> Mapping[str, Mapping[str, int]]:
-        left = {
-            name: {key: parse_quantity(each.value) for key, each in counter_set.counters.items()}
-            for name, counter_set in pool.counter_sets.items()
-        }
-        for device in (*pool.devices, *pool.unreachable):
-            if self._state.is_allocated(device.id):
-                for consumption in device.device.consumes_counters:
-                    for key, counter in consumption.counters.items():
-                        left[consumption.counter_set][key] -= parse_quantity(counter.value)
-        return left
 
 
 def _with_constraints(

@@ -34,15 +34,14 @@ class ExtendedRequests(NamedTuple):
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
-def claim_in_memory(pod: Pod, uid: str) -> ResourceClaim:
-    """Return a claim for the extended resources of a pod, still without requests."""
+def claim_in_memory(pod: Pod) -> ResourceClaim:
+    """Return a claim for the extended resources of a pod, still without requests and uid."""
     metadata = pod.metadata
     owner = OwnerReference("v1", "Pod", metadata.name, metadata.uid, controller=True)
     return ResourceClaim(
         ObjectMeta(
             namespace=metadata.namespace,
             name=IN_MEMORY,
-            uid=uid,
             generate_name=f"{metadata.name}-extended-resources-",
             owner_references=(owner,),
             annotations={EXTENDED_RESOURCE_CLAIM: "true"},

@@ -48,10 +48,7 @@ _CODE_OF: Final = {status.message: code for code, status in enumerate(_STATUSES)
 
 
 class NodeFilter:
-    """One pod's Filter.
-
-    `late` is True for the allocated claims whose devices are not ready in time.
-    """
+    """One pod's Filter. `is_late` is True for a claim whose devices are not ready in time."""
 
     def __init__(
         self,
@@ -59,14 +56,14 @@ class NodeFilter:
         pod: Pod,
         *,
         manager: DraManager,
-        late: Sequence[bool],
+        is_late: Callable[[ResourceClaim], bool],
         monotonic: Callable[[], float],
         timeout_seconds: float,
     ) -> None:
         self._data: Final = data
         self._pod: Final = pod
         self._manager: Final = manager
-        self._late: Final = late
+        self._is_late: Final = is_late
         self._monotonic: Final = monotonic
         self._timeout_seconds: Final = timeout_seconds
 
@@ -89,13 +86,14 @@ class NodeFilter:
         unavailable = self._unavailable(nodes)
         if data.allocator is None:
             return self._without_allocator(lacking, unavailable)
-        asked = ~lacking if data.user_claims_count else ~lacking & _any(by_devices, nodes)
+        has_others = not all(each.is_extended for each in data.claims)
+        asked = ~lacking if has_others else ~lacking & _any(by_devices, nodes)
         codes = np.full(len(nodes), ABSENT, dtype=np.int16)
         codes[lacking] = _CODE_OF[_CANNOT_FIT.message]
         found = self._node_allocations(data.allocator, nodes, asked, by_devices)
         numbers = found.numbers
         _remember(data, unavailable, asked & (numbers >= 0))
-        is_unavailable = np.logical_or.reduce(list(unavailable.values()))
+        is_unavailable = np.logical_or.reduce(unavailable)
         codes[numbers < -1] = (-2 - numbers)[numbers < -1]
         codes[(codes < 0) & is_unavailable] = _CODE_OF[_NOT_AVAILABLE.message]
         numbers[codes >= 0] = -1
@@ -143,22 +141,20 @@ class NodeFilter:
         )
 
     def _without_allocator(
-        self, lacking: BoolArray, unavailable: dict[int, BoolArray]
+        self, lacking: BoolArray, unavailable: Sequence[BoolArray]
     ) -> Rejections | None:
         _remember(self._data, unavailable, ~lacking)
-        rejected = np.logical_or.reduce(list(unavailable.values()))
+        rejected = np.logical_or.reduce(unavailable)
         return reject_by((lacking, _CANNOT_FIT), (rejected, _NOT_AVAILABLE))
 
-    def _unavailable(self, nodes: Nodes) -> dict[int, BoolArray]:
-        """Return, by claim, the nodes on which its devices are not available."""
-        found: dict[int, BoolArray] = {}
-        for index, matcher in enumerate(self._data.available_on):
-            if matcher is not None:
-                found[index] = ~nodes.selected_by(matcher)
-            else:
-                found[index] = np.zeros(len(nodes), dtype=np.bool_)
-            if self._late[index]:
-                found[index][:] = True
+    def _unavailable(self, nodes: Nodes) -> list[BoolArray]:
+        """Return, for each claim, the nodes on which its devices are not available."""
+        found = []
+        for each in self._data.claims:
+            rejected = np.full(len(nodes), self._is_late(each.claim), dtype=np.bool_)
+            if each.available_on is not None:
+                rejected |= ~nodes.selected_by(each.available_on)
+            found.append(rejected)
         return found
 
     def _extended_resources(self, nodes: Nodes) -> tuple[BoolArray, dict[str, BoolArray]]:
@@ -185,12 +181,14 @@ class NodeFilter:
         Raises `AllocationError` if the search for nodes must end.
         """
         data = self._data
-        claims = [data.claims[index] for index in data.to_allocate]
         extended_claim: ResourceClaim | None = None
         extended = ExtendedRequests((), ())
         if data.extended_claim is not None:
             extended_claim, extended = self._extended_claim(data.extended_claim, names)
-            claims = [extended_claim if claim is data.extended_claim else claim for claim in claims]
+        claims = [
+            extended_claim if each.is_extended and extended_claim is not None else each.claim
+            for each in data.to_allocate
+        ]
         try:
             node_pools = self._manager.groups.node_pools(node)
         except PoolsError as failure:
@@ -246,11 +244,10 @@ def _any(by_devices: dict[str, BoolArray], nodes: Nodes) -> BoolArray:
     return found
 
 
-def _remember(data: StateData, unavailable: dict[int, BoolArray], which: BoolArray) -> None:
+def _remember(data: StateData, unavailable: Sequence[BoolArray], which: BoolArray) -> None:
     """Note the claims that are not available on one of the nodes, for PostFilter."""
-    for index, rejected in unavailable.items():
-        if (rejected & which).any():
-            data.unavailable_claims.add(index)
+    for each, rejected in zip(data.claims, unavailable, strict=True):
+        each.is_unavailable |= bool((rejected & which).any())
 
 
 def _offered(node: Node) -> frozenset[str]:

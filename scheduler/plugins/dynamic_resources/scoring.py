@@ -24,9 +24,9 @@ def score_of(data: StateData, found: Iterable[ClaimAllocation]) -> int:
     As upstream, the new allocations come before the pending ones, whichever claims they are for.
     """
     names = [{device.request.full_name for device in each.devices} for each in found]
-    names += map(_request_names, data.pending.values())
+    names += [_request_names(each.pending) for each in data.claims if each.pending is not None]
     score, allocations = 0, iter(names)
-    for claim in data.claims:
+    for claim in (each.claim for each in data.claims):
         allocation = claim.status.allocation
         chosen = _request_names(allocation) if allocation is not None else next(allocations)
         for request in claim.spec.devices.requests:

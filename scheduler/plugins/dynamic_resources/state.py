@@ -50,34 +50,43 @@ class NodeAllocations:
 
 
 @dataclass(slots=True)
+class ClaimState:
+    """One claim of a pod. PreBind replaces `claim` by what it has written."""
+
+    claim: ResourceClaim
+    #: True for the claim of the extended resources that devices provide.
+    is_extended: bool = False
+    #: The nodes that can reach its devices; None for all nodes.
+    available_on: NodeSelectorMatcher | None = None
+    #: True if an allocated claim is not available on some node.
+    is_unavailable: bool = False
+    #: The allocation that another member of the pod's group has reserved in this cycle.
+    pending: AllocationResult | None = None
+    #: True if the node of Reserve cannot reach the devices of `pending`.
+    is_unreachable: bool = False
+    #: The allocation in flight, set by Reserve and written by PreBind, and the uid that it goes by.
+    allocation: AllocationResult | None = None
+    uid: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.uid = self.claim.metadata.uid
+
+
+@dataclass(slots=True)
 class StateData:
     """The claims of a pod and their allocation; without claims there is nothing to do.
 
-    `claims` are the user's, followed by the one for extended resources if there is one. PreBind
-    replaces them by what it has written.
+    The last of `claims` may be the one for extended resources.
     """
 
-    claims: list[ResourceClaim] = field(default_factory=list)
-    user_claims_count: int = 0
-    #: The uid of the claim for extended resources until it is created.
-    extended_claim_uid: str = ""
+    claims: list[ClaimState] = field(default_factory=list)
     #: The extended resources that the pod requests, with their amounts.
     extended_resources: Mapping[str, int] = field(default_factory=dict)
     #: By set of extended resources that devices provide on a node: the claim with the requests.
     extended_claims: dict[frozenset[str], tuple[ResourceClaim, ExtendedRequests]] = field(
         default_factory=dict
     )
-    #: By claim: the nodes that can reach its devices; None for all nodes.
-    available_on: list[NodeSelectorMatcher | None] = field(default_factory=list)
-    #: By claim: set by Reserve, written by PreBind.
-    allocations: list[AllocationResult | None] = field(default_factory=list)
-    #: By claim: the allocation that another member of the pod's group has reserved in this cycle.
-    pending: dict[int, AllocationResult] = field(default_factory=dict)
-    #: The positions of pending claims whose devices the node of Reserve cannot reach.
-    unreachable: set[int] = field(default_factory=set)
     allocator: Allocator | None = None
-    #: The positions of allocated claims that are not available on some node.
-    unavailable_claims: set[int] = field(default_factory=set)
     #: The devices for the node that Reserve was called with.
     reserved: NodeAllocation | None = None
     #: The results of Filter, the latest last; a later one for a node replaces an earlier one.
@@ -86,16 +95,15 @@ class StateData:
     @property
     def extended_claim(self) -> ResourceClaim | None:
         """The claim for extended resources."""
-        extended = self.claims[self.user_claims_count :]
-        return extended[0] if extended else None
+        return next((each.claim for each in self.claims if each.is_extended), None)
 
     @property
-    def to_allocate(self) -> list[int]:
-        """The positions of the claims without devices, pending ones excluded."""
+    def to_allocate(self) -> list[ClaimState]:
+        """The claims without devices, pending ones excluded."""
         return [
-            index
-            for index, claim in enumerate(self.claims)
-            if claim.status.allocation is None and index not in self.pending
+            each
+            for each in self.claims
+            if each.claim.status.allocation is None and each.pending is None
         ]
 
     def node_allocation(self, name: str) -> NodeAllocation | None:

@@ -22,14 +22,7 @@ from scheduler.api.quantity import INT64_MAX
 from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.plugins.inter_pod_affinity.filtering import (
@@ -236,15 +229,11 @@ class InterPodAffinity(Plugin):
         return _NO_LABELS if found is None else found.metadata.labels
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        pod_change = ClusterEvent(
-            EventResource.POD, ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
-        )
-        node_change = ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        )
+        pod_change = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
+        node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return [
-            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_change),
-            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
+            on(Pod, pod_change, self.is_schedulable_after_pod_change),
+            on(Node, node_change, self.is_schedulable_after_node_change),
         ]
 
     def is_schedulable_after_pod_change(

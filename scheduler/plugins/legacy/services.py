@@ -23,7 +23,7 @@ from scheduler.api.field import FieldErrors
 from scheduler.api.selectors import SelectorError, parse_label_selector, selector_from_set
 from scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from scheduler.framework.cycle_state import StateKey
-from scheduler.framework.events import ActionType, ClusterEventWithHint
+from scheduler.framework.events import ActionType, ClusterEventWithHint, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, reject, unresolvable, unschedulable
 from scheduler.plugins.legacy.scores import MAX_PRIORITY, SCALE
@@ -204,7 +204,7 @@ class CheckNodeLabelPresence(Plugin):
         return reject(rejected, _LABELS_ABSENT)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        return [ClusterEventWithHint.on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)]
+        return [on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)]
 
 
 class ServiceAffinityArgs(msgspec.Struct, frozen=True):
@@ -296,12 +296,11 @@ class CheckServiceAffinity(Plugin):
         return mismatch
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
+        pod_change = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
         return [
-            ClusterEventWithHint.on(
-                Pod, ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
-            ),
-            ClusterEventWithHint.on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
-            ClusterEventWithHint.on(Service, ActionType.ALL),
+            on(Pod, pod_change),
+            on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            on(Service, ActionType.ALL),
         ]
 
 

@@ -19,11 +19,7 @@ from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, skip
 from scheduler.plugins.node_resources.args import NodeResourcesBalancedAllocationArgs
-from scheduler.plugins.node_resources.resource_allocation import (
-    Amounts,
-    requests_of,
-    score,
-)
+from scheduler.plugins.node_resources.resource_allocation import Amounts, requests_of, score
 
 if TYPE_CHECKING:
     from scheduler.snapshot.columns import FloatArray, IntArray

@@ -20,21 +20,9 @@ from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
-from scheduler.framework.status import (
-    Status,
-    reject_together,
-    unresolvable,
-    unschedulable,
-)
+from scheduler.framework.status import Status, reject_together, unresolvable, unschedulable
 from scheduler.plugins.node_resources.args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
@@ -177,17 +165,13 @@ class NodeResourcesFit(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """A pod that goes or shrinks, a node that comes or offers more, and classes of devices."""
-        pod_change = ClusterEvent(
-            EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
-        )
-        node_change = ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
-        )
-        class_change = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+        pod_change = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        node_change = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        class_change = ActionType.ADD | ActionType.UPDATE
         events = [
-            ClusterEventWithHint(pod_change, self.is_schedulable_after_pod_event),
-            ClusterEventWithHint(node_change, self.is_schedulable_after_node_change),
-            ClusterEventWithHint(class_change, self.is_schedulable_after_device_class_event),
+            on(Pod, pod_change, self.is_schedulable_after_pod_event),
+            on(Node, node_change, self.is_schedulable_after_node_change),
+            on(DeviceClass, class_change, self.is_schedulable_after_device_class_event),
         ]
         return events if DRA_EXTENDED_RESOURCE in self.handle.feature_gates else events[:2]
 

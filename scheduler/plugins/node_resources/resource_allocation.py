@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import numpy as np
 
 from scheduler.api import resources
-from scheduler.framework.arithmetic import (
-    MAX_NODE_SCORE,
-    percent,
-    round_half_away,
-)
+from scheduler.framework.arithmetic import MAX_NODE_SCORE, percent, round_half_away
 from scheduler.plugins._shape_score import broken_linear
 from scheduler.snapshot.columns import FloatArray, IntArray, encode_flags
 

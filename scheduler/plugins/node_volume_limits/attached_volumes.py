@@ -5,19 +5,19 @@ thousands of these, few of which change between two pods. So the volumes of each
 together with all objects looked up for them, and recomputed only when one of these changes:
 
     pods of a node ----\\
-    claims, volumes,    >--> _NodeVolumes --> attached[driver][slot], slots_by_volume[volume]
+    claims, volumes,    >--> _NodeVolumes --> _Usage: counts[driver][slot], slots_by_volume[volume]
     classes looked up  /
-    attachments ------/
-    CSINode ---------------------------> limits[driver][slot]
+    _Attachments -----/
+    CSINode ----------------------------> _Limits: by_driver[driver][slot]
 
 Nodes are indexed by slot (`Snapshot.slots`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 
+Slot: TypeAlias = int
 _Pods = Mapping[str, "PodInfo"]
 
 ATTACHMENTS: Final = "volumeattachments"
@@ -94,34 +95,24 @@ class AttachedVolumes:
     def __init__(self, handle: Handle, volumes: CsiVolumes) -> None:
         self._handle: Final = handle
         self._volumes: Final = volumes
-        self._by_slot: Final[dict[int, _NodeVolumes]] = {}
-        #: Slots of the nodes that depend on an object; a tuple, as it is rarely more than one.
-        self._slots_by_lookup: Final[dict[Lookup, tuple[int, ...]]] = {}
-        self._errors: Final[dict[int, str]] = {}
-        #: By node and by name; then the node of each by name.
-        self._attachments: Final[dict[str, dict[str, VolumeAttachment]]] = {}
-        self._attached_to: Final[dict[str, str]] = {}
-        self._attached: Final[dict[str, IntArray]] = {}
-        #: Slots of the nodes whose pods use a volume.
-        self._slots_by_volume: Final[dict[CsiVolume, tuple[int, ...]]] = {}
-        self._limits: Final[dict[str, IntArray]] = {}
-        self._drivers: Final[dict[int, tuple[str, ...]]] = {}
-        self._has_csi_node: BoolArray = np.zeros(_CAPACITY_MIN, dtype=np.bool_)
-        self._has_limits: BoolArray = np.zeros(_CAPACITY_MIN, dtype=np.bool_)
-        self._table: NodeTable | None = None
-        self._name_of: dict[int, str] = {}
-        self._slot_of: dict[str, int] = {}
-        self._pods_version = 0
-        self._cursors: Final[dict[str, int]] = {}
+        self._cluster: Final = _Cluster(handle)
+        self._limits: Final = _Limits(self._cluster)
+        self._usage: Final = _Usage(self._cluster, volumes)
+
+    def refresh(self) -> None:
+        """Recompute the nodes that are affected by changes since the last call."""
+        changed_nodes = self._cluster.refresh()
+        self._limits.refresh(changed_nodes)
+        self._usage.refresh(changed_nodes)
 
     # Results. All arrays have an entry for each of `nodes`.
 
     def has_csi_node(self, nodes: Nodes) -> BoolArray:
-        return self._has_csi_node[self._slots(nodes)]
+        return self._limits.has_csi_node[self._slots(nodes)] > 0
 
     def lacks_driver(self, driver: str, nodes: Nodes) -> BoolArray:
         """Return the nodes without a CSINode or whose CSINode does not have the driver."""
-        limits = self._limits.get(driver)
+        limits = self._limits.by_driver.get(driver)
         if limits is None:
             return np.ones(len(nodes), dtype=np.bool_)
         lacking: BoolArray = limits[self._slots(nodes)] == _NOT_INSTALLED
@@ -135,22 +126,26 @@ class AttachedVolumes:
         Raises `AttachableVolumeError` if a pod's volumes on a node with limits are unknown.
         """
         slots = self._slots(nodes)
+        has_limits = self._limits.has_any[slots] > 0
         differences = {
             position: self._difference(int(slots[position]), base_pods, pods)
             for position, base_pods, pods in self._changed_pods(nodes)
-            if self._has_limits[slots[position]]
+            if has_limits[position]
         }
-        self._raise_errors(slots, except_at=differences)
+        has_limits[list(differences)] = False
+        for slot in slots[has_limits].tolist() if self._usage.errors else ():
+            if slot in self._usage.errors:
+                raise AttachableVolumeError(self._usage.errors[slot])
         exceeded = np.zeros(len(nodes), dtype=np.bool_)
         for driver in {volume.driver for volume in wanted}:
-            limits = self._limits.get(driver)
+            limits = self._limits.by_driver.get(driver)
             if limits is None:
                 continue
             volumes = {volume for volume in wanted if volume.driver == driver}
             new = np.full(len(nodes), len(volumes), dtype=np.int64)
             for volume in volumes:
-                new -= np.isin(slots, self._slots_by_volume.get(volume, ()))
-            attached = self._counts(driver)[slots]
+                new -= np.isin(slots, self._usage.slots_by_volume.get(volume, ()))
+            attached = self._usage.counts[driver][slots]
             for position, difference in differences.items():
                 new[position] += len(difference.removed & volumes)
                 new[position] -= len(difference.added & volumes)
@@ -175,7 +170,7 @@ class AttachedVolumes:
 
     def _difference(self, slot: int, base_pods: _Pods, pods: _Pods) -> _Difference:
         """Compare hypothetical with real pods; raises `AttachableVolumeError`."""
-        cached = self._by_slot.get(slot, _EMPTY)
+        cached = self._usage.by_slot.get(slot, _EMPTY)
         for uid, error in cached.errors.items():
             if uid in pods:
                 raise AttachableVolumeError(error)
@@ -193,124 +188,166 @@ class AttachedVolumes:
             attached=cached.attached,
         )
 
-    def _raise_errors(self, slots: IntArray, *, except_at: Collection[int]) -> None:
-        if not self._errors:
-            return
-        for position, slot in enumerate(slots.tolist()):
-            if slot in self._errors and self._has_limits[slot] and position not in except_at:
-                raise AttachableVolumeError(self._errors[slot])
 
-    # Updates.
+class _Cluster:
+    """The nodes of the snapshot by slot, and the changes of objects."""
 
-    def refresh(self) -> None:
-        """Recompute the nodes that are affected by changes since the last call."""
-        stale = self._changed_nodes()
-        index = self._handle.snapshot.volume_index
-        stale.update(index.changed_since(self._pods_version))
-        self._pods_version = index.version
-        for plural in (CLAIMS, VOLUMES, CLASSES):
-            keys = self._changes(plural)
-            if keys is None:
-                stale.update(self._name_of)
-            else:
-                for key in keys:
-                    stale.update(self._slots_by_lookup.get((plural, key), ()))
-        stale.update(self._changed_attachments())
-        for slot in stale:
-            self._recompute(slot)
+    def __init__(self, handle: Handle) -> None:
+        self.handle: Final = handle
+        self._table: NodeTable | None = None
+        self.name_of: dict[Slot, str] = {}
+        self._slot_of: dict[str, Slot] = {}
+        self._cursors: Final[dict[str, int]] = {}
 
-    def _changes(self, plural: str) -> Collection[str] | None:
+    def refresh(self) -> set[Slot]:
+        """Return the slots with another node than before, or none."""
+        snapshot = self.handle.snapshot
+        if snapshot.table is self._table:
+            return set()
+        self._table = snapshot.table
+        before = self.name_of
+        self.name_of = dict(zip(snapshot.slots.tolist(), snapshot.names, strict=True))
+        self._slot_of = {name: slot for slot, name in self.name_of.items()}
+        slots = before.keys() | self.name_of.keys()
+        return {slot for slot in slots if before.get(slot) != self.name_of.get(slot)}
+
+    def changes(self, plural: str) -> Collection[str] | None:
+        """Return the keys of the objects that have changed; None if any may have."""
         cursor = self._cursors.get(plural, -1)
-        self._cursors[plural], keys = self._handle.lister(plural).changes_since(cursor)
+        self._cursors[plural], keys = self.handle.lister(plural).changes_since(cursor)
         return keys
 
-    def _changed_nodes(self) -> set[int]:
-        """Update nodes and limits; return the slots with another node than before, or none."""
-        snapshot = self._handle.snapshot
-        changed: set[int] = set()
-        if snapshot.table is not self._table:
-            self._table = snapshot.table
-            before = self._name_of
-            self._name_of = dict(zip(snapshot.slots.tolist(), snapshot.names, strict=True))
-            self._slot_of = {name: slot for slot, name in self._name_of.items()}
-            slots = before.keys() | self._name_of.keys()
-            changed = {slot for slot in slots if before.get(slot) != self._name_of.get(slot)}
-            self._grow(max(slots, default=0) + 1)
-        csi_nodes = self._changes(CSI_NODES)
-        names = self._slot_of if csi_nodes is None else csi_nodes
-        for slot in changed.union(self._slots_of(names)):
-            self._update_limits(slot)
-        return changed
+    def slots(self, names: Iterable[str] | None) -> set[Slot]:
+        """Return the slots of the nodes with these names; None stands for all names."""
+        names = self._slot_of if names is None else names
+        return {self._slot_of[name] for name in names if name in self._slot_of}
 
-    def _slots_of(self, names: Iterable[str]) -> Iterator[int]:
-        return (self._slot_of[name] for name in names if name in self._slot_of)
 
-    def _grow(self, capacity: int) -> None:
-        if capacity <= len(self._has_csi_node):
-            return
-        capacity *= 2
-        self._has_csi_node = grown(self._has_csi_node, capacity)
-        self._has_limits = grown(self._has_limits, capacity)
-        for driver, counts in self._attached.items():
-            self._attached[driver] = grown(counts, capacity)
-        for driver, limits in self._limits.items():
-            self._limits[driver] = grown(limits, capacity, fill=_NOT_INSTALLED)
+class _BySlot:
+    """A number for each slot."""
 
-    def _update_limits(self, slot: int) -> None:
+    def __init__(self, default: int = 0) -> None:
+        self._default: Final = default
+        self._numbers: IntArray = np.full(_CAPACITY_MIN, default, dtype=np.int64)
+
+    def __getitem__(self, slots: IntArray) -> IntArray:
+        return self.up_to(int(slots.max(initial=0)))[slots]
+
+    def up_to(self, slot: Slot) -> IntArray:
+        """Return the numbers of the slots up to this one at least, to read or change them."""
+        if slot >= len(self._numbers):
+            self._numbers = grown(self._numbers, 2 * (slot + 1), fill=self._default)
+        return self._numbers
+
+
+class _Limits:
+    """The limits of each node's CSINode."""
+
+    def __init__(self, cluster: _Cluster) -> None:
+        self._cluster: Final = cluster
+        self.by_driver: Final[dict[str, _BySlot]] = {}
+        #: 1 for a node with a CSINode, and for one with a limit.
+        self.has_csi_node: Final = _BySlot()
+        self.has_any: Final = _BySlot()
+        self._drivers: Final[dict[Slot, tuple[str, ...]]] = {}
+
+    def refresh(self, changed_nodes: set[Slot]) -> None:
+        cluster = self._cluster
+        for slot in changed_nodes | cluster.slots(cluster.changes(CSI_NODES)):
+            self._update(slot)
+
+    def _update(self, slot: Slot) -> None:
         for name in self._drivers.pop(slot, ()):
-            self._limits[name][slot] = _NOT_INSTALLED
-        self._has_csi_node[slot] = self._has_limits[slot] = False
-        node = self._name_of.get(slot)
-        found = self._handle.lister(CSINode).get(node) if node is not None else None
-        if found is None:
-            return
-        self._has_csi_node[slot] = True
-        drivers = found.spec.drivers
-        self._drivers[slot] = tuple(driver.name for driver in drivers)
-        for driver in drivers:
-            count = driver.allocatable.count if driver.allocatable is not None else None
-            if driver.name not in self._limits:
-                capacity = len(self._has_csi_node)
-                self._limits[driver.name] = np.full(capacity, _NOT_INSTALLED, dtype=np.int64)
-            self._limits[driver.name][slot] = _NO_LIMIT if count is None else count
-            self._has_limits[slot] |= count is not None
+            self.by_driver[name].up_to(slot)[slot] = _NOT_INSTALLED
+        node = self._cluster.name_of.get(slot)
+        found = self._cluster.handle.lister(CSINode).get(node) if node is not None else None
+        drivers = found.spec.drivers if found is not None else ()
+        counts = [d.allocatable.count if d.allocatable is not None else None for d in drivers]
+        self.has_csi_node.up_to(slot)[slot] = found is not None
+        self.has_any.up_to(slot)[slot] = any(count is not None for count in counts)
+        if drivers:
+            self._drivers[slot] = tuple(driver.name for driver in drivers)
+        for driver, count in zip(drivers, counts, strict=True):
+            limits = self.by_driver.setdefault(driver.name, _BySlot(_NOT_INSTALLED))
+            limits.up_to(slot)[slot] = _NO_LIMIT if count is None else count
 
-    def _changed_attachments(self) -> set[int]:
-        """Group VolumeAttachments by node; return the slots of nodes with a change."""
-        names = self._changes(ATTACHMENTS)
-        lister = self._handle.lister(VolumeAttachment)
+
+class _Attachments:
+    """The VolumeAttachments of each node."""
+
+    def __init__(self, cluster: _Cluster) -> None:
+        self._cluster: Final = cluster
+        #: By node and by name; then the node of each by name.
+        self.by_node: Final[dict[str, dict[str, VolumeAttachment]]] = {}
+        self._node_of: Final[dict[str, str]] = {}
+
+    def refresh(self) -> set[Slot]:
+        names = self._cluster.changes(ATTACHMENTS)
+        lister = self._cluster.handle.lister(VolumeAttachment)
         if names is None:
-            names = {a.metadata.name for a in lister.list()} | self._attached_to.keys()
+            names = {a.metadata.name for a in lister.list()} | self._node_of.keys()
         changed: set[str] = set()
         for name in names:
-            old = self._attached_to.pop(name, None)
+            old = self._node_of.pop(name, None)
             if old is not None:
-                del self._attachments[old][name]
-                if not self._attachments[old]:
-                    del self._attachments[old]
+                del self.by_node[old][name]
+                if not self.by_node[old]:
+                    del self.by_node[old]
                 changed.add(old)
             attachment = lister.get(name)
             if attachment is not None:
                 node = attachment.spec.node_name
-                self._attachments.setdefault(node, {})[name] = attachment
-                self._attached_to[name] = node
+                self.by_node.setdefault(node, {})[name] = attachment
+                self._node_of[name] = node
                 changed.add(node)
-        return set(self._slots_of(changed))
+        return self._cluster.slots(changed)
 
-    def _recompute(self, slot: int) -> None:
-        old = self._by_slot.pop(slot, None)
+
+class _Usage:
+    """The volumes of each node: their numbers, and the nodes of each volume."""
+
+    def __init__(self, cluster: _Cluster, volumes: CsiVolumes) -> None:
+        self._cluster: Final = cluster
+        self._volumes: Final = volumes
+        self._attachments: Final = _Attachments(cluster)
+        self._pods_version = 0
+        self.by_slot: Final[dict[Slot, _NodeVolumes]] = {}
+        #: The error of the first pod whose volumes are unknown.
+        self.errors: Final[dict[Slot, str]] = {}
+        #: By driver: the numbers of attached volumes.
+        self.counts: Final[defaultdict[str, _BySlot]] = defaultdict(_BySlot)
+        #: The nodes whose pods use a volume, and the nodes that depend on an object. Tuples, as
+        #: they rarely have more than one slot.
+        self.slots_by_volume: Final[dict[CsiVolume, tuple[Slot, ...]]] = {}
+        self._slots_by_lookup: Final[dict[Lookup, tuple[Slot, ...]]] = {}
+
+    def refresh(self, changed_nodes: set[Slot]) -> None:
+        index = self._cluster.handle.snapshot.volume_index
+        stale = changed_nodes | self._attachments.refresh()
+        stale.update(index.changed_since(self._pods_version))
+        self._pods_version = index.version
+        for plural in (CLAIMS, VOLUMES, CLASSES):
+            keys = self._cluster.changes(plural)
+            if keys is None:
+                stale.update(self._cluster.name_of)
+            else:
+                for key in keys:
+                    stale.update(self._slots_by_lookup.get((plural, key), ()))
+        for slot in stale:
+            self._recompute(slot)
+
+    def _recompute(self, slot: Slot) -> None:
+        old = self.by_slot.pop(slot, None)
         if old is not None:
             self._count(slot, old, -1)
-        name = self._name_of.get(slot)
-        if name is None:
-            return
-        new = self._node_volumes(name)
+        name = self._cluster.name_of.get(slot)
+        new = self._node_volumes(name) if name is not None else _EMPTY
         if new != _EMPTY:
-            self._by_slot[slot] = new
+            self.by_slot[slot] = new
             self._count(slot, new, 1)
 
     def _node_volumes(self, name: str) -> _NodeVolumes:
-        snapshot = self._handle.snapshot
+        snapshot = self._cluster.handle.snapshot
         lookups: set[Lookup] = set()
         by_pod: dict[str, tuple[CsiVolume, ...]] = {}
         errors: dict[str, str] = {}
@@ -326,7 +363,7 @@ class AttachedVolumes:
                 by_pod[uid] = tuple(found)
         users = Counter(volume for volumes in by_pod.values() for volume in volumes)
         attached: set[CsiVolume] = set()
-        for attachment in self._attachments.get(name, {}).values():
+        for attachment in self._attachments.by_node.get(name, {}).values():
             volume_name = attachment.spec.source.persistent_volume_name
             if volume_name is None:
                 continue
@@ -335,21 +372,15 @@ class AttachedVolumes:
                 attached.add(volume)
         return _NodeVolumes(by_pod, errors, users, frozenset(attached), frozenset(lookups))
 
-    def _count(self, slot: int, volumes: _NodeVolumes, sign: int) -> None:
+    def _count(self, slot: Slot, volumes: _NodeVolumes, sign: int) -> None:
         """Add (1) a node's volumes to the sums and indices, or remove (-1) them."""
         for volume in volumes.attached.union(volumes.users):
-            self._counts(volume.driver)[slot] += sign
-        _index(volumes.users, self._slots_by_volume, slot, sign)
+            self.counts[volume.driver].up_to(slot)[slot] += sign
+        _index(volumes.users, self.slots_by_volume, slot, sign)
         _index(volumes.lookups, self._slots_by_lookup, slot, sign)
-        self._errors.pop(slot, None)
+        self.errors.pop(slot, None)
         if sign > 0 and volumes.errors:
-            self._errors[slot] = next(iter(volumes.errors.values()))
-
-    def _counts(self, driver: str) -> IntArray:
-        counts = self._attached.get(driver)
-        if counts is None:
-            counts = self._attached[driver] = np.zeros(len(self._has_csi_node), dtype=np.int64)
-        return counts
+            self.errors[slot] = next(iter(volumes.errors.values()))
 
 
 def _index(keys: Iterable[K], slots_by_key: dict[K, tuple[int, ...]], slot: int, sign: int) -> None:

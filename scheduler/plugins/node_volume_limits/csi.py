@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from scheduler.api.core import Pod
-from scheduler.api.storage import CSIDriver, CSINode, VolumeAttachment
+from scheduler.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
 from scheduler.api.volumes import claim_names
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import (
     Rejections,
@@ -158,24 +151,13 @@ class NodeVolumeLimits(Plugin):
         return bool(found.spec.prevent_pod_scheduling_if_missing)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
+        detached = self.is_schedulable_after_volume_attachment_deleted
         return [
-            ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE),
-                self.is_schedulable_after_csi_node_updated,
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.POD, ActionType.DELETE),
-                self.is_schedulable_after_pod_deleted,
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
-                self.is_schedulable_after_pvc_added,
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE),
-                self.is_schedulable_after_volume_attachment_deleted,
-            ),
+            on(CSINode, ActionType.ADD),
+            on(CSINode, ActionType.UPDATE, self.is_schedulable_after_csi_node_updated),
+            on(Pod, ActionType.DELETE, self.is_schedulable_after_pod_deleted),
+            on(PersistentVolumeClaim, ActionType.ADD, self.is_schedulable_after_pvc_added),
+            on(VolumeAttachment, ActionType.DELETE, detached),
         ]
 
     def is_schedulable_after_csi_node_updated(

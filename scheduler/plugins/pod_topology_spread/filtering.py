@@ -153,8 +153,8 @@ class _Domains:
         self._least: Final = int(of_counted.min()) if is_any_counted else _NO_DOMAIN
         #: Largest difference between a domain's count and the least count.
         self._margin: Final = constraint.max_skew - int(constraint.selector.matches(pod.labels))
-        #: True: the least count is 0. With `min_domains` 1 and no domain all counts are 0, which
-        #: never exceed the limit.
+        #: True if there are fewer domains than `min_domains`: the least count is 0 then. A cluster
+        #: without domains needs no such rule: all its counts are 0 and exceed no limit.
         self._has_too_few: Final = (
             constraint.min_domains > 1 and len(self.codes_counted) < constraint.min_domains
         )

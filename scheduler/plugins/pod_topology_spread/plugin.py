@@ -19,14 +19,7 @@ from scheduler.api.names import label_key_errors
 from scheduler.api.selectors import SelectorError
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, same_parts
 from scheduler.framework.status import Rejections, Status, skip
 from scheduler.plugins.pod_topology_spread.constraints import (
@@ -228,17 +221,12 @@ class PodTopologySpread(Plugin):
         return tuple(constraint._replace(selector=selector) for constraint in defaults)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        pod_change = ActionType.ADD | ActionType.UPDATE_POD_LABEL
-        pod_change |= ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE
-        node_change = ActionType.ADD | ActionType.DELETE
-        node_change |= ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        add_or_delete = ActionType.ADD | ActionType.DELETE
+        pod_update = ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
+        node_update = ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         return [
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.POD, pod_change), self.is_schedulable_after_pod_change
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.NODE, node_change), self.is_schedulable_after_node_change
-            ),
+            on(Pod, add_or_delete | pod_update, self.is_schedulable_after_pod_change),
+            on(Node, add_or_delete | node_update, self.is_schedulable_after_node_change),
         ]
 
     def is_schedulable_after_pod_change(

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from scheduler.api.storage import (
-    CSINode,
-)
+from scheduler.api.storage import CSINode
 from scheduler.api.volumes import ANN_SELECTED_NODE
 from scheduler.framework.status import reject_together, unresolvable
 from scheduler.plugins._csi_translation import (
@@ -33,11 +31,7 @@ from scheduler.plugins.volume_binding.unbound_claims import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scheduler.api.storage import (
-        CSIStorageCapacity,
-        PersistentVolume,
-        PersistentVolumeClaim,
-    )
+    from scheduler.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
     from scheduler.framework.handle import Handle
     from scheduler.framework.status import Rejections
     from scheduler.plugins.volume_binding.assume_cache import AssumeCache

@@ -19,11 +19,7 @@ import numpy as np
 from scheduler.api.field import FieldErrors, quoted
 from scheduler.api.quantity import parse_quantity, value
 from scheduler.api.selectors import SelectorError, parse_label_selector
-from scheduler.api.storage import (
-    CSIDriver,
-    CSIStorageCapacity,
-    StorageClass,
-)
+from scheduler.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from scheduler.api.volumes import (
     AVAILABLE,
     NOT_SUPPORTED_PROVISIONER,
@@ -49,10 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.selectors import Selector
-    from scheduler.api.storage import (
-        PersistentVolume,
-        PersistentVolumeClaim,
-    )
+    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.framework.handle import Handle
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.nodes import Nodes

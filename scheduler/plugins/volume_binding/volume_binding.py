@@ -15,11 +15,13 @@ import msgspec
 import numpy as np
 
 from scheduler.api import field
+from scheduler.api.core import Node
 from scheduler.api.field import FieldError, quoted
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
@@ -27,14 +29,7 @@ from scheduler.api.volumes import LOST, claim_name, claim_names, is_for_pod
 from scheduler.config.types import FeatureGates, Int64, PluginArgs
 from scheduler.config.validation import internal_form
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-    as_kind,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.framework.types import PreBindPreFlightResult
@@ -59,7 +54,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 _UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
-_ADD_OR_UPDATE: Final = ActionType.ADD | ActionType.UPDATE
 
 
 class _StateData:
@@ -238,31 +232,16 @@ class VolumeBinding(Plugin):
         return volumes_and_namespace(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        registered = (
-            (EventResource.STORAGE_CLASS, _ADD_OR_UPDATE, self.is_schedulable_after_class_change),
-            (
-                EventResource.PERSISTENT_VOLUME_CLAIM,
-                _ADD_OR_UPDATE,
-                self.is_schedulable_after_claim_change,
-            ),
-            (EventResource.PERSISTENT_VOLUME, _ADD_OR_UPDATE, None),
-            (EventResource.NODE, node_change, None),
-            (EventResource.CSI_NODE, _ADD_OR_UPDATE, self.is_schedulable_after_csi_node_change),
-            (
-                EventResource.CSI_DRIVER,
-                ActionType.UPDATE,
-                self.is_schedulable_after_csi_driver_change,
-            ),
-            (
-                EventResource.CSI_STORAGE_CAPACITY,
-                _ADD_OR_UPDATE,
-                self.is_schedulable_after_csi_storage_capacity_change,
-            ),
-        )
+        change = ActionType.ADD | ActionType.UPDATE
+        capacity_change = self.is_schedulable_after_csi_storage_capacity_change
         return [
-            ClusterEventWithHint(ClusterEvent(resource, actions), hint)
-            for resource, actions, hint in registered
+            on(StorageClass, change, self.is_schedulable_after_class_change),
+            on(PersistentVolumeClaim, change, self.is_schedulable_after_claim_change),
+            on(PersistentVolume, change),
+            on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            on(CSINode, change, self.is_schedulable_after_csi_node_change),
+            on(CSIDriver, ActionType.UPDATE, self.is_schedulable_after_csi_driver_change),
+            on(CSIStorageCapacity, change, capacity_change),
         ]
 
     def is_schedulable_after_class_change(

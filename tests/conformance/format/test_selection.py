@@ -113,7 +113,7 @@ WORDS = {"a", "b", "c", "slow"}
         ("(a)and(not b)", "a", True),
     ],
 )
-def test_expressions(text: str, words: str, holds: bool) -> None:
+def test_an_expression_holds_for_the_words_of_a_case(text: str, words: str, holds: bool) -> None:
     assert parse_expression(text, WORDS)({*words.split()}) is holds
 
 

@@ -12,6 +12,7 @@ from conformance import strategies
 from conformance.format.objects import Item, objects_of
 from conformance.format.short_forms import entries_of, entry_of
 from conformance.strategies import Cluster
+from tests.thoroughness import examples
 
 
 def _expand(*entries: dict[str, Any]) -> list[dict[str, Any]]:
@@ -77,7 +78,7 @@ def test_the_class_of_a_priority_has_no_entry() -> None:
     assert entries_of(_expand(*entries)) == entries
 
 
-@settings(max_examples=30, derandomize=True, database=None, deadline=None)
+@settings(max_examples=examples(30))
 @given(strategies.clusters())
 def test_entries_stand_for_the_same_cluster(cluster: Cluster) -> None:
     again = _expand(*entries_of(cluster.objects))

@@ -11,6 +11,7 @@ from conformance.fuzz.search import Exploration, Found, Task, explore, invariant
 from conformance.targets.target import TargetOptions
 from tests.conformance import schedulers
 from tests.conformance.cases import in_process
+from tests.thoroughness import IS_THOROUGH
 
 _EXECUTORS = "tests.conformance.fuzz.executors"
 _BINDS_ALL = Task(
@@ -82,10 +83,14 @@ def test_a_run_that_takes_too_long_in_real_time_is_no_finding() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Dask's own
 def test_the_executor_does_not_matter() -> None:
     task = msgspec.structs.replace(_BINDS_ALL, examples=4, invariants=("no_overcommit",))
     here = _search(task)
-    assert _search(task, f"{_EXECUTORS}:threads").found == here.found
+    assert here.found
+    dask = ["tests.conformance.fuzz.dask_cluster:executor"] if IS_THOROUGH else []
+    for executor in (f"{_EXECUTORS}:threads", *dask):
+        assert _search(task, executor).found == here.found
 
 
 def test_a_lost_task_is_an_error() -> None:
@@ -93,15 +98,6 @@ def test_a_lost_task_is_an_error() -> None:
     result = _search(task, f"{_EXECUTORS}:losing")
     assert result.errors == ["examples 0 to 49: BrokenExecutor: machine 7 is gone"]
     assert result.examples == 1
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of Dask's own
-def test_a_dask_cluster_is_an_executor() -> None:
-    task = msgspec.structs.replace(_BINDS_ALL, examples=4, invariants=("no_overcommit",))
-    assert (
-        _search(task, "tests.conformance.fuzz.dask_cluster:executor").found == _search(task).found
-    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.clock import RealClock
-from conformance.replay.errors import ProcessFailure
+from conformance.errors import ProcessFailure
 from conformance.replay.processes import Child
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.judge.expect import Unmet
 from conformance.outcome import Aspect, Verdict
-from conformance.run.execution import _is_final
+from conformance.run.running import is_final
 from conformance.targets.target import TargetOptions
 
 from .. import schedulers
@@ -328,4 +328,4 @@ def _unmet(aspect: Aspect, *, is_final: bool) -> Unmet:
     ],
 )
 def test_waiting_ends_when_it_cannot_change_the_verdict(unmet: list[Unmet], final: bool) -> None:
-    assert _is_final(unmet) is final
+    assert is_final(unmet) is final

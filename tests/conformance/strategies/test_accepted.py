@@ -21,14 +21,12 @@ from conformance.targets.quiet import QuietLoop
 from fakeapi import FakeApiServer
 from tests.conformance import schedulers
 from tests.conformance.cases import in_process
+from tests.thoroughness import examples
 
 
-def _settings(examples: int) -> settings:
+def _settings(count: int) -> settings:
     return settings(
-        max_examples=examples,
-        derandomize=True,
-        database=None,
-        deadline=None,
+        max_examples=examples(count),
         phases=(Phase.generate,),
         suppress_health_check=[*HealthCheck],
     )

@@ -12,14 +12,12 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance import strategies
 from conformance.format.short_forms import entries_of
+from tests.thoroughness import examples
 
 pytestmark = pytest.mark.slow
 
 _FAST = settings(
-    max_examples=5000,
-    derandomize=True,
-    database=None,
-    deadline=None,
+    max_examples=examples(5000),
     suppress_health_check=[*HealthCheck],
 )
 

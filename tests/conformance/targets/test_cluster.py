@@ -7,7 +7,7 @@ import contextlib
 import json
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import yaml
 from click.testing import CliRunner
 
 import conformance
-from conformance.api import ApiClient, Json, Ref
+from conformance.api import ApiClient, Json, Ref, WatchEvent
 from conformance.connection import Connection
 from conformance.differential.cli import diff
 from conformance.errors import InputError, RequestFailed
@@ -421,6 +421,45 @@ async def test_an_object_that_the_case_has_not_made_is_refused() -> None:
             assert await api.list("Namespace") == []
         found = await names_of(server, "Namespace")
         assert "default" in found
+
+
+class WatchesThatEnd(ClusterApi):
+    """Its watches of pods end: after an event, without one, with a failure, and as too old."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(Connection(url), "run", run="run", fenced=False, controlled=False)
+        self.versions: list[str] = []
+        self.all_ended = asyncio.Event()
+
+    async def watch(  # type: ignore[override]
+        self, kind: Ref, item: type[Json], resource_version: str, *, label_selector: str = ""
+    ) -> AsyncGenerator[WatchEvent[Json], None]:
+        if kind.kind == "Pod":
+            self.versions.append(resource_version)
+            match len(self.versions):
+                case 1:
+                    yield WatchEvent("ADDED", {"metadata": {"name": "p", "resourceVersion": "5"}})
+                    return
+                case 2:
+                    return
+                case 3:
+                    raise RequestFailed("broken", status=500)
+                case 4:
+                    raise RequestFailed("too old", status=410)
+                case 5:
+                    self.all_ended.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_watch_goes_on_where_the_last_one_ended_unless_that_is_too_old() -> None:
+    async with FakeApiServer() as server:
+        api = WatchesThatEnd(server.url)
+        async with api:
+            metadata: Json = {"name": "team"}
+            await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+            await api.all_ended.wait()
+        assert api.versions == ["", "5", "5", "5", ""]
+        assert api.changes == 1
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,9 @@ def said(reply: Reply) -> list[tuple[str, str]]:
     return [(c["field"], c["message"]) for c in reply.body["details"]["causes"]]
 
 
+BUDGET = (
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+)
 INTEGER = {"type": "integer"}
 STRING = {"type": "string"}
 
@@ -144,6 +147,115 @@ def test_values_are_converted_for_rules(node: Json, rule: str, value: Any, holds
     node = {**node, "x-kubernetes-validations": [{"rule": rule}]}
     errors = list(cel_rules.evaluate(node, value, None, "v", is_root=False))
     assert (not errors) == bool(holds), errors
+
+
+#: Expressions that hold. Source: stringTests in ext/strings_test.go of cel-go v0.26.0.
+STRINGS = """
+'tacocat'.charAt(3) == 'o'
+'tacocat'.charAt(7) == ''
+'©αT'.charAt(0) == '©' && '©αT'.charAt(1) == 'α' && '©αT'.charAt(2) == 'T'
+'tacocat'.indexOf('') == 0
+'tacocat'.indexOf('ac') == 1
+'tacocat'.indexOf('none') == -1
+'tacocat'.indexOf('', 3) == 3
+'tacocat'.indexOf('a', 3) == 5
+'tacocat'.indexOf('at', 3) == 5
+'ta©o©αT'.indexOf('©αT', 3) == 4
+'ta©o©αT'.indexOf('©α', 5) == -1
+'tacocat'.indexOf('a', 30) == -1
+''.lastIndexOf('@@') == -1
+'tacocat'.lastIndexOf('') == 7
+'tacocat'.lastIndexOf('at') == 5
+'tacocat'.lastIndexOf('', 3) == 3
+'tacocat'.lastIndexOf('a', 3) == 1
+'ta©o©αT'.lastIndexOf('©', 3) == 2
+'ta©o©αT'.lastIndexOf('©α', 4) == 4
+'hello wello'.lastIndexOf('ello', 6) == 1
+'bananananana'.lastIndexOf('nana', 7) == 6
+'tacocat'.lastIndexOf('a', 30) == -1
+'TacoCat'.lowerAscii() == 'tacocat'
+'TacoCÆt Xii'.lowerAscii() == 'tacocÆt xii'
+'tacoCat'.upperAscii() == 'TACOCAT'
+'tacoCαt'.upperAscii() == 'TACOCαT'
+"{0} days {0} hours".replace("{0}", "2", 1).replace("{0}", "23") == "2 days 23 hours"
+"hello hello".replace("", "_") == "_h_e_l_l_o_ _h_e_l_l_o_"
+"hello hello".replace("h", "") == "ello ello"
+"hello world".split(" ") == ["hello", "world"]
+"hello world events!".split(" ", 0) == []
+"hello world events!".split(" ", 1) == ["hello world events!"]
+"o©o©o©o".split("©", -1) == ["o", "o", "o", "o"]
+"tacocat".substring(7) == ""
+"tacocat".substring(0, 4) == "taco"
+"tacocat".substring(4, 4) == ""
+'ta©o©αT'.substring(2, 6) == "©o©α"
+'ta©o©αT'.substring(7, 7) == ""
+['x', 'y'].join() == 'xy' && ['x', 'y'].join('-') == 'x-y' && [].join('-') == ''
+isIP('::1') && !isIP('fe80::1%eth0') && !isIP('::ffff:1.2.3.4')
+isCIDR('10.0.0.1/8') && isCIDR('fd00::/8') && !isCIDR('10.0.0.0/255.0.0.0')
+!isCIDR('10.0.0.0/33') && !isCIDR('fe80::1%eth0/64') && !isCIDR('10.0.0.0/')
+"""
+#: Expressions with their errors, from the same table.
+ERRORS = {
+    "'tacocat'.charAt(30) == ''": "index out of range: 30",
+    "'tacocat'.lastIndexOf('a', -1) == -1": "index out of range: -1",
+    "'tacocat'.indexOf('a', -1) == -1": "index out of range: -1",
+    '"tacocat".substring(40) == "cat"': "index out of range: 40",
+    '"tacocat".substring(-1) == "cat"': "index out of range: -1",
+    '"tacocat".substring(1, 50) == "cat"': "index out of range: 50",
+    '"tacocat".substring(49, 50) == "cat"': "index out of range: 49",
+    '"tacocat".substring(4, 3) == ""': "invalid substring range. start: 4, end: 3",
+}
+
+
+def errors_of(rule: str, value: Any = "", **options: Any) -> list[str]:
+    """The errors of one rule for a value."""
+    node = {"x-kubernetes-validations": [{"rule": rule}]}
+    found = cel_rules.evaluate(node, value, None, "v", is_root=False, **options)
+    return [error.detail for error in found]
+
+
+@needs_interpreter
+@pytest.mark.parametrize("rule", STRINGS.strip().splitlines())
+def test_functions_have_the_results_of_cel_go(rule: str) -> None:
+    assert errors_of(rule) == []
+
+
+@needs_interpreter
+@pytest.mark.parametrize(("rule", "error"), ERRORS.items())
+def test_functions_have_the_errors_of_cel_go(rule: str, error: str) -> None:
+    assert errors_of(rule) == [f"{error} evaluating rule: {rule}"]
+
+
+@needs_interpreter
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "self.all(x, self.all(y, self.all(z, x + y + z < 100000)))",
+        "['abcdefgh']" + ".map(x, x + x)" * 60 + ".size() > 0",
+        "[0]" + ".map(x, [x, x])" * 60 + " == [1]",
+        "'a'" + ".replace('a', 'aaaaaaaaaaaaaaaaaaaaaaaa')" * 20 + ".size() > 0",
+        "1" + " + 1" * 24_000 + " > 0",
+    ],
+)
+def test_a_rule_without_end_is_an_error_within_the_limit(rule: str) -> None:
+    made = errors_of(f"{rule} || true", list(range(1000)), seconds=0.02)
+    assert made in ([], [BUDGET])
+    assert errors_of("self == 1", 1) == []  # the next is evaluated
+
+
+@needs_interpreter
+def test_no_rule_is_evaluated_after_the_limit() -> None:
+    endless = {"rule": "self.all(x, self.all(y, self.all(z, x + y + z < 100000)))"}
+    node = {"x-kubernetes-validations": [{"rule": "self.size() == 1"}, endless, endless]}
+    found = cel_rules.evaluate(node, list(range(1000)), None, "v", is_root=False, seconds=0.02)
+    assert [error.detail for error in found] == ["failed rule: self.size() == 1", BUDGET]
+
+
+@needs_interpreter
+def test_an_expression_longer_than_upstream_takes_is_refused() -> None:
+    assert cel_rules.problem("1" + "+1" * 50_000) == (
+        "expression code point size exceeds limit: size: 100001, limit 100000"
+    )
 
 
 @needs_interpreter

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from fakeapi import FakeApiServer
-from fakeapi.crds import patterns
 
 from ..api_client import ApiClient
 from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
@@ -212,7 +211,6 @@ async def test_a_wrong_definition_is_refused(
             schema(a={"type": "string", "pattern": "("}),
             f"{ROOT}.properties[a].pattern",
             "must be a valid regular expression, but isn't: error parsing regexp",
-            marks=pytest.mark.skipif(not patterns.is_available(), reason="needs the extra cel"),
         ),
         (
             schema(a={"type": "integer", "default": "x"}),

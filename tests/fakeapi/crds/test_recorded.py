@@ -37,6 +37,10 @@ def recorded() -> list[Json]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+#: Formats of upstream that this server does not know.
+NOT_KNOWN = ("bsonobjectid", "creditcard", "hexcolor", "isbn", "rgbcolor", "ssn")
+
+
 def test_there_is_something_to_compare() -> None:
     assert sum("CRD" in case["asked"] for case in recorded()) > 250
     assert sum("Old" in case["asked"] for case in recorded()) > 200
@@ -45,7 +49,7 @@ def test_there_is_something_to_compare() -> None:
 def test_values_are_pruned_completed_and_validated_as_upstream_does() -> None:
     for case in recorded():
         asked, answered = case["asked"], case["answered"]
-        if "CRD" in asked:
+        if "CRD" in asked or any(f"'format': '{name}'" in str(asked) for name in NOT_KNOWN):
             continue
         node, value = asked["Schema"], copy.deepcopy(asked["Value"])
         pruning.drop_nulls(value, node)

@@ -125,7 +125,7 @@ async def test_an_object_that_breaks_the_schema_is_refused(
     assert [(cause["field"], cause["message"]) for cause in causes] == [(field, message)]
 
 
-async def test_patches(api: ApiClient, widgets: str) -> None:
+async def test_custom_objects_take_json_and_merge_patches(api: ApiClient, widgets: str) -> None:
     await api.create(widgets, widget())
     merged = await api.patch(f"{widgets}/w", {"spec": {"size": 3, "bogus": 1}}, MERGE)
     assert merged.body["spec"] == {"size": 3, "color": "red"}
@@ -195,7 +195,9 @@ async def test_the_status_is_validated_by_itself(api: ApiClient, widgets: str) -
     assert "replicas in body should be less than or equal to 9" in refused.message
 
 
-async def test_scale(api: ApiClient, widgets: str) -> None:
+async def test_the_scale_subresource_reads_and_writes_replicas(
+    api: ApiClient, widgets: str
+) -> None:
     await api.create(widgets, widget())
     missing = await api.get(f"{widgets}/w/scale")
     assert missing.code == 500

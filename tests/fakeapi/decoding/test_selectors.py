@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from fakeapi.decoding.selectors import (
     SelectorError,
+    exact_match,
     label_selector_of,
     parse_field_selector,
     parse_label_selector,
 )
 from fakeapi.kinds.built_in import BUILT_IN
+from tests.thoroughness import examples
 
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NODES, PODS, binding, config_map, pod
@@ -153,7 +155,69 @@ async def test_bad_field_selectors_are_refused(
 def test_escaped_characters_belong_to_the_value() -> None:
     kind = next(kind for kind in BUILT_IN if kind.plural == "configmaps")
     (term,) = parse_field_selector(r"metadata.name=a\,b\=c\\d", kind)
-    assert term.value == r"a,b=c\d"
+    assert term.values == {r"a,b=c\d"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "name"),
+    [
+        ("metadata.name=a", "a"),
+        ("status.phase=x,metadata.name==a", "a"),
+        (r"metadata.name=a\,b", "a,b"),
+        ("metadata.name!=a", ""),
+        ("metadata.name=a,b", ""),
+        ("ametadata.name=a", ""),
+        ("metadata.name=a\n", "a\n"),
+    ],
+)
+def test_the_name_that_a_field_selector_demands(selector: str, name: str) -> None:
+    assert exact_match(selector, "metadata.name") == name
+
+
+class CountedLabels(dict[str, object]):
+    """Labels that count how often one is looked up."""
+
+    looked_up = 0
+
+    def get(self, key: str, default: object = None) -> object:
+        self.looked_up += 1
+        return super().get(key, default)
+
+
+def test_many_conditions_cost_no_more_than_the_labels_of_an_object() -> None:
+    """One for each key that the object lacks would be 100,000 look-ups for each object."""
+    absent = ",".join(f"!a{n},b{n}!=x,c notin (y{n}),d>{n}" for n in range(50_000))
+    selector = parse_label_selector(absent)
+    labels = CountedLabels(c="x", d="50000")
+    assert selector.matches(labels)
+    assert labels.looked_up == 2
+    assert not selector.matches({**labels, "a7": "1"})
+    assert not selector.matches({**labels, "b7": "x"})
+    assert not selector.matches({**labels, "d": "49999"})
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "matches"),
+    [
+        ("a=1,a=2", {"a": "1"}, False),
+        ("a in (1,2),a in (2,3)", {"a": "2"}, True),
+        ("a!=1,a!=2", {"a": "2"}, False),
+        ("a>1,a>10", {"a": "9"}, False),
+        ("a<1,a<10", {"a": "0"}, True),
+        ("a>1", {"a": "9" * 5000}, False),
+        ("a>1", {"a": "x"}, False),
+        ("a,!a", {"a": "x"}, False),
+    ],
+)
+def test_conditions_on_one_label_hold_together(
+    selector: str, labels: dict[str, object], *, matches: bool
+) -> None:
+    assert parse_label_selector(selector).matches(labels) is matches
+
+
+async def test_long_runs_of_signs_are_refused(api: ApiClient) -> None:
+    reply = await api.get(CONFIG_MAPS, labelSelector="a" + "=" * 4000)
+    assert (reply.code, reply.reason) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +247,7 @@ def test_an_unknown_operator_is_an_error() -> None:
 names = st.text("abcxyz", min_size=1, max_size=3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(key=names, values=st.lists(names, min_size=1, max_size=3), value=names)
 def test_in_and_notin_are_opposites(key: str, values: list[str], value: str) -> None:
     listed = ",".join(values)
@@ -195,7 +259,7 @@ def test_in_and_notin_are_opposites(key: str, values: list[str], value: str) -> 
     assert outside.matches({})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(st.text("ab=!,()<> in", max_size=12))
 def test_any_text_is_a_selector_or_an_error(source: str) -> None:
     with contextlib.suppress(SelectorError):

@@ -183,7 +183,7 @@ async def test_a_verbose_probe_lists_its_checks_and_each_has_a_path(api: ApiClie
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping"])
-async def test_health(api: ApiClient, path: str) -> None:
+async def test_health_endpoints_answer_ok(api: ApiClient, path: str) -> None:
     reply = await api.get(path)
     assert (reply.code, reply.body) == (200, "ok")
 

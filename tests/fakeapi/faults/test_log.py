@@ -11,6 +11,7 @@ import pytest
 from fakeapi import FakeApiServer, ManualClock
 from fakeapi.faults import (
     AnswerWith,
+    Compact,
     Cut,
     Delay,
     Fault,
@@ -173,3 +174,16 @@ def test_a_log_that_is_none_is_refused(tmp_path: Path, text: str, message: str) 
         script_from(log)
     with pytest.raises(FaultError, match="No such file"):
         script_from(tmp_path / "none.jsonl")
+
+
+async def test_only_the_newest_injections_are_kept(session: aiohttp.ClientSession) -> None:
+    fault = Fault(name="always", match=LISTS, answer=AnswerWith(code=503))
+    options = FaultOptions(faults=[fault], log_size=3)
+    async with FakeApiServer(clock=ManualClock(), faults=options) as server:
+        await codes(session, server, 5)
+        assert [injection.number for injection in server.faults.log] == [3, 4, 5]
+        assert server.faults.count("always") == 5
+        for number in range(5):
+            server.faults.add(Fault(name=f"f{number}", compact=Compact()))
+            server.faults.remove(f"f{number}")
+        assert [fault.name for fault in server.faults.script()] == ["f3", "f4"]

@@ -26,6 +26,7 @@ from ..api_client import ApiClient, eventually
 from ..objects import CONFIG_MAPS, PODS, config_map
 
 FAULTS = "/_fakeapi/faults"
+YAML = "application/yaml"
 NO_BINDING = {
     "name": "no-binding",
     "match": {"verb": "create", "resource": "pods/binding"},
@@ -166,7 +167,7 @@ async def test_faults_may_come_as_yaml_and_several_at_once(
     server: FakeApiServer, api: ApiClient
 ) -> None:
     text = yaml.safe_dump({"seed": 3, "faults": [NO_BINDING, {"compact": {}}]})
-    assert (await api.post(FAULTS, text.encode())).code == 201
+    assert (await api.post(FAULTS, text.encode(), content_type=YAML)).code == 201
     assert [fault.kind for fault in server.faults.current] == ["answer", "compact"]
     assert (await api.delete(FAULTS)).code == 200
     assert server.faults.current == ()
@@ -176,7 +177,8 @@ async def test_faults_may_come_as_yaml_and_several_at_once(
     ("body", "message"),
     [
         ({"answer": {"code": 1}}, "faults[0].answer: expected a code from 400 to 599, got 1"),
-        (b"{", "while parsing a flow node"),
+        (b"{", "Input data was truncated"),
+        (b"[" * 2000, "exceeded max depth"),
         (NO_BINDING, "a fault called no-binding is set already"),
     ],
 )
@@ -188,6 +190,28 @@ async def test_an_invalid_fault_is_refused(
     assert (reply.code, reply.reason) == (400, "BadRequest")
     assert message in reply.message
     assert len(server.faults.current) == 1
+
+
+async def test_yaml_that_is_too_deep_is_refused(api: ApiClient) -> None:
+    reply = await api.post(FAULTS, b"[" * 2000, content_type=YAML)
+    assert (reply.code, "exceeded max depth" in reply.message) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "content_type", "code"),
+    [
+        ({}, None, 415),
+        ({}, "text/plain", 415),
+        ({}, "application/x-www-form-urlencoded", 415),
+        ({}, "application/json; charset=utf-8", 201),
+        ({"Origin": "http://example.com"}, "application/json", 403),
+    ],
+)
+async def test_a_web_page_cannot_set_faults(
+    api: ApiClient, headers: dict[str, str], content_type: str | None, code: int
+) -> None:
+    reply = await api.post(FAULTS, NO_BINDING, headers=headers, content_type=content_type)
+    assert reply.code == code
 
 
 async def test_faults_and_their_endpoint_are_no_api_requests(

@@ -113,6 +113,29 @@ async def test_a_target_may_be_utf8_as_it_is(server: FakeApiServer) -> None:
         assert (code, body["items"]) == (200, [])
 
 
+@pytest.mark.parametrize("cut", [1, len("GET ") + len(CONFIG_MAPS), -30, -4])
+async def test_a_target_in_utf8_may_come_in_pieces(server: FakeApiServer, cut: int) -> None:
+    raw = request("GET", f"{CONFIG_MAPS}/éé")
+    cut = raw.index("é".encode()) + 1 if cut == -30 else cut
+    async with client_of(server) as client:
+        for _ in range(2):
+            await client.send(raw[:cut], raw[cut:])
+            code, body = await client.answer()
+            assert (code, body["message"]) == (404, 'configmaps "éé" not found')
+
+
+async def test_the_rest_of_a_refused_body_is_no_head(server: FakeApiServer) -> None:
+    """It is neither escaped as one nor counted."""
+    body = "é".encode() * 50_000
+    head = request("PUT", CONFIG_MAPS).replace(b"Length: 0", b"Length: %d" % len(body))
+    async with client_of(server) as client:
+        await client.send(head + body[:1])
+        assert (await client.answer())[0] == 405
+        await client.send(body[1:])
+        await client.send(request("GET", CONFIG_MAPS))
+        assert (await client.answer())[0] == 200
+
+
 @pytest.mark.parametrize("cut", [len(CREATE) - 1, CREATE.index(b"{"), CREATE.index(b"{") + 5])
 async def test_a_body_may_come_after_its_head(server: FakeApiServer, cut: int) -> None:
     async with client_of(server) as client:

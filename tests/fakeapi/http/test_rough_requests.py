@@ -11,7 +11,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
+import yarl
 
 from fakeapi import FakeApiServer, ManualClock
 from fakeapi.decoding.parsing import DEPTH_MAX
@@ -476,3 +478,47 @@ async def test_a_warning_with_control_characters_is_sent_without_them(api: ApiCl
     reply = await api.request("POST", CONFIG_MAPS, body)
     assert reply.code == 201
     assert reply.headers.getall("Warning") == ['299 - "unknown field \\"a   b \\""']
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("limit=" + "0" * 5000, 200),
+        ("limit=-" + "0" * 5000 + "1", 200),
+        ("limit=" + "9" * 5000, 400),
+        ("resourceVersion=" + "0" * 5000, 200),
+        ("resourceVersion=" + "9" * 100_000, 400),
+        ("labelSelector=a" + "=" * 50_000, 400),
+        ("labelSelector=" + "!" * 50_000, 400),
+        ("labelSelector=a" + "," * 50_000, 400),
+        ("labelSelector=a in (" + "b," * 50_000 + ")", 200),
+        ("labelSelector=a>" + "1" * 50_000, 400),
+        ("fieldSelector=" + "metadata.name=a," * 20_000 + "%0A", 400),
+        ("fieldSelector=" + "metadata.name!=a," * 20_000, 200),
+        ("fieldSelector=" + "%5C" * 20_000, 400),
+        ("timeout=" + "1" * 50_000, 400),
+        ("timeout=" + "1h" * 50_000, 200),
+        ("continue=" + "e" * 50_000, 400),
+    ],
+)
+async def test_long_repetitive_parameters_are_read_or_refused(
+    server: FakeApiServer, session: aiohttp.ClientSession, query: str, code: int
+) -> None:
+    target = yarl.URL(f"{server.url}{CONFIG_MAPS}?{query.replace(' ', '+')}", encoded=True)
+    async with session.get(target) as response:
+        assert response.status == code
+
+
+async def test_the_log_of_a_defect_has_the_beginning_of_a_long_target(
+    server: FakeApiServer,
+    api: ApiClient,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("fakeapi.requests.dispatch.verb_of", broken)
+    assert (await api.get(CONFIG_MAPS, x="x" * 100_000)).code == 500
+    [record] = caplog.records
+    assert len(record.getMessage()) < 2000

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fakeapi.kinds.built_in import BUILT_IN
 from fakeapi.types import schema
 from fakeapi.types.schema import DecodeError, decode, unknown_fields
+from tests.thoroughness import examples
 
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: f"{kind.group}/{kind.plural}")
@@ -96,7 +97,9 @@ def test_every_type_refers_only_to_types_there_are() -> None:
         ("policy/v1.PodDisruptionBudgetSpec", {"minAvailable": "50%"}, {"minAvailable": "50%"}),
     ],
 )
-def test_decoding(type_name: str, value: dict[str, Any], decoded: dict[str, Any]) -> None:
+def test_values_of_every_type_are_decoded_as_declared(
+    type_name: str, value: dict[str, Any], decoded: dict[str, Any]
+) -> None:
     assert decode(type_name, value) == decoded
 
 
@@ -171,7 +174,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), json_values, max_size=3))
 def test_decoding_anything_is_stable_or_refused(value: dict[str, Any]) -> None:
     with contextlib.suppress(DecodeError):

@@ -17,6 +17,7 @@ from fakeapi.quota.controller import QuotaController
 from fakeapi.store.registry import Target
 from fakeapi.writes import pipeline
 from fakeapi.writes.completion import complete
+from tests.thoroughness import examples
 
 from ..api_client import STRATEGIC, ApiClient, Reply
 from ..objects import PODS, binding, config_map, pod, with_resources
@@ -318,7 +319,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(_STEPS)
 def test_the_status_is_always_that_of_a_new_count(steps: list[tuple[str, str, str]]) -> None:
     server = FakeApiServer(seed=1, options=ServerOptions(managed_fields=False))

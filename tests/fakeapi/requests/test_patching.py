@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fakeapi.types.errors import BadRequest, Unprocessable
 from fakeapi.writes.patching import OPERATIONS_MAX, json_patch, merge_patch
+from tests.thoroughness import examples
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient
 from ..objects import CONFIG_MAPS, PODS, config_map, pod
@@ -209,7 +210,7 @@ operation = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(documents, st.lists(operation, max_size=4))
 def test_a_patch_never_changes_the_original(document: Any, operations: list[Any]) -> None:
     before = repr(document)
@@ -218,8 +219,99 @@ def test_a_patch_never_changes_the_original(document: Any, operations: list[Any]
     assert repr(document) == before
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(documents, documents)
 def test_merging_twice_is_merging_once(document: Any, patch: Any) -> None:
     once = merge_patch(document, patch)
     assert merge_patch(once, patch) == once
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        # Each copy doubles the document.
+        [{"op": "copy", "from": "/data", "path": f"/data/x{n}"} for n in range(60)],
+        [
+            {"op": "add", "path": "/data/big", "value": "x" * 10_000},
+            *({"op": "copy", "from": "/data/big", "path": f"/data/x{n}"} for n in range(400)),
+        ],
+    ],
+    ids=["doubling", "many"],
+)
+async def test_copies_in_a_json_patch_have_a_limit_in_all(
+    api: ApiClient, operations: list[Any]
+) -> None:
+    await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
+    reply = await api.patch(f"{CONFIG_MAPS}/c", operations, JSON_PATCH)
+    assert reply.code == 422
+    assert reply.message == "the server rejected our request due to an error in our request"
+
+
+def test_copies_that_nest_too_deep_are_refused() -> None:
+    document: Any = {"a": {"a": 1}}
+    path = "/a/a"
+    operations = []
+    for _ in range(12):
+        operations.append({"op": "copy", "from": "", "path": path})
+        path += path
+    with pytest.raises((BadRequest, Unprocessable)):
+        json_patch(document, operations)
+
+
+def test_a_copy_shares_nothing_with_its_source() -> None:
+    operations = [
+        {"op": "copy", "from": "/a", "path": "/b"},
+        {"op": "add", "path": "/b/x", "value": 1},
+    ]
+    assert json_patch({"a": {}}, operations) == {"a": {}, "b": {"x": 1}}
+
+
+@pytest.mark.parametrize("index", ["9" * 5000, "0" * 5000, "01", "+1", "-1", "1_0", "²", ""])
+async def test_an_index_that_is_none_is_unprocessable(api: ApiClient, index: str) -> None:
+    await api.create(CONFIG_MAPS, config_map("c", finalizers=["example.com/a"]))
+    for operation in ("add", "remove", "replace", "test"):
+        change = {"op": operation, "path": f"/metadata/finalizers/{index}", "value": "x"}
+        reply = await api.patch(f"{CONFIG_MAPS}/c", [change], JSON_PATCH)
+        assert reply.code == 422, operation
+
+
+async def test_lists_within_a_list_that_merges_are_no_defect(api: ApiClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("c", finalizers=["example.com/a"]))
+    change = {"metadata": {"finalizers": [["x"]]}}
+    reply = await api.patch(f"{CONFIG_MAPS}/c", change, STRATEGIC)
+    assert reply.code == 422
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def deployment(arg: str) -> dict[str, Any]:
+    labels = {"a": "b"}
+    spec = {"containers": [{"name": "c", "image": "x", "args": [arg]}]}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    return {
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+async def test_an_object_that_etcd_would_not_take_is_refused(api: ApiClient) -> None:
+    large = deployment("x" * 1_600_000)
+    refusal = (500, "etcdserver: request is too large")
+    created = await api.post(DEPLOYMENTS, large)
+    assert (created.code, created.message) == refusal
+    await api.create(DEPLOYMENTS, deployment("x" * 1_400_000))
+    for change, how in (
+        (large, STRATEGIC),
+        (large, MERGE),
+        ([{"op": "replace", "path": "/spec", "value": large["spec"]}], JSON_PATCH),
+    ):
+        patched = await api.patch(f"{DEPLOYMENTS}/d", change, how)
+        assert (patched.code, patched.message) == refusal
+
+
+async def test_an_object_that_is_too_large_with_its_managed_fields_loses_them(
+    api: ApiClient,
+) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("c", {f"k{n}": "" for n in range(80_000)}))
+    assert "managedFields" not in created["metadata"]

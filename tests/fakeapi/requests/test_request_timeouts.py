@@ -49,5 +49,5 @@ async def test_a_watch_has_no_deadline(api: ApiClient) -> None:
         ("0", 0.0),
     ],
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_a_timeout_is_a_go_duration(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)

@@ -14,9 +14,11 @@ import yaml
 from click.testing import CliRunner
 
 from fakeapi import Actors, FakeApiServer, ManualClock, Security, SecurityError, ServerOptions, User
+from fakeapi.access.attributes import Attributes
 from fakeapi.access.authentication import read_token_file
 from fakeapi.cli.command import command
 from fakeapi.security.options import is_loopback
+from fakeapi.security.rbac import RbacAuthorizer
 
 from ..api_client import ApiClient, Reply, eventually
 
@@ -107,6 +109,7 @@ async def test_the_certificate_is_good_for_localhost(tmp_path: Path) -> None:
 
 async def test_a_kubeconfig_is_for_its_owner_alone(tmp_path: Path) -> None:
     async with FakeApiServer(security=Security(tls=True)) as server:
+        (tmp_path / "kubeconfig").touch(mode=0o644)
         written = server.write_kubeconfig(tmp_path / "kubeconfig")
         assert written.stat().st_mode & 0o777 == 0o600
 
@@ -335,6 +338,32 @@ async def test_more_concurrent_requests_than_allowed_get_429(
         server.faults.remove("slow")
         assert (await waiting).code == 200
         assert (await api.get(PODS)).code == 200
+
+
+async def test_a_request_whose_authorization_breaks_is_a_500_and_leaves_its_place(
+    session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async with FakeApiServer(security=Security(max_requests_inflight=1)) as server:
+        api = ApiClient(session, server.url)
+        with monkeypatch.context() as patched:
+            patched.setattr("fakeapi.access.access.AlwaysAllow.decide", broken)
+            for _ in range(3):
+                reply = await api.get(PODS)
+                assert (reply.code, reply.reason) == (500, "InternalError")
+        assert (await api.get(PODS)).code == 200
+
+
+async def test_a_review_of_a_long_user_is_not_remembered() -> None:
+    registry = FakeApiServer(clock=ManualClock())._registry
+    authorizer = RbacAuthorizer(registry.store)
+    long = User("x" * 100_000, ("devs",))
+    for user, path in ((User("jane"), "/x"), (long, "/x"), (User("jane"), "/" + "x" * 100_000)):
+        assert not authorizer.decide(user, Attributes("get", path)).allowed
+    assert [key[0].name for key in authorizer._decisions] == ["jane"]
+    assert [key[0].name for key in authorizer._known] == ["jane"]
 
 
 async def test_actors_are_allowed_on_every_server() -> None:

@@ -417,3 +417,22 @@ async def test_the_status_of_devices_needs_a_permission_for_their_driver(
     if code == 422:
         assert reply.causes == [("FieldValueForbidden", "status.devices")]
         assert 'requires resource="resourceclaims/driver", verb="[' in reply.message
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "kind"),
+    [("PUT", "", "application/json"), ("PATCH", "?fieldManager=m", "application/apply-patch+yaml")],
+)
+async def test_an_update_or_apply_that_creates_needs_the_permission_to_create(
+    root: Caller, jane: Caller, method: str, query: str, kind: str
+) -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}}
+    rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    await grant(root, {**rule, "verbs": ["update", "patch"]}, who=subject("User", "jane"))
+    refused = await jane(method, f"{leases}/l{query}", lease, content_type=kind)
+    assert refused.code == 403
+    assert 'cannot create resource "leases"' in refused.message
+    changed = {"rules": [{**rule, "verbs": ["update", "patch", "create"]}]}
+    await root("PATCH", f"{DEFAULT}/roles/given", changed, content_type=MERGE)
+    assert (await jane(method, f"{leases}/l{query}", lease, content_type=kind)).code == 201

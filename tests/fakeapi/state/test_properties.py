@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fakeapi.state import database
@@ -75,7 +75,6 @@ def restored(contents: Contents, log_size: int) -> Store:
     return store
 
 
-@settings(deadline=None)
 @given(steps=steps, log_size=log_sizes)
 def test_a_snapshot_is_the_store(steps: list[tuple[Any, ...]], log_size: int) -> None:
     store = new_store(log_size)
@@ -134,7 +133,6 @@ class Life:
 
 
 @pytest.mark.slow
-@settings(deadline=None)  # files, on a machine that may be busy
 @given(steps=steps, log_size=log_sizes)
 def test_a_database_is_the_store_however_it_ended(
     steps: list[tuple[Any, ...]], log_size: int
@@ -154,7 +152,6 @@ def test_a_database_is_the_store_however_it_ended(
 
 
 @pytest.mark.slow
-@settings(deadline=None)  # files, on a machine that may be busy
 @given(steps=steps, log_size=log_sizes)
 def test_objects_outlive_faults_too(steps: list[tuple[Any, ...]], log_size: int) -> None:
     """Compaction and lost versions are faults; the logs may differ after them."""
@@ -185,7 +182,6 @@ histories = st.lists(
 
 
 @pytest.mark.slow
-@settings(deadline=None)  # files, on a machine that may be busy
 @given(history=histories)
 def test_nothing_is_lost_or_revived_over_kills_and_clean_stops(
     history: list[tuple[list[tuple[Any, ...]], Callable[[Database], None], int]],

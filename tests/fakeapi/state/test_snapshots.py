@@ -270,3 +270,21 @@ def test_a_server_in_the_background_saves_and_reports_errors(tmp_path: Path) -> 
 def test_a_snapshot_to_restore_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"nope\.json: No such file or directory"):
         FakeApiServer(state=StateFiles(restore=tmp_path / "nope.json"))
+
+
+def modes_in(directory: Path) -> set[int]:
+    return {file.stat().st_mode & 0o777 for file in directory.iterdir()}
+
+
+async def test_files_of_the_state_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """Even if they were there before."""
+    files = {name: tmp_path / name for name in ("data", "snapshot", "record")}
+    files["record"].touch(mode=0o644)
+    async with serving(**files) as (_, api):
+        await api.create(CONFIG_MAPS, config_map("c"))
+        (tmp_path / "snapshot").touch(mode=0o644)
+    assert modes_in(tmp_path) == {0o600}
+    files["data"].chmod(0o644)
+    async with serving(data=files["data"]) as (_, api):
+        await api.create(CONFIG_MAPS, config_map("d"))
+        assert modes_in(tmp_path) == {0o600}

@@ -154,7 +154,7 @@ ROWS: dict[str, tuple[str, str, int, str, list[str], str, int | None]] = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-async def test_list(
+async def test_a_list_has_the_version_it_asked_for(
     world: World, row: tuple[str, str, int, str, list[str], str, int | None]
 ) -> None:
     version, match, limit, selector, expected, at, remaining = row
@@ -214,7 +214,7 @@ TOKENS: dict[str, tuple[str, str, int, str, list[str], str, int | None]] = {
 
 
 @pytest.mark.parametrize("row", TOKENS.values(), ids=TOKENS.keys())
-async def test_continue(
+async def test_a_continued_list_keeps_its_version(
     world: World, row: tuple[str, str, int, str, list[str], str, int | None]
 ) -> None:
     write, start, limit, selector, expected, at, remaining = row
@@ -290,7 +290,7 @@ REFUSALS: dict[str, tuple[dict[str, str], int, str, list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("row", REFUSALS.values(), ids=REFUSALS.keys())
-async def test_refused(
+async def test_a_list_with_a_bad_version_is_refused(
     world: World,
     clock: ManualClock,
     row: tuple[dict[str, str], int, str, list[tuple[str, str]]],

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.store.store import ADDED, DELETED, MODIFIED, ChangeLog, Compacted, Store, with_prefix
+from fakeapi.store.store import (
+    ADDED,
+    DELETED,
+    LOG_BYTES,
+    MODIFIED,
+    ChangeLog,
+    Compacted,
+    Store,
+    with_prefix,
+)
 
 KIND = ("", "things")
 
@@ -86,7 +95,7 @@ def test_a_collection_that_comes_late_begins_where_the_store_began() -> None:
 
 
 def test_old_encodings_are_given_back() -> None:
-    log = ChangeLog(5000, 0)
+    log = ChangeLog(5000, LOG_BYTES, 0)
     store = Store(resource_version=0, log_size=5000)
     store.collection(KIND).log = log
     store.put(KIND, "a", thing(0))
@@ -96,6 +105,18 @@ def test_old_encodings_are_given_back() -> None:
     assert log.at(0).encoded
     store.put(KIND, "a", thing(0))
     assert not log.at(0).encoded
+
+
+def test_a_log_keeps_about_so_many_bytes() -> None:
+    store = Store(resource_version=0, log_size=1000, log_bytes=10_000)
+    for value in range(100):
+        store.put(KIND, "a", {"metadata": {"name": "t"}, "data": "x" * 1000, "value": value})
+    collection = store.collection(KIND)
+    kept = list(collection.log.newer_than(collection.log.compacted_version))
+    assert 4 <= len(kept) <= 11
+    assert [change.resource_version for change in kept] == list(range(100, 100 - len(kept), -1))
+    with pytest.raises(Compacted):
+        collection.at_version(50)
 
 
 @pytest.mark.parametrize(

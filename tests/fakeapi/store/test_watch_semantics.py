@@ -148,7 +148,7 @@ def _labelled(labels: dict[str, str]) -> Json:
 
 
 @pytest.mark.parametrize(("query", "writes"), TRANSITIONS.values(), ids=TRANSITIONS.keys())
-async def test_transitions(
+async def test_a_watch_gets_the_event_of_each_transition(
     api: ApiClient, query: dict[str, str], writes: list[tuple[Json | None, str]]
 ) -> None:
     """A pod that enters is ADDED; one that leaves is DELETED: its old content, the new version."""
@@ -214,7 +214,7 @@ REFUSALS: dict[str, tuple[dict[str, str], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize(("query", "causes"), REFUSALS.values(), ids=REFUSALS.keys())
-async def test_refused(
+async def test_a_watch_with_bad_options_is_refused(
     api: ApiClient, query: dict[str, str], causes: list[tuple[str, str]]
 ) -> None:
     refused = await api.get(CONFIG_MAPS, watch="true", **query)

@@ -16,6 +16,7 @@ from fakeapi.types.quantity import (
     parse_nano,
     render,
 )
+from tests.thoroughness import examples
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ numbers = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(numbers)
 def test_the_canonical_form_is_a_fixed_point_of_the_same_value(written: str) -> None:
     stored = canonical(written)
@@ -82,7 +83,7 @@ def test_the_canonical_form_is_a_fixed_point_of_the_same_value(written: str) -> 
     assert parse_nano(stored) == parse_nano(written)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 10**12), st.sampled_from(["n", "u", "m", "", "k", "M", "Ki", "Mi"]))
 def test_the_value_is_exact(number: int, suffix: str) -> None:
     factor = {
@@ -92,7 +93,7 @@ def test_the_value_is_exact(number: int, suffix: str) -> None:
     assert parse_nano(f"{number}{suffix}") == min(number * factor * NANO, (2**63 - 1) * NANO)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(st.integers(-(10**20), 10**20), st.sampled_from(["decimal", "binary", "exponent"]))
 def test_rendering_is_undone_by_parsing(nano: int, style: str) -> None:
     assert parse_nano(render(nano, style)) == nano

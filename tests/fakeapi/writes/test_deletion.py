@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from typing import Any
 
 import pytest
 
-from fakeapi import ManualClock
+from fakeapi import FakeApiServer, ManualClock
 from fakeapi.types.times import epoch_seconds
 
 from ..api_client import ApiClient
@@ -302,3 +304,19 @@ async def test_some_namespaces_are_immortal(api: ApiClient, name: str) -> None:
     reply = await api.delete(f"{NAMESPACES}/{name}")
     assert reply.code == 403
     assert reply.message == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+
+
+async def test_the_deletion_of_many_objects_lets_others_in(
+    server: FakeApiServer, api: ApiClient
+) -> None:
+    server.load(
+        [{"apiVersion": "v1", "kind": "ConfigMap", **config_map(f"c{n}")} for n in range(250)]
+    )
+    turns = []
+    deleting = asyncio.ensure_future(api.request("DELETE", CONFIG_MAPS))
+    while not deleting.done():
+        turns.append(server.statistics().objects)
+        await asyncio.sleep(0)
+    assert len((await deleting).body["items"]) == 250
+    steps = [before - after for before, after in itertools.pairwise(turns)]
+    assert max(steps) == 100

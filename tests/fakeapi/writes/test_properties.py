@@ -13,10 +13,11 @@ from typing import Any
 
 import aiohttp
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakeapi import FakeApiServer, ManualClock
+from tests.thoroughness import examples
 
 from ..api_client import JSON_PATCH, STRATEGIC, ApiClient
 from ..objects import CONFIG_MAPS, PODS, binding, config_map, pod
@@ -34,7 +35,7 @@ steps = st.one_of(
     st.tuples(st.just("force"), names, st.just("")),
     st.tuples(st.just("same"), names, st.just("")),
 )
-thorough = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=examples(40))
 pytestmark = pytest.mark.slow
 
 

@@ -209,7 +209,7 @@ ENV = {"name": "A", "value": "1"}
         ),
     ],
 )  # fmt: skip
-def test_merging(original: Any, patch: Any, result: Any) -> None:
+def test_a_strategic_patch_merges_as_upstreams(original: Any, patch: Any, result: Any) -> None:
     before = repr(original)
     assert strategic_merge(original, patch, POD) == result
     assert repr(original) == before

@@ -22,48 +22,16 @@ What can be seen: every move of a pod is printed as it happens, `ready` when a p
 
 from __future__ import annotations
 
+from typing import Any
+
 from scheduler.api.core import Pod
-from scheduler.framework.events import (
-    EVENT_UNSCHEDULABLE_TIMEOUT,
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    QueueingHint,
-    QueueingHintFn,
-)
 from scheduler.framework.status import Status, unresolvable
-from scheduler.framework.types import NominatingInfo, NominatingMode
-from scheduler.metrics import SchedulerMetrics
-from scheduler.queue import Move, Moves, Nominator, Place, PriorityQueue, QueueingHintFunction
-from scheduler.queue.active_queue import InFlightEvent
+from scheduler.queue import Move, Place
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
-
-START = 1_767_225_600.0
-PROFILE = "default-scheduler"
-
-EVENTS = {
-    event.label: event
-    for event in (
-        *(ClusterEvent(resource, action) for resource in EventResource for action in ActionType),
-        *(
-            ClusterEvent(resource, action)
-            for resource in EventResource
-            for action in (ActionType.UPDATE, ActionType.ALL)
-        ),
-        EVENT_UNSCHEDULABLE_TIMEOUT,
-    )
-}
-
-
-def hint_of(answer: str) -> QueueingHintFn:
-    def hint(pod: PodInfo, old: object, new: object) -> QueueingHint:
-        if answer == "Error":
-            raise RuntimeError("the hint is broken")
-        return QueueingHint.QUEUE if answer == "Queue" else QueueingHint.QUEUE_SKIP
-
-    return hint
+from tests.queue.stage import Stage, event_of, hint_of
+from tests.queue.world import START, Hints
 
 
 class Gate:
@@ -80,96 +48,74 @@ class Gate:
         return unresolvable(f"{self.name} is closed") if closed else None
 
 
-class Stage:
-    """A queue that runs one line of a scenario after another."""
+class Scenario:
+    """Sets the stage, and then hands each line to it."""
 
     def __init__(self) -> None:
-        self.now = START
-        self.hints: dict[ClusterEvent, list[QueueingHintFunction]] = {}
+        self.hints: Hints = {}
         self.gates: dict[str, Gate] = {}
-        self.options: dict[str, float] = {}
-        self.pods: dict[str, Pod] = {}
-        self.popped: dict[str, QueuedPodInfo] = {}
-        self.printed: list[str] = []
-        self.is_ready = False
-        self._queue: PriorityQueue | None = None
-
-    @property
-    def queue(self) -> PriorityQueue:
-        if self._queue is None:
-            self._queue = PriorityQueue(
-                lambda first, second: self.sort_key(first) < self.sort_key(second),
-                sort_key=self.sort_key,
-                pre_enqueue_plugins={PROFILE: list(self.gates.values())},
-                queueing_hint_map={PROFILE: self.hints},
-                nominator=Nominator(lambda namespace, name: self.pods.get(name)),
-                metrics=SchedulerMetrics(),
-                **self.options,  # type: ignore[arg-type]
-            )
-            self._take(self._queue.flush_due(self.now))
-        return self._queue
-
-    @staticmethod
-    def sort_key(pod: QueuedPodInfo) -> tuple[int, float]:
-        return (-pod.pod_info.priority, pod.timestamp)
+        self.options: dict[str, Any] = {}
+        self.stage: PrintingStage | None = None
 
     def run(self, line: str) -> str:
         """Carry out one command; what it prints, and then the queue must be in order."""
-        self.printed, self.is_ready = [], False
         command, *words = line.split()
         names = [word for word in words if "=" not in word]
         options = dict(word.split("=", 1) for word in words if "=" in word)
-        getattr(self, f"do_{command}")(*names, **options)
-        if self.is_ready:
-            self.printed.append("ready")
-        if self._queue is not None:
-            self._queue.check()
-            if not self.printed:
-                self.printed.append("nothing happens")
-        return "\n".join(self.printed)
+        if command == "config":
+            for name, value in options.items():
+                pods = "_pods" if name == "max_in_unschedulable" else ""
+                self.options[f"{name}{pods}_seconds"] = float(value)
+        elif command == "plugin":
+            self._add_hints(names[0], options)
+        elif command == "gate":
+            name, state = names
+            if self.stage is None:
+                self.gates[name] = Gate(name)
+                self._add_hints(name, options)
+            self.gates[name].state = state
+        else:
+            self.stage = self.stage or PrintingStage(
+                self.hints, gates=list(self.gates.values()), listed=[], **self.options
+            )
+            return self.stage.printed_by(line)
+        return "" if self.stage is None else "nothing happens"
 
-    def _take(self, moves: Moves) -> None:
-        for skipped in moves.skipped:
-            for move in skipped.moves():
-                self._print(move)
-        for move in moves.moved:
-            self._print(move)
-        self.is_ready |= moves.poppable
+    def _add_hints(self, plugin: str, answers: dict[str, str]) -> None:
+        for label, answer in answers.items():
+            self.hints.setdefault(event_of(label), []).append((plugin, hint_of(answer)))
 
-    def _print(self, move: Move) -> None:
-        name, at = move.pod.pod_info.name, self._time(move.at)
+
+class PrintingStage(Stage):
+    """A stage that prints each move of a pod."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.printed: list[str] = []
+
+    def printed_by(self, line: str) -> str:
+        self.printed, self.ready = [], 0
+        self.moves.clear()
+        self.carry_out(line)
+        printed = [*map(self._moved, self.moves), *self.printed, *["ready"] * bool(self.ready)]
+        self.queue.check()
+        return "\n".join(printed or ["nothing happens"])
+
+    @staticmethod
+    def _moved(move: Move) -> str:
+        at = f"[{move.at - START:g}s]"
         cause = f" ({move.event_label})" if move.event_label else ""
         hints = "".join(
             f"; {hint.plugin_name} on {hint.event_label}: {hint.answer}" for hint in move.hints
         )
         stays = move.source == move.target
         way = f"stays {move.target}" if stays else f"{move.source} -> {move.target}"
-        self.printed.append(f"{at} {name}: {way}{cause}{hints}")
-
-    def _time(self, seconds: float) -> str:
-        return f"[{seconds - START:g}s]"
-
-    # Setting the stage.
-
-    def do_plugin(self, name: str, **hints: str) -> None:
-        for label, answer in hints.items():
-            functions = self.hints.setdefault(EVENTS[label], [])
-            functions.append(QueueingHintFunction(name, hint_of(answer)))
-
-    def do_gate(self, name: str, state: str, **hints: str) -> None:
-        if self._queue is None:
-            self.gates[name] = Gate(name)
-            self.do_plugin(name, **hints)
-        self.gates[name].state = state
-
-    def do_config(self, **options: str) -> None:
-        for name, value in options.items():
-            pods = "_pods" if name == "max_in_unschedulable" else ""
-            self.options[f"{name}{pods}_seconds"] = float(value)
+        return f"{at} {move.pod.pod_info.name}: {way}{cause}{hints}"
 
     # What happens.
 
-    def _pod(self, name: str, **options: str) -> Pod:
+    @staticmethod
+    def _made(name: str, **options: str) -> Pod:
         return make_pod(
             name,
             priority=int(options.get("priority", "0")),
@@ -179,65 +125,39 @@ class Stage:
             nominated_node_name=options.get("nominated", ""),
         )
 
+    def _list_pod(self, name: str, options: dict[str, str]) -> Pod:
+        assert self.listed is not None
+        pod = self.pods[name] = self._made(name, **options)
+        self.listed[pod.key] = pod
+        return pod
+
     def do_add(self, name: str, **options: str) -> None:
-        self.pods[name] = self._pod(name, **options)
-        self._take(self.queue.add(PodInfo(self.pods[name]), self.now))
+        self.add(self._list_pod(name, options))
 
     def do_update(self, name: str, **options: str) -> None:
-        new = self._pod(name, **options)
-        old, self.pods[name] = self.pods.get(name, new), new
-        self._take(self.queue.update(old, PodInfo(new), self.now))
+        old = self.pods.get(name)
+        new = self._list_pod(name, options)
+        self.update(old or new, new)
 
     def do_delete(self, name: str) -> None:
-        self._take(self.queue.delete(self.pods.pop(name), self.now))
+        assert self.listed is not None
+        pod = self.pods[name]
+        del self.listed[pod.key]
+        self.delete(pod)
 
     def do_pop(self) -> None:
-        info, moves = self.queue.pop_nowait(self.now)
-        self._take(moves)
+        info = self.pop_nowait()
         if info is None:
             self.printed.append("nothing to pop")
         else:
-            self.popped[info.pod_info.name] = info
+            self.popped[info.uid] = info
             self.printed.append(f"attempt {info.attempts} of {info.pod_info.name}")
-
-    def do_fail(self, name: str, *rejectors: str, pending: str = "") -> None:
-        info = self.popped.pop(name)
-        info.clear_rejector_plugins()
-        info.unschedulable_plugins = set(rejectors)
-        info.pending_plugins = {plugin for plugin in pending.split(",") if plugin}
-        info.pod_info = PodInfo(self.pods[name])
-        self._take(self.queue.add_unschedulable_if_not_present(info, self.now))
-
-    def do_done(self, name: str) -> None:
-        self._take(self.queue.done(self.popped.pop(name).uid, self.now))
-
-    def do_activate(self, *names: str) -> None:
-        pods = {name: PodInfo(self.pods[name]) for name in names}
-        self._take(self.queue.activate(pods, self.now))
-
-    def do_event(self, label: str, min_priority: str = "") -> None:
-        moves = self.queue.move_all_to_active_or_backoff_queue(
-            EVENTS[label],
-            None,
-            None,
-            self.now,
-            pre_check=(lambda pod: pod.priority >= int(min_priority)) if min_priority else None,
-        )
-        self._take(moves)
-
-    def do_nominate(self, name: str, node_name: str) -> None:
-        pod = PodInfo(self.pods[name])
-        info = self.queue.find(pod.key)
-        self.queue.nominator.add_nominated_pod(
-            pod if info is None else info.pod_info,
-            NominatingInfo(node_name, NominatingMode.OVERRIDE),
-        )
 
     def do_wait(self, seconds: str) -> None:
         end = self.now + float(seconds)
         while (deadline := self.queue.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
-            self._take(self.queue.flush_due(self.now))
+            self.flush_due()
         self.now = end
 
     # What can be seen.
@@ -252,11 +172,8 @@ class Stage:
         ):
             if infos:
                 self.printed.append(f"{title}: {', '.join(map(self._described, infos))}")
-        if entries := queue.in_flight.entries():
-            shown = (
-                e.event.label if isinstance(e, InFlightEvent) else e.pod_info.name for e in entries
-            )
-            self.printed.append(f"in flight: {', '.join(shown)}")
+        if names := self.in_flight():
+            self.printed.append(f"in flight: {', '.join(names)}")
         self.printed.append(queue.pending_pods()[1])
 
     def _described(self, info: QueuedPodInfo) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.queue.stage import Stage
+from tests.golden.queue.stage import Scenario
 
 HERE = Path(__file__).parent
 
@@ -16,4 +16,4 @@ HERE = Path(__file__).parent
 def test_the_output_of_the_queue_is_that_of_the_file(
     path: Path, play: Callable[[Path, Callable[[str], str]], None]
 ) -> None:
-    play(path, Stage().run)
+    play(path, Scenario().run)

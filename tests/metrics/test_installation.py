@@ -1,4 +1,4 @@
-"""The parts of a scheduler: the program's own labels."""
+"""The origin of the program: its commit and the time of its installation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.assembly.build import Installation
+from scheduler.metrics.installation import Installation
 
 FROM_GIT = '{"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": "0123abc"}}'
 

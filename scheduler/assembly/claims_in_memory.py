@@ -15,7 +15,6 @@ from scheduler.framework.handle import ObjectNotFoundError, WriteConflictError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scheduler.api.core import Pod, PodExtendedResourceClaimStatus
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.client import Store
 
@@ -25,10 +24,9 @@ _STATUS: Final = "resourceclaims/status"
 
 
 class ClaimsInMemory:
-    """Writes claims, and records the writes. `put` stores a claim, `remove` deletes it by its key.
+    """Writes claims. `put` stores a claim, `remove` deletes it by its key.
 
-    `writes` are those since the last `clear`, with the refused ones; `changed` are the keys of the
-    claims that were written since, `created` those of the new ones among them.
+    `writes` are the writes in order, with the refused ones.
     """
 
     def __init__(
@@ -42,20 +40,9 @@ class ClaimsInMemory:
         self._put_in_store: Final = put
         self._remove: Final = remove
         self.writes: Final[list[str]] = []
-        self.changed: Final[dict[str, None]] = {}
-        self.created: Final[set[str]] = set()
-        #: The last status of a pod with a claim for extended resources.
-        self.extended_status: PodExtendedResourceClaimStatus | None = None
         self._version = 0
         for claim in store.list():
             store.put(self._next_version(claim))
-
-    def clear(self) -> None:
-        """Forget the writes."""
-        self.writes.clear()
-        self.changed.clear()
-        self.created.clear()
-        self.extended_status = None
 
     def stored(self, key: str) -> ResourceClaim | None:
         """Return a claim by `namespace/name`."""
@@ -73,7 +60,6 @@ class ClaimsInMemory:
         name = f"{claim.metadata.generate_name}{self._version}"
         metadata = replace(claim.metadata, name=name, uid=f"uid-{name}")
         created = replace(claim, metadata=metadata, status=type(claim.status)())
-        self.created.add(created.key)
         # Recordings do not have the generated part of the name.
         self._record("create", _CLAIMS, created)
         return self.put(created)
@@ -98,15 +84,6 @@ class ClaimsInMemory:
         self._record("delete", _CLAIMS, claim)
         await self.get(claim)
         self._remove(claim.key)
-        if claim.key in self.created:
-            del self.changed[claim.key]
-        else:
-            self.changed[claim.key] = None
-
-    def patch_pod(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
-        """Record the patch of a pod's status."""
-        self.writes.append(f"patch pods/status {pod.key}")
-        self.extended_status = status
 
     def _record(self, verb: str, resource: str, claim: ResourceClaim) -> None:
         self.writes.append(f"{verb} {resource} {claim.key}")
@@ -127,7 +104,6 @@ class ClaimsInMemory:
     def put(self, claim: ResourceClaim) -> ResourceClaim:
         """Store the next version of a claim, and return it."""
         self._put_in_store(self._next_version(claim))
-        self.changed[claim.key] = None
         stored = self.stored(claim.key)
         assert stored is not None, "the claim was stored just now"
         return stored

@@ -1,4 +1,4 @@
-"""Scenarios are read strictly, and every kind of outcome has its form."""
+"""Scenarios are read strictly. Recorded outcomes are compared in `test_decisions`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.explain.scenarios import ScenarioError, decided, read_scenarios
+from scheduler.explain.questions import QuestionError
+
+from .scenario import decided, read_scenarios
 
 
 def _scenario(**parts: object) -> Any:
@@ -27,13 +29,6 @@ def _pod(name: str = "p", **spec: object) -> dict[str, object]:
     return {"kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
 
 
-def test_later_pods_see_earlier_ones_on_their_nodes() -> None:
-    scenario = _scenario(objects=[_node("a"), _node("b")], pods=[_pod("p"), _pod("q"), _pod("r")])
-    pods = decided(scenario)["pods"]
-    assert [pod.get("node") for pod in pods] == ["a", "b", None]
-    assert pods[2]["message"] == "0/2 nodes are available: 2 Insufficient cpu."
-
-
 def test_a_gated_pod_names_its_gate() -> None:
     gated = _pod(schedulingGates=[{"name": "wait"}, {"name": "see"}])
     (pod,) = decided(_scenario(objects=[_node("a")], pods=[gated]))["pods"]
@@ -48,28 +43,6 @@ def test_a_gated_pod_names_its_gate() -> None:
 def test_a_pod_of_another_scheduler_is_ignored() -> None:
     (pod,) = decided(_scenario(objects=[_node("a")], pods=[_pod(schedulerName="other")]))["pods"]
     assert pod == {"pod": "default/p", "result": "ignored"}
-
-
-def test_without_nodes_a_pod_is_unschedulable() -> None:
-    (pod,) = decided(_scenario(pods=[_pod()]))["pods"]
-    assert pod["result"] == "unschedulable"
-    assert pod["message"] == "no nodes available to schedule pods"
-
-
-def test_requests_default_to_limits_as_an_api_server_would_have_it() -> None:
-    containers = [{"name": "c", "resources": {"limits": {"cpu": "5"}}}]
-    (pod,) = decided(_scenario(objects=[_node("a")], pods=[_pod(containers=containers)]))["pods"]
-    assert pod["message"] == "0/1 nodes are available: 1 Insufficient cpu."
-
-
-def test_a_pod_that_prefilter_turns_down_is_explained_by_the_plugin() -> None:
-    names = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
-    selector = {"nodeSelectorTerms": [{"matchFields": names}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": selector}
-    spec = _pod(affinity={"nodeAffinity": required})
-    (pod,) = decided(_scenario(objects=[_node("a")], pods=[spec]))["pods"]
-    assert pod["preFilter"]["plugin"] == "NodeAffinity"
-    assert pod["message"] == "0/1 nodes are available: pod affinity terms conflict."
 
 
 def test_the_search_stops_early_but_every_node_is_explained() -> None:
@@ -103,12 +76,12 @@ def test_hints_of_every_registered_plugin_are_computed() -> None:
     ],
 )
 def test_a_line_that_is_no_scenario_is_named(line: bytes, complaint: str) -> None:
-    with pytest.raises(ScenarioError, match="test, line 1") as caught:
+    with pytest.raises(QuestionError, match="test, line 1") as caught:
         list(read_scenarios([line], source="test"))
     assert str(caught.value) == complaint
 
 
 def test_an_object_that_cannot_be_read_names_its_scenario() -> None:
     broken = {"kind": "Node", "metadata": {"name": 1}}
-    with pytest.raises(ScenarioError, match=r"scenario a-scenario: Expected `str`, got `int`"):
+    with pytest.raises(QuestionError, match=r"scenario a-scenario: Expected `str`, got `int`"):
         decided(_scenario(objects=[broken], pods=[_pod()]))

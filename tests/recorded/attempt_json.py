@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
+from scheduler.cycle.pod_group.results import MemberResult, PlacementResult, PodGroupAttempt
+from scheduler.cycle.schedule_one import Found
+from scheduler.cycle.schedule_pod import ScheduleResult
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import FitError, NominatingMode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scheduler.cycle.schedule_one import Found
-    from scheduler.cycle.schedule_pod import ScheduleResult
-    from scheduler.cycle.schedule_pod_group import MemberResult, PlacementResult, PodGroupAttempt
-    from scheduler.snapshot import PodInfo
+from scheduler.snapshot import PodInfo
 
 #: A JSON object.
-Json = dict[str, object]
+Json = dict[str, Any]
 
 SUCCESS: Final = Status(Code.SUCCESS)
 
@@ -89,7 +86,7 @@ def pod_json(pod: PodInfo, found: Found, permit: Status | None) -> Json:
         if isinstance(status.cause, FitError):
             diagnosis = status.cause.diagnosis
             json["filter"] = {
-                name: _status_json(rejection, sort=True)
+                name: bare(sorted_status_json(rejection))
                 for name, rejection in diagnosis.node_to_status.items()
             }
             json["unschedulablePlugins"] = sorted(diagnosis.unschedulable_plugins)
@@ -114,9 +111,15 @@ def _scores_json(result: ScheduleResult) -> Json:
     }
 
 
-def _status_json(status: Status | None, *, sort: bool = False) -> Json:
+def sorted_status_json(status: Status) -> Json:
+    """Return a status. Upstream's order of its reasons is left to chance."""
+    reasons = sorted(status.reasons)
+    return {"code": str(status.code), "plugin": status.plugin, "reasons": reasons}
+
+
+def _status_json(status: Status | None) -> Json:
     status = status or SUCCESS
-    reasons = sorted(status.reasons) if sort else list(status.reasons)
+    reasons = [*status.reasons]
     return bare({"code": str(status.code), "plugin": status.plugin, "reasons": reasons})
 
 

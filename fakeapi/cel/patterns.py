@@ -1,19 +1,20 @@
 """Regular expressions of schemas and of CEL: Go's syntax, matched by Google's RE2.
 
-RE2 is the package `google-re2`. Without it, and for the few patterns that only
-Go compiles, a pattern is accepted and not enforced, and the writer of the definition is warned.
+The few patterns that only Go compiles are accepted and not enforced, and the writer of the
+definition is warned.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import re2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MEMORY_MAX_BYTES: Final = 256 * 1024 * 1024
+_MEMORY_MAX_BYTES: Final = 8 * 1024 * 1024
 #: Errors of RE2 for patterns that Go compiles: large ones, and Unicode classes by alias.
 _GO_COMPILES: Final = (
     "pattern too large",
@@ -30,7 +31,9 @@ class Match(Protocol):
 
 
 class Pattern(Protocol):
-    """A compiled pattern."""
+    """A compiled pattern. The time of a search is bounded by its size times that of the text."""
+
+    programsize: int
 
     def search(self, value: str) -> Match | None:
         """Return the first match."""
@@ -39,22 +42,23 @@ class Pattern(Protocol):
         """Return all matches."""
 
 
-@functools.cache
-def is_available() -> bool:
-    """True if RE2 is installed."""
-    return importlib.util.find_spec("re2") is not None
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Pattern | str:
-    """Return the pattern, or RE2's error."""
-    import re2
-
+def _options() -> Any:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_MAX_BYTES
+    return options
+
+
+def go(pattern: str) -> Any:
+    """Compile a pattern of this program, for texts of clients. Raises re2.error."""
+    return re2.compile(pattern, _options())
+
+
+@functools.lru_cache(maxsize=128)
+def _compiled(pattern: str) -> Pattern | str:
+    """Return the pattern, or RE2's error."""
     try:
-        found: Pattern = re2.compile(pattern, options)
+        found: Pattern = go(pattern)
     except re2.error as error:
         why: str = error.args[0].decode(errors="replace")
         return why
@@ -63,13 +67,13 @@ def _compiled(pattern: str) -> Pattern | str:
 
 def compiled(pattern: str) -> Pattern | None:
     """Return the pattern, None if it cannot be enforced."""
-    found = _compiled(pattern) if is_available() else ""
+    found = _compiled(pattern)
     return None if isinstance(found, str) else found
 
 
 def problem(pattern: str) -> str:
     """Return the error of a pattern that Go does not compile, else an empty string."""
-    found = _compiled(pattern) if is_available() else ""
+    found = _compiled(pattern)
     if isinstance(found, str) and found and not found.startswith(_GO_COMPILES):
         return f"error parsing regexp: {found}"
     return ""

@@ -1,7 +1,10 @@
-"""Our decisions about devices against recordings of the real kube-scheduler v1.36.3.
+"""Our decisions against recordings of the real kube-scheduler v1.36.3.
 
-`recorded_devices.jsonl.gz` holds scenarios with resource claims, their decisions, and all writes of
-claims. `<now>` and `<id>` stand for any text, a final `*` for any ending.
+`recorded.jsonl.gz` holds ninety of the scenarios whose decisions were recorded from upstream's own
+framework, cache and plugins, `recorded_preemption.jsonl.gz` some more in which pods preempt,
+`recorded_devices.jsonl.gz` those with resource claims and all writes of claims. `<now>` and `<id>`
+stand for any text, a final `*` for any ending. `recorded_groups.jsonl.gz` holds scenarios with pod
+groups, step by step.
 """
 
 from __future__ import annotations
@@ -14,21 +17,27 @@ from typing import Any
 import pytest
 
 from scheduler.api.quantity import parse_quantity
-from scheduler.explain.scenarios import Scenario, decided, read_scenarios
 
-RECORDED = Path(__file__).parent / "recorded_devices.jsonl.gz"
-with gzip.open(RECORDED) as recorded:
-    LINES = recorded.readlines()
-SCENARIOS = list(read_scenarios(LINES, source="recorded"))
+from .scenario import Scenario, decided, read_scenarios
+
 ANY_TEXT = ("<now>", "<id>")
 
 
+def recorded(*names: str) -> list[Any]:
+    """Return the scenarios of files as parameters, each with its line."""
+    lines: list[bytes] = []
+    for name in names:
+        with gzip.open(Path(__file__).parent / name) as file:
+            lines += file.readlines()
+    scenarios = read_scenarios(lines, source="recorded")
+    return [pytest.param(s, line, id=s.name) for s, line in zip(scenarios, lines, strict=True)]
+
+
 @pytest.mark.parametrize(
-    ("scenario", "line"), [*zip(SCENARIOS, LINES, strict=True)], ids=[s.name for s in SCENARIOS]
+    ("scenario", "line"),
+    recorded("recorded.jsonl.gz", "recorded_preemption.jsonl.gz", "recorded_devices.jsonl.gz"),
 )
-def test_our_decisions_about_devices_equal_those_of_kube_scheduler(
-    scenario: Scenario, line: bytes
-) -> None:
+def test_our_decisions_equal_those_of_kube_scheduler(scenario: Scenario, line: bytes) -> None:
     expected = json.loads(line)["expect"]
     actual = json.loads(json.dumps(decided(scenario)))
     assert actual.get("nodeOrder") == expected.get("nodeOrder")
@@ -38,6 +47,15 @@ def test_our_decisions_about_devices_equal_those_of_kube_scheduler(
         names = matching_names(want.get("claims", {}), got.get("claims", {}))
         got["claims"] = {names[key]: claim for key, claim in got.get("claims", {}).items()}
         assert as_recorded(bare(want), bare(got)) == bare(want)
+
+
+@pytest.mark.parametrize(("scenario", "line"), recorded("recorded_groups.jsonl.gz"))
+def test_we_schedule_pod_groups_as_kube_scheduler_did(scenario: Scenario, line: bytes) -> None:
+    expected = json.loads(line)["expect"]
+    actual = json.loads(json.dumps(decided(scenario)))
+    for number, (ours, theirs) in enumerate(zip(actual["steps"], expected["steps"], strict=True)):
+        assert ours == theirs, f"step {number}"
+    assert actual.get("hints") == expected.get("hints")
 
 
 def matching_names(want: dict[str, Any], got: dict[str, Any]) -> dict[str, str]:
@@ -64,9 +82,11 @@ def as_recorded(want: Any, got: Any) -> Any:
 
 
 def bare(value: Any, name: str = "") -> Any:
-    """Return a value without null and empty parts; amounts of capacity become numbers."""
+    """Return a value without null and empty parts and scores of zero; amounts become numbers."""
     if name == "consumedCapacity" and value:
         return {key: parse_quantity(amount) for key, amount in value.items()}
+    if name == "scores":
+        value = {node: {k: v for k, v in of.items() if v} for node, of in value.items()}
     if isinstance(value, dict):
         value = {key: bare(inner, key) for key, inner in value.items()}
         return {key: inner for key, inner in value.items() if inner not in (None, "", [], {})}

@@ -1,0 +1,271 @@
+"""An API server in memory, with the informers of one scheduler.
+
+It has the rules that decisions depend on: versions of objects, grace periods, conflicts of resource
+claims. A write reaches the event handlers before it returns. There are no controllers.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from scheduler.api.core import Pod
+from scheduler.api.unstructured import Unstructured
+from scheduler.api_calls.calls import PodStatusPatchCall
+from scheduler.assembly.claims_in_memory import ClaimsInMemory
+from scheduler.assembly.core import Ports
+from scheduler.client import NODES, PODS, ApiObject, Informer, Store, object_key
+from scheduler.client.kinds import POD_GROUPS
+from scheduler.metrics import SchedulerMetrics
+from scheduler.reports.decision import result_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+
+    from scheduler.api.core import ObjectReference, PodExtendedResourceClaimStatus
+    from scheduler.api.pod_groups import PodGroup
+    from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.assembly.core import Tasks
+    from scheduler.client import ListOptions, Page, Resource, WatchEvent
+    from scheduler.client.kinds import GroupVersionResource
+    from scheduler.clock import Clock
+    from scheduler.cycle.schedule_pod import TieBreak
+    from scheduler.framework.extender import Extender
+    from scheduler.framework.types import Condition, NominatingInfo
+
+T = TypeVar("T", bound=ApiObject)
+
+_CLAIMS: Final = "resourceclaims"
+#: Pods in these phases are not in the informer of pods: it selects the unfinished ones.
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class InMemoryApi:
+    """Stores objects by kind, written as its key, and gives each change to the informer.
+
+    It makes the informers (`MakesInformers`), takes the writes of the scheduler (`ApiWriter`) and
+    drops its events.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock: Final = clock
+        self._rng: Final = random.Random(0)
+        self._stores: Final[dict[str, Store[Any]]] = {}
+        self._informers: Final[dict[str, Informer[Any]]] = {}
+        self._versions = 0
+        #: The keys of the pods that the scheduler has deleted, in order, repeats included.
+        self.victims: Final[list[str]] = []
+        self.resource_claims: Final = ClaimsInMemory(
+            self.objects(_CLAIMS),
+            put=lambda claim: self.put(_CLAIMS, claim),
+            remove=lambda key: self.remove(_CLAIMS, key),
+        )
+
+    def ports(
+        self,
+        *,
+        rng: random.Random,
+        tie_break: TieBreak,
+        tasks: Tasks,
+        extenders: Sequence[Extender] = (),
+    ) -> Ports:
+        """Return the ports of a core on this API server; nothing in it runs in parallel."""
+        return Ports(
+            factory=self,
+            api=self,
+            recorder=lambda profile_name: self,
+            clock=self._clock,
+            rng=rng,
+            tie_break=tie_break,
+            tasks=tasks,
+            metrics=SchedulerMetrics(self._clock.monotonic),
+            run_in_parallel=run_in_sequence,
+            extenders=extenders,
+        )
+
+    # Informers.
+
+    def informer(
+        self,
+        resource: Resource[T],
+        *,
+        field_selector: str = "",
+        transform: Callable[[T], T] | None = None,
+    ) -> Informer[T]:
+        """Make the informer of a kind, before there are objects of this kind."""
+        del field_selector  # that of unfinished pods
+        return self._add(resource.key, resource.group_resource, transform)
+
+    def discovered(self, name: GroupVersionResource) -> Informer[Unstructured]:
+        """Make the informer of a kind without a type of its own."""
+        return self._add(name.key, name.group_resource, None)
+
+    def _add(self, key: str, name: str, transform: Callable[[T], T] | None) -> Informer[T]:
+        informer: Informer[T] = Informer(
+            _NoSource(), name=name, clock=self._clock, rng=self._rng, transform=transform
+        )
+        self._informers[key] = informer
+        return informer
+
+    # Objects.
+
+    def objects(self, kind: str) -> Store[Any]:
+        """Return the objects of a kind. Do not write to it."""
+        return self._stores.setdefault(kind, Store())
+
+    def load(self, objects: Mapping[str, Iterable[ApiObject]]) -> None:
+        """Create objects by kind: first the nodes by name, as an API server lists them."""
+        for node in sorted(objects.get(NODES.plural, ()), key=object_key):
+            self.put(NODES.plural, node)
+        for kind, of_kind in objects.items():
+            if kind != NODES.plural:
+                for obj in of_kind:
+                    self.put(kind, obj)
+
+    def put(self, kind: str, obj: ApiObject) -> None:
+        """Create or replace an object."""
+        stored: Any = obj
+        if not isinstance(obj, Unstructured):
+            self._versions += 1
+            metadata = replace(obj.metadata, resource_version=str(self._versions))
+            stored = replace(stored, metadata=metadata)
+        self.objects(kind).put(stored)
+        if (informer := self._informers.get(kind)) is not None:
+            if kind == PODS.plural and stored.status.phase in _FINISHED:
+                informer.delete(stored)
+            else:
+                informer.put(stored)
+
+    def remove(self, kind: str, key: str) -> None:
+        """Delete the object `namespace/name`; a no-op if there is none."""
+        old = self.objects(kind).remove(key)
+        if old is not None and (informer := self._informers.get(kind)) is not None:
+            informer.delete(old)
+
+    def terminate(self, kind: str, key: str) -> None:
+        """Set the time of the deletion of an object; a no-op if it is set, or without object."""
+        obj = self._get(kind, key)
+        if obj is not None and obj.metadata.deletion_timestamp is None:
+            now = datetime.fromtimestamp(self._clock.now(), UTC)
+            self.put(kind, replace(obj, metadata=replace(obj.metadata, deletion_timestamp=now)))
+
+    def _get(self, kind: str, key: str) -> Any:
+        namespace, _, name = key.rpartition("/")
+        return self.objects(kind).get(name, namespace)
+
+    def _pod(self, pod: Pod) -> Pod | None:
+        """Return the pod as it is now; None if it is gone."""
+        known: Pod | None = self._get(PODS.plural, pod.key)
+        return known if known is not None and known.metadata.uid == pod.metadata.uid else None
+
+    # What the scheduler writes.
+
+    def event(
+        self,
+        regarding: Pod,
+        *,
+        related: ObjectReference | None = None,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+    ) -> None:
+        """Drop an event."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        known = self._pod(pod)
+        assert known is not None, "a pod that is being bound exists"
+        spec = replace(known.spec, node_name=node_name)
+        status = replace(known.status, nominated_node_name="")
+        self.put(PODS.plural, replace(known, spec=spec, status=status))
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None,
+        nominating_info: NominatingInfo | None,
+    ) -> bool:
+        known = self._pod(pod)
+        if known is None:
+            return False
+        if PodStatusPatchCall(pod, condition, nominating_info).is_no_op:
+            return True
+        changed = PodStatusPatchCall(known, condition, nominating_info).applied_to(known)
+        if changed is not known:
+            self.put(PODS.plural, changed)
+        return True
+
+    async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
+        known: PodGroup | None = self._get(POD_GROUPS.plural, object_key(pod_group))
+        if known is None:
+            return
+        # The status of a group is patched as that of a pod.
+        as_pod = Pod(metadata=known.metadata)
+        as_pod = replace(as_pod, status=replace(as_pod.status, conditions=known.status.conditions))
+        changed = PodStatusPatchCall(as_pod, condition, None).applied_to(as_pod)
+        if changed is not as_pod:
+            status = replace(known.status, conditions=changed.status.conditions)
+            self.put(POD_GROUPS.plural, replace(known, status=status))
+
+    async def delete_pod(self, pod: Pod) -> bool:
+        self.victims.append(pod.key)
+        known = self._pod(pod)
+        if known is None:
+            return False
+        if known.spec.termination_grace_period_seconds == 0:
+            self.remove(PODS.plural, known.key)
+        else:
+            self.terminate(PODS.plural, known.key)
+        return True
+
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        self.put("persistentvolumes", volume)
+        return volume
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        self.put("persistentvolumeclaims", claim)
+        return claim
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        self.resource_claims.writes.append(f"patch pods/status {pod.key}")
+        known = self._pod(pod)
+        if known is not None:
+            changed = replace(known.status, extended_resource_claim_status=status)
+            self.put(PODS.plural, replace(known, status=changed))
+
+
+class AtOnce:
+    """Runs background work to its end before it returns; the work may not wait."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        result_of(work)
+
+    def spawn_for_plugin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        result_of(work)
+
+    def fail(self, error: Exception) -> None:
+        raise error
+
+
+async def run_in_sequence(works: Iterable[Coroutine[None, None, None]]) -> None:
+    """Run coroutines one after another, so that equal input gives equal output."""
+    for work in works:
+        await work
+
+
+class _NoSource:
+    """The source of an informer that is never run."""
+
+    async def list(self, options: ListOptions) -> Page[Any]:
+        raise NotImplementedError
+
+    def watch(self, options: ListOptions) -> AsyncGenerator[WatchEvent[Any], None]:
+        raise NotImplementedError

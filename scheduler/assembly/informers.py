@@ -1,0 +1,130 @@
+"""The informers of a scheduler, one for each kind that it watches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
+
+from scheduler.api.pod_groups import PodGroup
+from scheduler.assembly import gated_fields
+from scheduler.assembly.event_handlers import ObjectEventHandler
+from scheduler.assembly.part_sharing import PartSharing
+from scheduler.assembly.watched_kinds import kinds_to_watch
+from scheduler.client import NODES, PODS, ApiObject
+from scheduler.client.informer import Required
+from scheduler.client.kinds import GroupVersionResource, kind_key, resource_named
+from scheduler.framework.handle import KindNotWatchedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.api.unstructured import Kind, Unstructured
+    from scheduler.client import Informer, Resource
+    from scheduler.config import Extender, FeatureGates
+    from scheduler.cycle.scheduling_queue import SchedulingQueue
+    from scheduler.framework.handle import Lister
+    from scheduler.metrics import SchedulerMetrics
+    from scheduler.runtime import Framework
+
+A = TypeVar("A", bound=ApiObject)
+T = TypeVar("T")
+
+#: Finished pods need no node and use no resources.
+UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class MakesInformers(Protocol):
+    """Makes the informer of a kind; `scheduler.client.InformerFactory` makes those of a server."""
+
+    def informer(
+        self,
+        resource: Resource[A],
+        *,
+        field_selector: str = "",
+        transform: Callable[[A], A] | None = None,
+    ) -> Informer[A]: ...
+
+    def discovered(self, name: GroupVersionResource) -> Informer[Unstructured]: ...
+
+
+class Informers:
+    """The informers of the scheduler, by the key of the kind they watch (`kind_key`)."""
+
+    def __init__(
+        self, factory: MakesInformers, extenders: Sequence[Extender], gates: FeatureGates
+    ) -> None:
+        self._factory: Final = factory
+        self._transforms: Final = gated_fields.transforms(gates)
+        without_cache = [extender for extender in extenders if not extender.node_cache_capable]
+        sends_victims = any(extender.preempt_verb for extender in without_cache)
+        self.pods: Final = factory.informer(
+            replace(PODS, keeps_json=bool(extenders)),
+            field_selector=UNFINISHED,
+            transform=PartSharing(
+                keeps_json=sends_victims, first=self._transforms.get(PODS.plural)
+            ),
+        )
+        self.nodes: Final = factory.informer(replace(NODES, keeps_json=bool(without_cache)))
+        self.by_kind: Final[dict[str, Informer[Any]]] = {"pods": self.pods, "nodes": self.nodes}
+        self._is_complete = False
+
+    @overload
+    def lister(self, kind: type[T], /) -> Lister[T]: ...
+
+    @overload
+    def lister(self, kind: str, /) -> Lister[Unstructured]: ...
+
+    def lister(self, kind: Kind, /) -> Lister[Any]:
+        """Return the objects of a kind, watched from now on if plugins are still being created.
+
+        Raises `KindNotWatchedError` for a kind that is not watched.
+        """
+        key = kind_key(kind)
+        if key not in self.by_kind and not self._is_complete:
+            self.watch(resource_named(kind), required=Required.NO)
+        if key not in self.by_kind:
+            raise KindNotWatchedError(key)
+        return self.by_kind[key].lister
+
+    def watch(
+        self, resource: Resource[Any] | GroupVersionResource, *, required: Required
+    ) -> Informer[Any]:
+        """Return the informer of a kind, made if there is none yet."""
+        informer = self.by_kind.get(resource.key)
+        if informer is None:
+            if isinstance(resource, GroupVersionResource):
+                informer = self._factory.discovered(resource)
+            else:
+                transform = self._transforms.get(resource.plural)
+                informer = self._factory.informer(resource, transform=transform)
+            informer.required = Required.NO
+            self.by_kind[resource.key] = informer
+        informer.required = max(informer.required, required)
+        return informer
+
+    def watch_other_kinds(
+        self,
+        profiles: Mapping[str, Framework],
+        queue: SchedulingQueue,
+        metrics: SchedulerMetrics,
+    ) -> None:
+        """Watch the kinds that plugins read or register for; events go to the queue."""
+        for resource, events, required in kinds_to_watch(profiles):
+            informer = self.watch(resource, required=required)
+            for name, actions in events.items():
+                handler = ObjectEventHandler(name, actions, queue=queue, metrics=metrics)
+                informer.add_event_handler(
+                    on_add=handler.on_add,
+                    on_update=handler.on_update,
+                    on_delete=handler.on_delete,
+                )
+        self._is_complete = True
+
+    def find_pod_group(self, namespace: str, name: str) -> PodGroup | None:
+        """Return a pod group as the informer has it; None if there is none."""
+        return self.lister(PodGroup).get(name, namespace)
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod as the informer has it; None if there is none."""
+        return self.pods.lister.get(name, namespace)

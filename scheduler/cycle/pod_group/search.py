@@ -1,0 +1,190 @@
+"""The search for nodes for all members of a pod group, over one snapshot.
+
+Each member is scheduled as a single pod is, and then assumed in the snapshot, so that the next
+member sees it; Permit reads the snapshot as well. In the end all of them are forgotten there.
+Source: `pkg/scheduler/schedule_one_podgroup.go`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from scheduler.config import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
+from scheduler.cycle.pod_group.results import (
+    SUCCESS,
+    UNSCHEDULABLE,
+    MemberResult,
+    PlacementResult,
+    PodGroupResult,
+)
+from scheduler.cycle.schedule_one import Found, find_node
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.status import Code, Status
+from scheduler.framework.types import NominatingInfo, NominatingMode, Placement, PodGroupAssignments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.cycle.attempt import CycleParts
+    from scheduler.cycle.pod_group.results import PodGroupAttempt
+    from scheduler.queue.queued_pod_info import QueuedPodInfo
+    from scheduler.runtime.framework import Framework
+    from scheduler.snapshot.pod_info import PodInfo
+
+
+class PodGroupSearch:
+    """The search of one cycle. It may run several times, on a snapshot that preemption changes."""
+
+    def __init__(self, parts: CycleParts, framework: Framework, attempt: PodGroupAttempt) -> None:
+        self._parts: Final = parts
+        self._framework: Final = framework
+        self._attempt: Final = attempt
+        self._state: Final = CycleState()
+        self._snapshot: Final = parts.algorithm.snapshot
+        self._stopwatch: Final = framework.handle.metrics.stopwatch
+
+    async def run(self, *, run_post_filters: bool) -> PodGroupResult:
+        """Run the algorithm: with the feature gate in each placement, else once over all nodes."""
+        if TOPOLOGY_AWARE_WORKLOAD_SCHEDULING not in self._parts.feature_gates:
+            return await self._schedule_members(run_post_filters=run_post_filters)
+        return await self._schedule_in_placements(run_post_filters=run_post_filters)
+
+    async def _schedule_in_placements(self, *, run_post_filters: bool) -> PodGroupResult:
+        """Try each placement; return the result of the best that fits.
+
+        A large group in many placements takes many seconds. Between two placements no member is
+        assumed, so that events can be handled and the leader's lease is renewed then.
+        Source: `podGroupSchedulingPlacementAlgorithm`.
+        """
+        attempt, runner = self._attempt, self._framework.placements
+        records = run_post_filters
+        placements = runner.generate(attempt.info, Placement("", self._snapshot.nodes))
+        if isinstance(placements, Status):
+            return PodGroupResult(status=placements)
+        results: list[PlacementResult] = []
+        for placement in placements:
+            with self._snapshot.placement(placement.nodes):
+                result = await self._schedule_members(run_post_filters=run_post_filters)
+            results.append(PlacementResult(placement=placement, result=result))
+            if records:
+                attempt.placements = results
+            if result.status is not None and result.status.code == Code.ERROR:
+                return result
+            if len(placements) > 1:
+                await asyncio.sleep(0)
+        fitting = [r for r in results if r.result.status is None or r.result.waiting_on_preemption]
+        if not fitting:
+            first = results[0].result
+            assert first.status is not None, "a group that does not fit has a status"
+            text = (
+                f"0/{len(placements)} placements are available, first placement status: "
+                f"{first.status.reasons[0]}"
+            )
+            return replace(first, status=Status(Code.UNSCHEDULABLE, text))
+        best = self._best(fitting)
+        if isinstance(best, Status):
+            return PodGroupResult(status=best)
+        if records:
+            attempt.placement = best.placement
+        return best.result
+
+    def _best(self, fitting: Sequence[PlacementResult]) -> PlacementResult | Status:
+        """Return the placement with the highest score, the first of several; or an error."""
+        if len(fitting) == 1:
+            return fitting[0]
+        assignments = [
+            PodGroupAssignments(
+                r.placement, tuple((m.attempt.pod, m.host) for m in r.result.members if m.host)
+            )
+            for r in fitting
+        ]
+        scores = self._framework.placements.score(self._attempt.info, assignments)
+        if isinstance(scores, Status):
+            return scores
+        for one, of_one in zip(fitting, scores, strict=True):
+            one.scores = of_one
+        totals = [of_one.total for of_one in scores]
+        return fitting[totals.index(max(totals))]
+
+    async def _schedule_members(self, *, run_post_filters: bool) -> PodGroupResult:
+        """Schedule each member in turn; source: `podGroupSchedulingDefaultAlgorithm`."""
+        result = PodGroupResult(status=Status(Code.UNSCHEDULABLE, UNSCHEDULABLE))
+        requires_preemption = False
+        with contextlib.ExitStack() as placed:
+            for queued in self._attempt.members:
+                member = await self._schedule_member(
+                    queued, placed, run_post_filters=run_post_filters
+                )
+                result.members.append(member)
+                if member.status is not None and not member.requires_preemption:
+                    if member.status.is_rejected:
+                        continue
+                    text = f"failed to schedule other pod from a pod group: {member.status.message}"
+                    result.status = Status(Code.ERROR, text, cause=member.status.cause)
+                    result.waiting_on_preemption = False
+                    break
+                requires_preemption |= member.requires_preemption
+                if member.permit_status is not None and member.permit_status.is_success:
+                    if requires_preemption:
+                        waiting = "pod group is waiting for preemption to complete"
+                        result.status = Status(Code.UNSCHEDULABLE, UNSCHEDULABLE, waiting)
+                        result.waiting_on_preemption = True
+                    else:
+                        result.status = None
+        return result
+
+    async def _schedule_member(
+        self, queued: QueuedPodInfo, placed: contextlib.ExitStack, *, run_post_filters: bool
+    ) -> MemberResult:
+        """Schedule one member and assume it in the snapshot, until `placed` is closed.
+
+        Source: `podGroupPodSchedulingAlgorithm`.
+        """
+        attempt = self._parts.attempts.start(self._framework, queued)
+        attempt.state.pod_group_state = self._state
+        found = await find_node(self._parts, attempt, run_post_filters=run_post_filters)
+        member = MemberResult(attempt=attempt, found=found, status=found.status)
+        info = found.nominating_info
+        if found.result is not None:
+            member.host = found.result.suggested_host
+        elif info is not None and info.nominated_node_name:
+            # The other members have to see this one where it will be.
+            member.host, member.requires_preemption = info.nominated_node_name, True
+        if member.host and (failure := self._assume(member, placed)) is not None:
+            member.host, member.requires_preemption = "", False
+            member.status, member.found = failure, Found(found.result, failure)
+        member.seconds = self._stopwatch() - attempt.started
+        return member
+
+    def _assume(self, member: MemberResult, placed: contextlib.ExitStack) -> Status | None:
+        """Assume a member in the snapshot, run Reserve and Permit; undo all if one fails."""
+        attempt, plugins, state = member.attempt, self._framework.binding, member.attempt.state
+        attempt.host = member.host
+        pod = attempt.pod.assigned_to(member.host)
+        self._snapshot.assume_pod(pod)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._undo, state, pod)
+            self._parts.queue.nominator.delete_nominated_pod_if_exists(pod)
+            status = plugins.reserve(state, pod, member.host)
+            if status is None:
+                outcome = plugins.permit(state, pod, member.host)
+                status = outcome.status
+            if status is None:
+                member.permit_status = outcome.waiting or SUCCESS
+                undo.pop_all()
+                placed.callback(self._undo, state, pod)
+                return None
+        failure = attempt.on_host_only(status)
+        attempt.host = ""
+        return failure
+
+    def _undo(self, state: CycleState, pod: PodInfo) -> None:
+        """Run Unreserve, forget a member in the snapshot and restore its nomination."""
+        self._framework.binding.unreserve(state, pod, pod.spec.node_name)
+        self._snapshot.forget_pod(pod)
+        if nominated := pod.pod.status.nominated_node_name:
+            info = NominatingInfo(nominated, NominatingMode.OVERRIDE)
+            self._parts.queue.nominator.add_nominated_pod(pod, info)

@@ -1,0 +1,91 @@
+"""The core with ports of a test: what its options and ports change."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from scheduler.api.core import Pod, PodSchedulingGroup
+from scheduler.assembly.core import Core, SchedulerOptions, build_core
+from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
+from scheduler.cache import Cache
+from scheduler.client import NODES, PODS
+from scheduler.config import DEFAULT_FEATURE_GATES, GENERIC_WORKLOAD, default_config
+from scheduler.cycle.schedule_pod import FirstInOrder
+from scheduler.cycle.scheduling_loop import schedule_one
+from scheduler.framework import Plugin, PodInfo, Status, unschedulable
+from scheduler.plugins import SCHEME
+from scheduler.testing import VirtualClock, make_node, make_pod
+from tests.cycle.running import result_of
+
+GROUPS = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD}
+
+
+class ZGate(Plugin):
+    """Gates every pod."""
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return unschedulable("not yet")
+
+
+class AGate(ZGate):
+    """Gates every pod too."""
+
+
+def core_of(options: SchedulerOptions, **parts: Any) -> tuple[InMemoryApi, Core]:
+    api = InMemoryApi(VirtualClock())
+    ports = api.ports(rng=random.Random(0), tie_break=FirstInOrder(), tasks=AtOnce())
+    config = default_config(SCHEME._replace(gates=options.feature_gates))
+    return api, build_core(config, ports, options, **parts)
+
+
+def test_a_pod_is_bound_by_the_writes_of_the_core() -> None:
+    api, core = core_of(SchedulerOptions())
+    api.load({PODS.plural: [make_pod("p")], NODES.plural: [make_node("b"), make_node("a")]})
+    queued = core.cycle.queue.pop_nowait()
+    assert queued is not None
+    result_of(schedule_one(core.cycle, queued))
+    assert [pod.spec.node_name for pod in api.objects(PODS.plural).list()] == ["a"]
+    assert [pod.key for pod in core.cache.pods.values()] == ["default/p"]
+    core.cache.check()
+    core.queue.check()
+
+
+def test_of_several_gating_plugins_the_first_by_name_counts() -> None:
+    api, core = core_of(SchedulerOptions(plugins=[ZGate, AGate]))
+    api.put(PODS.plural, make_pod("p"))
+    (waiting,) = core.queue.unschedulable_pods.in_order()
+    assert waiting.gating_plugin == "AGate"
+
+
+@pytest.mark.parametrize("members_back_off", [True, False])
+def test_members_of_a_group_back_off_unless_that_is_off(*, members_back_off: bool) -> None:
+    options = SchedulerOptions(feature_gates=GROUPS, members_back_off=members_back_off)
+    api, core = core_of(options)
+    api.put(NODES.plural, make_node("n", allocatable={"cpu": "1", "pods": "9"}))
+    pod = make_pod("p", requests={"cpu": "2"})
+    api.put(PODS.plural, _in_group(pod))
+    queued = core.cycle.queue.pop_nowait()
+    assert queued is not None
+    result_of(schedule_one(core.cycle, queued))
+    # A node is new: the pod backs off before it is tried again.
+    api.put(NODES.plural, make_node("large"))
+    popped = core.cycle.queue.pop_nowait()
+    assert (popped is None) == members_back_off
+
+
+def test_without_pods_the_queue_stays_empty_and_the_cache_is_kept_up_to_date() -> None:
+    cache = Cache()
+    api, core = core_of(SchedulerOptions(), queues_pods=False, cache=cache)
+    api.load({NODES.plural: [make_node("n")], PODS.plural: [make_pod("p", node_name="n")]})
+    api.put(PODS.plural, make_pod("waits"))
+    assert core.cycle.queue.pop_nowait() is None
+    assert [pod.key for pod in cache.pods.values()] == ["default/p"]
+
+
+def _in_group(pod: Pod) -> Pod:
+    group = PodSchedulingGroup(pod_group_name="g")
+    return replace(pod, spec=replace(pod.spec, scheduling_group=group))

@@ -1,0 +1,54 @@
+"""Runs the README's first command in a fresh checkout, as a newcomer does: the conformance suite.
+
+Arguments are added to the command: `python -m tests.first_command --junit FILE`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+#: Files that are not in a checkout.
+LEFT_OVER = shutil.ignore_patterns(
+    ".git", ".venv", ".tox", ".*_cache", ".hypothesis", "__pycache__"
+)
+
+
+def first_command() -> str:
+    """Return the first block of the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    match = re.search(r"^```sh\n(.*?)\n```$", text, re.DOTALL | re.MULTILINE)
+    assert match is not None
+    return match[1]
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; print what it prints if it fails."""
+    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    with tempfile.TemporaryDirectory() as directory:
+        checkout = shutil.copytree(ROOT, Path(directory) / "kubesched", ignore=LEFT_OVER)
+        done = subprocess.run(
+            ("bash", "-c", f"{first_command()} {shlex.join(arguments)}"),
+            cwd=checkout,
+            # The checkout is thrown away: compiled modules would not be read again.
+            env={**environ, "PIP_NO_COMPILE": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
+        if done.returncode:
+            sys.stdout.write(done.stdout)
+        return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Read recorded scenarios, decide them, and write the decisions in the recorded format.
+
+A scenario is a question about pods, which are scheduled one after another, or steps, or changes for
+which the cluster events and queueing hints are computed. Its result is one JSON line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from scheduler.api.core import Pod
+from scheduler.explain.questions import Question, read_questions
+from scheduler.framework.interface import Plugin
+
+from .hints import hints_of
+from .pods import PodPlayer
+from .steps import Step, StepPlayer
+
+#: A JSON object.
+Json = dict[str, Any]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A pending pod, and an object before and after a change; null if it does not exist then."""
+
+    pod: Pod
+    old: msgspec.Raw = msgspec.Raw(b"null")
+    new: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Scenario(Question, frozen=True):
+    """One line of a file of scenarios."""
+
+    hints: tuple[Change, ...] = ()
+    #: The pods whose claims are written after the last decision, in this order.
+    late_pre_bind: tuple[str, ...] = msgspec.field(name="latePreBind", default=())
+    steps: tuple[Step, ...] = ()
+
+
+def read_scenarios(lines: Iterable[bytes], *, source: str) -> Iterator[Scenario]:
+    """Yield one scenario per line, skipping blank lines. Raises `QuestionError`."""
+    return read_questions(lines, Scenario, source=source)
+
+
+def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> Json:
+    """Return the decisions of a scenario as JSON."""
+    return asyncio.run(_decided(scenario, list(plugins)))
+
+
+async def _decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str]) -> Json:
+    config, gates = scenario.configuration(), scenario.feature_gates
+    outcome: Json = {"name": scenario.name}
+    if scenario.steps:
+        player = StepPlayer(config, feature_gates=gates, plugins=plugins)
+        for raw in scenario.objects:
+            player.create(bytes(raw))
+        outcome["steps"] = [await player.play(step) for step in scenario.steps]
+        outcome["nodeOrder"] = player.node_order
+    if scenario.hints or not scenario.steps:
+        pods = PodPlayer(config, feature_gates=gates, plugins=plugins)
+        pods.api.load(scenario.objects_by_kind())
+        if scenario.hints:
+            outcome["hints"] = [
+                hints_of(pods.core.profiles, change.pod, bytes(change.old), bytes(change.new))
+                for change in scenario.hints
+            ]
+        else:
+            outcome["pods"] = await pods.play(scenario.pods, late=scenario.late_pre_bind)
+            outcome["nodeOrder"] = pods.node_order
+    return outcome
