@@ -16,7 +16,6 @@ import asyncio
 import collections
 import dataclasses
 import gc
-import heapq
 import os
 import random
 import sys
@@ -29,9 +28,9 @@ from typing import Any, Final
 
 from .asking import Asked, Asker, resources_of
 from .hostile import Hostile
-from .served import ADMIN, NOBODY, READER, Served, Turn, serving
+from .served import ADMIN, NOBODY, READABLE, READER, Served, Turn, serving
 from .verdicts import Finding, is_beyond_budget, shape, shown, wrong_with
-from .wire import Meter
+from .wire import Meter, Stretch
 
 #: Created objects are removed after so many requests.
 _CLEANED_AFTER: Final = 500
@@ -42,15 +41,6 @@ _SLOWEST: Final = 10
 #: From the second measurement on: before that caches fill.
 _GROWTH_MEBIBYTES_MAX: Final = 40.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-
-
-@dataclasses.dataclass(frozen=True, order=True)
-class Slow:
-    """One of the slowest turns."""
-
-    cpu_seconds: float
-    held_seconds: float
-    requests: str = dataclasses.field(compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +68,8 @@ class Findings:
     #: The first requests of each finding.
     found: dict[str, str] = dataclasses.field(default_factory=dict)
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    slowest: list[Slow] = dataclasses.field(default_factory=list)
+    slowest: list[tuple[Stretch, str]] = dataclasses.field(default_factory=list)
+    snapshots: list[tracemalloc.Snapshot] = dataclasses.field(default_factory=list)
     memory: list[Memory] = dataclasses.field(default_factory=list)
 
     def observe(self, turn: Turn) -> None:
@@ -89,9 +80,8 @@ class Findings:
             if answer.code >= 500:
                 self.shapes[shape(answer) or "none of upstream's"] += 1
         held = turn.stretch
-        heapq.heappush(self.slowest, Slow(held.cpu_seconds, held.held_seconds, shown(turn)))
-        if len(self.slowest) > _SLOWEST:
-            heapq.heappop(self.slowest)
+        if len(self.slowest) < _SLOWEST or held > self.slowest[-1][0]:
+            self.slowest = sorted([*self.slowest, (held, shown(turn))], reverse=True)[:_SLOWEST]
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Count findings, and keep the first of each."""
@@ -106,11 +96,12 @@ class Findings:
         lines += [f"as upstream, {count} times: {text}" for text, count in self.shapes.items()]
         lines.append(f"memory after each {_MEASURED_AFTER} requests:")
         lines += [f"  {memory}" for memory in self.memory]
+        if len(self.snapshots) > 2:
+            lines.append("what grew most from the second measurement to the last:")
+            grown = self.snapshots[-1].compare_to(self.snapshots[1], "lineno")
+            lines += [f"  {each}" for each in grown[:_SLOWEST]]
         lines.append("the longest stretches of the event loop (CPU time, all but waiting for CPU):")
-        lines += [
-            f"  {each.cpu_seconds:.3f} s, {each.held_seconds:.3f} s: {each.requests}"
-            for each in sorted(self.slowest, reverse=True)
-        ]
+        lines += [f"  {held}: {requests}" for held, requests in self.slowest]
         lines += [
             f"FINDING, {self.counts[headline]} times: {headline}\n    {requests}"
             for headline, requests in self.found.items()
@@ -170,10 +161,10 @@ async def _asker(served: Served, chance: random.Random) -> Asker:
 
 def _next(chance: random.Random, asker: Asker, hostile: Hostile) -> tuple[str, list[Asked]]:
     """Return the next requests, and their user."""
-    user = chance.choices((ADMIN, READER, NOBODY), (70, 20, 10))[0]
+    user = chance.choices((ADMIN, READER, NOBODY), (76, 16, 8))[0]
     found: list[Asked] = []
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
-        asked = asker.next()
+        asked = asker.next("" if user == ADMIN else chance.choice(("", *READABLE)))
         if chance.random() < _HOSTILE_SHARE:
             asked = hostile.changed(asked)
         if asked.administers:
@@ -191,7 +182,7 @@ def _changes_roles(asked: Asked) -> bool:
 
 async def _slow(served: Served, turn: Turn) -> list[Finding]:
     """Return which requests of a turn that took too long take too long alone."""
-    if not is_beyond_budget(turn):
+    if not is_beyond_budget(turn) or tracemalloc.is_tracing():
         return []
     alone = [await served.turn(turn.user, [asked]) for asked in turn.asked]
     guilty = [each for each in alone if is_beyond_budget(each)] or [turn]
@@ -218,6 +209,8 @@ async def _housekeeping(served: Served, findings: Findings, before: int) -> None
     gc.collect()
     if before // _MEASURED_AFTER != now // _MEASURED_AFTER or not findings.memory:
         traced = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else 0
+        if traced:
+            findings.snapshots.append(tracemalloc.take_snapshot())
         statm = Path("/proc/self/statm").read_text(encoding="ascii")
         resident = int(statm.split()[1]) * _PAGE_BYTES
         blocks = sys.getallocatedblocks()

@@ -205,6 +205,7 @@ class Asker:
     def __init__(self, chance: random.Random, resources: Sequence[Resource]) -> None:
         self._chance = chance
         self._resources = resources
+        self._by_plural: dict[str, list[Resource]] = {}
         self._seen: dict[str, Json] = {}
 
     def learn(self, asked: Asked, body: bytes) -> None:
@@ -219,17 +220,21 @@ class Asker:
         if isinstance(value, dict) and value.get("kind") == asked.resource.kind:
             self._seen[asked.resource.path] = value
 
-    def next(self) -> Asked:
-        """The next request."""
+    def next(self, plural: str = "") -> Asked:
+        """The next request, for any resource or one whose path contains `plural`."""
         chance = self._chance
-        resource = chance.choice(self._resources)
+        if plural not in self._by_plural:
+            self._by_plural[plural] = [each for each in self._resources if plural in each.path]
+        resource = chance.choice(self._by_plural[plural])
         method = (
             chance.choice(resource.verbs or VERBS)
             if chance.random() < 0.93
             else chance.choice(VERBS)
         )
         query = self._query(method, resource)
-        target = self._path(resource) + (f"?{query}" if query else "")
+        namespace, name = self._place(resource)
+        target = resource.path.replace("{namespace}", namespace).replace("{name}", name)
+        target += f"?{query}" if query else ""
         if chance.random() < 0.03:
             target = self._odd(target)
         headers = {
@@ -242,7 +247,7 @@ class Asker:
             headers["Accept-Encoding"] = chance.choice(("gzip", "gzip;q=0", "*", "br, gzip"))
         body = b""
         if method not in ("GET", "HEAD") and (method != "DELETE" or chance.random() < 0.4):
-            body, headers["Content-Type"] = self._body(method, resource)
+            body, headers["Content-Type"] = self._body(method, resource, name)
         if chance.random() < 0.02:
             headers["Content-Type"] = chance.choice(
                 ("", "text/plain", "application/json; charset=x", "é")
@@ -251,17 +256,20 @@ class Asker:
             headers["If-None-Match"] = chance.choice(("*", '"x"', "x"))
         return Asked(method, target, headers, body, resource)
 
-    def _path(self, resource: Resource) -> str:
+    def _place(self, resource: Resource) -> tuple[str, str]:
+        """Return the namespace and the name for a path."""
         chance = self._chance
-        path = resource.path
         namespace, name = chance.choice(NAMESPACES), chance.choice(NAMES)
-        if "customresourcedefinitions" in path and chance.random() < 0.3:
+        if chance.random() < 0.4:
+            namespace, name = "default", "a"
+        if "customresourcedefinitions" in resource.path and chance.random() < 0.3:
             name = "widgets.example.com"
         elif chance.random() < 0.03:
             name = chance.choice(("%00", "%ff", "é", "..", "x" * 300, "A_b", "a:b", "a%2fb", "%25"))
-        if "{namespace}" not in path and "/namespaces/{name}" in path and chance.random() < 0.8:
+        is_namespace = "{namespace}" not in resource.path and "/namespaces/{name}" in resource.path
+        if is_namespace and chance.random() < 0.8:
             name = chance.choice(("other", "fuzzed"))
-        return path.replace("{namespace}", namespace).replace("{name}", name)
+        return namespace, name
 
     def _odd(self, target: str) -> str:
         at = self._chance.randrange(1, len(target) + 1)
@@ -272,58 +280,65 @@ class Asker:
         pairs = []
         if method == "GET" and "{name}" not in resource.path and chance.random() < 0.3:
             pairs.append(("watch", "true"))
-        for _ in range(chance.choice((0, 0, 1, 1, 2, 4))):
+        for _ in range(chance.choice((0, 0, 0, 0, 0, 1, 1, 2, 4))):
             name = chance.choice(tuple(PARAMETERS))
             pairs.append((name, chance.choice(PARAMETERS[name])))
         if method == "PATCH" and chance.random() < 0.6:
             pairs.append(("fieldManager", chance.choice(("m", "other"))))
         return urllib.parse.urlencode(pairs)
 
-    def _object(self, resource: Resource) -> Json:
-        """Return an object for the resource: from an answer, a seed, or by the schema."""
+    def _object(self, resource: Resource, name: str) -> Json:
+        """Return an object for the resource: from an answer, a seed, or by the schema.
+
+        It mostly fits the path, with its name.
+        """
         chance = self._chance
         made: Any
         if chance.random() < 0.4 and resource.path in self._seen:
             made = self._seen[resource.path]
         elif chance.random() < 0.9 and resource.kind in SEEDS:
-            name = chance.choice(NAMES)
-            made = {"metadata": {"name": name, "labels": {"a": "b"}}, **SEEDS[resource.kind]}
+            made = {"metadata": {"labels": {"a": "b"}, "name": name}, **SEEDS[resource.kind]}
         else:
             made = resource.values.of(resource.schema)
-        if chance.random() < 0.75:
+        if chance.random() < 0.5:
             made = resource.values.mutated(made, resource.schema)
         if not isinstance(made, dict):
             return {"metadata": {}}
+        metadata = made.get("metadata")
+        if isinstance(metadata, dict) and chance.random() < 0.85:
+            stored = ("namespace", "uid", "resourceVersion", "managedFields")
+            kept = {key: each for key, each in metadata.items() if key not in stored}
+            made = {**made, "metadata": {**kept, "name": name}}
         if chance.random() < 0.5:
             group = f"{resource.group}/" if resource.group else ""
             made = {"apiVersion": group + resource.version, "kind": resource.kind, **made}
         return made
 
-    def _body(self, method: str, resource: Resource) -> tuple[bytes, str]:
+    def _body(self, method: str, resource: Resource, name: str) -> tuple[bytes, str]:
         chance = self._chance
         if chance.random() < 0.04:
             kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *PATCHES)
             return chance.choice(_BROKEN), chance.choice(kinds)
         if method == "PATCH":
-            return self._patch(resource)
+            return self._patch(resource, name)
         if method == "DELETE":
             options = resource.values.mutated(SEEDS["DeleteOptions"], {})
             if chance.random() < 0.7:
                 options = {"gracePeriodSeconds": chance.choice((0, 1, 30, None))}
             return json_of(options), "application/json"
-        made = self._object(resource)
+        made = self._object(resource, name)
         dice = chance.random()
         if dice < 0.05:
             return self._protobuf(resource), protobuf_writer.MEDIA_TYPE
         return json_of(made), "application/yaml" if dice < 0.15 else "application/json"
 
-    def _patch(self, resource: Resource) -> tuple[bytes, str]:
+    def _patch(self, resource: Resource, name: str) -> tuple[bytes, str]:
         chance = self._chance
         kind = chance.choices(tuple(PATCHES), tuple(PATCHES.values()))[0]
         seen = self._seen.get(resource.path, {"metadata": {"labels": {"a": "b"}}, "spec": {}})
         if kind == "application/json-patch+json":
             return json_of(resource.values.patch_operations(seen)), kind
-        made = self._object(resource)
+        made = self._object(resource, name)
         if kind == "application/apply-patch+yaml":
             group = f"{resource.group}/" if resource.group else ""
             made = {"apiVersion": group + resource.version, "kind": resource.kind, **made}

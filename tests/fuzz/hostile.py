@@ -16,7 +16,7 @@ from tests.fakeapi import protobuf_writer
 from . import hostile_kinds
 from .asking import ACCEPTS, PARAMETERS, PATCHES, VERBS, Asked, Resource, json_of
 from .seeds import SEEDS
-from .values import NAMES, NAMESPACES
+from .values import NAMES
 
 #: Parts of repeated texts: what selectors, numbers, JSON paths, durations, media types are made of.
 _UNITS: Final = (
@@ -27,7 +27,18 @@ _UNITS: Final = (
     *("0:", "1.", "255.", "'", '"', '\\"', "application/json,", ";q=1", "*/*,", ";as=Table", "gzip,"),
     *("{", "}", "{{", "&a", "*a", "- ", "? ", "#", "\n", "\r\n ", "\n- ", "||", "<", "&lt;", "=="),
 )
-_ENDS: Final = ("", "", "", "!", "x", "\n", "%0A", ")", "]", "=", "\x00", " ", "\u00e9", "1")
+#: What the parsers of some parameters read again and again.
+_PARAMETER_UNITS: Final = {
+    "labelSelector": ("a=b,", "=", "!", "a in (b),", "(", "b,", "!!a,", "a in (", "a notin (b),"),
+    "fieldSelector": (*("metadata.name=a,",) * 4, "a=", ",", "\\", "=", "a!=b,", "\\,", "metadata.name="),
+    "continue": ("e30", "=", "A", "eyJ2IjoibWV0YS5rOHMuaW8vdjEi", "-", "_"),
+    "resourceVersion": ("0", "9", "1", "-", "\u0661"),
+    "limit": ("0", "9", "1", "-", "\u0661"),
+    "timeoutSeconds": ("0", "9", "1", "-", "e", "."),
+    "gracePeriodSeconds": ("0", "9", "1", "-"),
+    "timeout": ("1h", "1", "1.", "h", "1ns", "0"),
+}
+_ENDS: Final = ("", "", "", "\n", "\n", "!", "x", "\n", "%0A", ")", "]", "=", "\x00", " ", "\u00e9", "1")
 _NUMBERS: Final = ("0", "9", "1", "-0", "+0", "00", "1_", "\u0661", "\u00b2")
 #: Mostly short, so that many requests are made in little time.
 _LENGTHS: Final = ((10, 30), (60, 10), (300, 10), (5_000, 12), (40_000, 2.5), (400_000, 0.25))
@@ -71,15 +82,15 @@ class Hostile:
         self._chance = chance
         self.kinds = hostile_kinds.Definitions(chance, self.text)
 
-    def text(self, length: int = 0) -> str:
+    def text(self, length: int = 0, units: Sequence[str] = ()) -> str:
         """Return a repetitive text of about that length, by default a random one."""
         chance = self._chance
         if not length:
             lengths, weights = zip(*_LENGTHS, strict=True)
             length = chance.choices(lengths, weights)[0]
-        units = chance.choice((_UNITS, _UNITS, _NUMBERS))
+        units = units or chance.choice((_UNITS, _UNITS, _NUMBERS))
         unit = "".join(chance.choice(units) for _ in range(chance.choice((1, 1, 1, 2, 3))))
-        begin = "".join(chance.choice(_UNITS) for _ in range(chance.choice((0, 0, 1, 2))))
+        begin = "".join(chance.choice(_UNITS) for _ in range(chance.choice((0, 0, 0, 1))))
         return begin + unit * (length // len(unit) or 1) + chance.choice(_ENDS)
 
     def changed(self, asked: Asked) -> Asked:
@@ -134,7 +145,7 @@ class Hostile:
         path, question, query = asked.target.partition("?")
         for _ in range(chance.choice((1, 1, 2))):
             path = chance.choice(self._FORMS)(self, path)
-        method = chance.choice(VERBS) if chance.random() < 0.5 else asked.method
+        method = chance.choice(VERBS) if chance.random() < 0.25 else asked.method
         return asked.replaced(method=method, target=path + question + query)
 
     def _watched(self, path: str) -> str:
@@ -195,8 +206,9 @@ class Hostile:
         path = asked.target.partition("?")[0]
         pairs = []
         for _ in range(chance.choice((1, 1, 2, 3))):
-            name = chance.choice((*PARAMETERS, "timeout", "continue", "labelSelector"))
-            value = self.text()
+            name = chance.choice((*PARAMETERS, *_PARAMETER_UNITS))
+            units = _PARAMETER_UNITS.get(name, ()) if chance.random() < 0.7 else ()
+            value = self.text(units=units)
             if name in PARAMETERS and chance.random() < 0.2:
                 value = chance.choice(PARAMETERS[name]) + value
             pairs.append(f"{name}={self._quoted(value)}")
@@ -374,7 +386,7 @@ class Hostile:
         group = f"{resource.group}/" if resource.group else ""
         keys = ("f:spec", "f:metadata", ".", 'k:{"name":"c"}', "v:1", "i:0", "x", self.text(300))
         fields: Any = {}
-        for _ in range(chance.choice((1, 3, 50, 1000))):
+        for _ in range(chance.choice((1, 3, 50, 150))):
             fields = {chance.choice(keys): fields}
         wide = {f"f:{n}": {} for n in range(self._size())}
         entry = {
@@ -406,9 +418,3 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
         found += [(value, key), *_places(item)]
     return found
 
-
-def namespaced(path: str, chance: random.Random) -> str:
-    """Fill in the names of a path of an OpenAPI document."""
-    return path.replace("{namespace}", chance.choice(NAMESPACES)).replace(
-        "{name}", chance.choice(NAMES)
-    )

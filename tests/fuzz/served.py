@@ -20,9 +20,10 @@ from fakeapi.store.journal import ObjectChange
 from tests.fakeapi import custom_resources
 
 from .asking import Asked
+from .seeds import SEEDS
 from .wire import Answer, Meter, Stretch, Wire
 
-__all__ = ["ADMIN", "CANARY", "NOBODY", "READER", "Served", "Turn", "serving"]
+__all__ = ["ADMIN", "CANARY", "NOBODY", "READABLE", "READER", "Served", "Turn", "serving"]
 
 ADMIN: Final = "admin"
 READER: Final = "reader"
@@ -30,10 +31,14 @@ NOBODY: Final = "nobody"
 #: What only an administrator may read: a value in a Secret.
 CANARY: Final = base64.b64encode(b"only for administrators").decode()
 _TOKENS: Final = {ADMIN: "admin-token", READER: "reader-token"}
+#: What the reader may read.
+READABLE: Final = ("configmaps", "pods", "nodes", "deployments", "widgets")
 _STREAMS_MAX: Final = 8
-_ROUND_SECONDS: Final = 0.05
+#: Longer than any timer of a connection.
+_IDLE_SECONDS: Final = 150.0
+_ROUND_SECONDS: Final = 0.005
 #: Of real time: half a minute.
-_ROUNDS_MAX: Final = 600
+_ROUNDS_MAX: Final = 6000
 #: Small, so that it is full, and the memory at rest, long before the end.
 _EVENT_LOG_SIZE: Final = 50
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -63,7 +68,7 @@ _ROLES: Final = [
             {
                 "verbs": ["get", "list", "watch"],
                 "apiGroups": ["", "apps", "example.com", "fuzz.example.com"],
-                "resources": ["pods", "nodes", "configmaps", "deployments", "widgets", "things"],
+                "resources": list(READABLE),
             }
         ],
     ),
@@ -84,6 +89,19 @@ _OBJECTS: Final[tuple[tuple[str, Any], ...]] = (
         "/api/v1/namespaces/default/secrets",
         {"metadata": {"name": "canary"}, "data": {"token": CANARY}},
     ),
+    *(
+        (f"{path.replace(' ', '/namespaces/default/')}", {"metadata": {"name": "a"}, **SEEDS[kind]})
+        for path, kind in (
+            ("/api/v1 pods", "Pod"),
+            ("/api/v1 services", "Service"),
+            ("/api/v1 persistentvolumeclaims", "PersistentVolumeClaim"),
+            ("/apis/apps/v1 deployments", "Deployment"),
+            ("/apis/apps/v1 statefulsets", "StatefulSet"),
+            ("/apis/batch/v1 jobs", "Job"),
+            ("/apis/coordination.k8s.io/v1 leases", "Lease"),
+        )
+    ),
+    (custom_resources.WIDGETS, custom_resources.widget("a")),
 )
 
 
@@ -124,9 +142,10 @@ class Served:
             else each.raw
             for each in asked
         ]
+        for _ in range(3):  # connections that the server closes are closed then
+            await asyncio.sleep(0)
         wires = [self._wire(index) for index in range(len(sent))]
         self.changes.clear()
-        await asyncio.sleep(0)
         self._meter.reset()
         answering = [
             wire.send(each.method, raw) for wire, each, raw in zip(wires, asked, sent, strict=True)
@@ -150,6 +169,7 @@ class Served:
         for _, wire in self._streams:
             wire.hang_up()
         self._streams.clear()
+        self._clock.advance(_IDLE_SECONDS)  # timers that were cancelled are forgotten then
         self.server.remove_all_but(self._first)
         self.server.compact()
         headers = {"Host": "x", "Content-Type": "application/json"}

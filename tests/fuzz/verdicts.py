@@ -16,6 +16,8 @@ __all__ = ["Finding", "budget_seconds", "is_beyond_budget", "shape", "shown", "w
 
 #: Of CPU time for a request, for each MiB of it.
 _BUDGET_SECONDS: Final = 0.25
+#: Upstream's limit of what a JSON patch copies.
+_COPIED_MEBIBYTES: Final = 3.0
 #: A loop that waits for something else than a processor may wait this much longer.
 _BLOCKED_FACTOR: Final = 8
 _READS: Final = ("GET", "HEAD")
@@ -25,7 +27,13 @@ _OF_THE_SERVER: Final = (("", "events"), ("events.k8s.io", "events"), ("", "reso
 
 def budget_seconds(turn: Turn) -> float:
     """Return how long the requests may hold the loop."""
-    return _BUDGET_SECONDS * max(1.0, sum(len(each.raw) for each in turn.asked) / 2**20)
+    return _BUDGET_SECONDS * max(1.0, sum(map(_mebibytes, turn.asked)))
+
+
+def _mebibytes(asked: Asked) -> float:
+    """Return the size of a request, with what it may copy."""
+    copies = b'"copy"' in asked.body and "json-patch" in asked.headers.get("Content-Type", "")
+    return len(asked.raw) / 2**20 + (_COPIED_MEBIBYTES if copies else 0.0)
 
 
 def is_beyond_budget(turn: Turn) -> bool:
@@ -44,22 +52,21 @@ class Finding(NamedTuple):
 
 def wrong_with(turn: Turn) -> Iterator[Finding]:
     """Yield each finding but those about time."""
-    whole = shown(turn)
     for asked, answer in zip(turn.asked, turn.answers, strict=True):
-        one = _line(turn.user, asked, answer)
-        if problem := _wrong_answer(answer):
-            yield Finding(problem, one)
+        problem = _wrong_answer(answer)
         if answer.code in range(200, 300) and not _may(turn.user, asked):
-            yield Finding(f"{turn.user} may not {asked.method}, but gets {answer.code}", one)
+            problem = f"{turn.user} may not {asked.method}, but gets {answer.code}"
+        if problem:
+            yield Finding(problem, _line(turn.user, asked, answer))
     for error in turn.errors:
-        yield Finding(f"logged: {error.splitlines()[-1]}", f"{whole}\n{error}")
+        yield Finding(f"logged: {error.splitlines()[-1]}", f"{shown(turn)}\n{error}")
     if turn.user == ADMIN:
         return
     if any(CANARY.encode() in each for each in (turn.streamed, *_bodies(turn))):
-        yield Finding(f"{turn.user} has read a Secret", whole)
+        yield Finding(f"{turn.user} has read a Secret", shown(turn))
     for change in turn.changes:
         if not _may_cause(turn.user, change):
-            yield Finding(f"{turn.user} has {change.type} {change.resource}", whole)
+            yield Finding(f"{turn.user} has {change.type} {change.resource}", shown(turn))
 
 
 def shown(turn: Turn) -> str:

@@ -24,7 +24,7 @@ _CLOSES: Final = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class Stretch:
     """The longest time that the loop was held: CPU time of its thread, and all but waiting for one.
 
