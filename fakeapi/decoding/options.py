@@ -281,9 +281,10 @@ def write_options(query: Query, options_kind: str, *, is_apply: bool = False) ->
 
 
 def _manager_errors(manager: str) -> list[FieldError]:
-    errors = []
     if len(manager.encode()) > _MANAGER_BYTES_MAX:
-        errors.append(too_long("fieldManager", _MANAGER_BYTES_MAX))
+        # Upstream also repeats the text for each letter that is not printable: gigabytes.
+        return [too_long("fieldManager", _MANAGER_BYTES_MAX)]
+    errors = []
     for position, letter in enumerate(manager):
         if not letter.isprintable():
             where = len(manager[:position].encode())

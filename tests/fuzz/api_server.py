@@ -24,7 +24,7 @@ import tracemalloc
 import urllib.parse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from .asking import Asked, Asker, resources_of
 from .hostile import Hostile
@@ -88,6 +88,16 @@ class Findings:
         for finding in findings:
             self.counts[finding.headline] += 1
             self.found.setdefault(finding.headline, finding.requests)
+
+    def measure(self) -> None:
+        """Measure the memory."""
+        traced = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else 0
+        if traced:
+            self.snapshots.append(tracemalloc.take_snapshot())
+        statm = Path("/proc/self/statm").read_text(encoding="ascii")
+        resident = int(statm.split()[1]) * _PAGE_BYTES
+        blocks = sys.getallocatedblocks()
+        self.memory.append(Memory(resident / 2**20, blocks, traced / 2**20))
 
     def report(self) -> str:
         """A few lines for people."""
@@ -208,13 +218,7 @@ async def _housekeeping(served: Served, findings: Findings, before: int) -> None
     await served.clean()
     gc.collect()
     if before // _MEASURED_AFTER != now // _MEASURED_AFTER or not findings.memory:
-        traced = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else 0
-        if traced:
-            findings.snapshots.append(tracemalloc.take_snapshot())
-        statm = Path("/proc/self/statm").read_text(encoding="ascii")
-        resident = int(statm.split()[1]) * _PAGE_BYTES
-        blocks = sys.getallocatedblocks()
-        findings.memory.append(Memory(resident / 2**20, blocks, traced / 2**20))
+        findings.measure()
 
 
 def main() -> None:

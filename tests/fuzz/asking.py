@@ -302,17 +302,16 @@ class Asker:
             made = resource.values.of(resource.schema)
         if chance.random() < 0.5:
             made = resource.values.mutated(made, resource.schema)
-        if not isinstance(made, dict):
-            return {"metadata": {}}
-        metadata = made.get("metadata")
+        whole: Json = made if isinstance(made, dict) else {"metadata": {}}
+        metadata = whole.get("metadata")
         if isinstance(metadata, dict) and chance.random() < 0.85:
             stored = ("namespace", "uid", "resourceVersion", "managedFields")
             kept = {key: each for key, each in metadata.items() if key not in stored}
-            made = {**made, "metadata": {**kept, "name": name}}
+            whole = {**whole, "metadata": {**kept, "name": name}}
         if chance.random() < 0.5:
             group = f"{resource.group}/" if resource.group else ""
-            made = {"apiVersion": group + resource.version, "kind": resource.kind, **made}
-        return made
+            whole = {"apiVersion": group + resource.version, "kind": resource.kind, **whole}
+        return whole
 
     def _body(self, method: str, resource: Resource, name: str) -> tuple[bytes, str]:
         chance = self._chance
@@ -366,4 +365,3 @@ class Asker:
 def json_of(value: Any) -> bytes:
     """Encode a value."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-

@@ -13,57 +13,13 @@ from typing import Any, Final
 
 from tests.fakeapi import protobuf_writer
 
-from . import hostile_kinds
 from .asking import ACCEPTS, PARAMETERS, PATCHES, VERBS, Asked, Resource, json_of
+from .hostile_kinds import TEXTS, Definitions
 from .seeds import SEEDS
 from .values import NAMES
 
-#: Parts of repeated texts: what selectors, numbers, JSON paths, durations, media types are made of.
-_UNITS: Final = (
-    *("0", "9", "a", "A", "-", "+", ".", "e", "1e", " ", "\t", "a ", "\u00e9", "%", "%41", "\x00"),
-    *("a=b,", "a=", "=", "!", "!!a,", "a in (b),", "a in (", "(", ")", "b,", ",", "a,b", "a notin ("),
-    *("metadata.name=a,", "spec.nodeName!=x,", "\\", "\\,", "[a]", "[", "]", "[?(@", "[?(@.a==1)]"),
-    *("1h", "1 h", "1", "1 ", "h", "1ns", "a.", ".a", "a/", "/", "//", "~", "~1", "~0", ":", "::"),
-    *("0:", "1.", "255.", "'", '"', '\\"', "application/json,", ";q=1", "*/*,", ";as=Table", "gzip,"),
-    *("{", "}", "{{", "&a", "*a", "- ", "? ", "#", "\n", "\r\n ", "\n- ", "||", "<", "&lt;", "=="),
-)
-#: What the parsers of some parameters read again and again.
-_PARAMETER_UNITS: Final = {
-    "labelSelector": ("a=b,", "=", "!", "a in (b),", "(", "b,", "!!a,", "a in (", "a notin (b),"),
-    "fieldSelector": (*("metadata.name=a,",) * 4, "a=", ",", "\\", "=", "a!=b,", "\\,", "metadata.name="),
-    "continue": ("e30", "=", "A", "eyJ2IjoibWV0YS5rOHMuaW8vdjEi", "-", "_"),
-    "resourceVersion": ("0", "9", "1", "-", "\u0661"),
-    "limit": ("0", "9", "1", "-", "\u0661"),
-    "timeoutSeconds": ("0", "9", "1", "-", "e", "."),
-    "gracePeriodSeconds": ("0", "9", "1", "-"),
-    "timeout": ("1h", "1", "1.", "h", "1ns", "0"),
-}
-_ENDS: Final = ("", "", "", "\n", "\n", "!", "x", "\n", "%0A", ")", "]", "=", "\x00", " ", "\u00e9", "1")
-_NUMBERS: Final = ("0", "9", "1", "-0", "+0", "00", "1_", "\u0661", "\u00b2")
 #: Mostly short, so that many requests are made in little time.
 _LENGTHS: Final = ((10, 30), (60, 10), (300, 10), (5_000, 12), (40_000, 2.5), (400_000, 0.25))
-_HEADERS: Final = (
-    *("Accept", "Content-Type", "If-None-Match", "If-Match", "User-Agent", "Accept-Encoding"),
-    *("Authorization", "Impersonate-User", "Impersonate-Group", "Origin", "Range", "Cookie"),
-    *("X-Remote-User", "X-HTTP-Method-Override", "Audit-ID", "Accept-Charset", "X-Fuzz"),
-    *("Content-Encoding", "Upgrade", "Sec-WebSocket-Key", "Forwarded", "Via", "Expect"),
-)
-_ROOTS: Final = (
-    *("/", "/api", "/apis", "/api/", "/apis/", "/api/v1", "/apis/apps", "/apis/apps/v1", "/api/v2"),
-    *("/healthz", "/livez/ping", "/readyz?verbose", "/version", "/version/", "/metrics", "/logs"),
-    *("/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1", "/swagger.json"),
-    *("/openid/v1/jwks", "/.well-known/openid-configuration", "/debug/pprof", "/api/v1/watch"),
-    *("/api/v1/watch/", "/api/v1/proxy", "/api/v1/watch/watch/pods", "/api/v1/namespaces"),
-    *("/api/v1/namespaces/", "/api/v1/namespaces/default", "/api/v1/namespaces/default/status"),
-    *("/api/v1/namespaces/default/finalize", "/api/v1/namespaces//pods", "/apis//v1/pods"),
-    *("/api//pods", "/apis/fuzz.example.com/v1", "/apis/none.example.com/v1/things", "*"),
-    *("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/a/status", "//api/v1/pods"),
-)
-_POD_STREAMS: Final = ("exec", "attach", "portforward", "log", "proxy", "eviction", "binding")
-_SUBRESOURCES: Final = (
-    *("status", "scale", "token", "resize", "ephemeralcontainers", "finalize", "approval", "x"),
-    *_POD_STREAMS,
-)
 _ADMIN: Final = "/_fakeapi/faults"
 _FAULTS: Final[tuple[Any, ...]] = (
     {"match": {"resource": "nothing"}, "answer": {"code": 503}},
@@ -80,7 +36,7 @@ class Hostile:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self.kinds = hostile_kinds.Definitions(chance, self.text)
+        self.kinds = Definitions(chance, self.text)
 
     def text(self, length: int = 0, units: Sequence[str] = ()) -> str:
         """Return a repetitive text of about that length, by default a random one."""
@@ -88,10 +44,11 @@ class Hostile:
         if not length:
             lengths, weights = zip(*_LENGTHS, strict=True)
             length = chance.choices(lengths, weights)[0]
-        units = units or chance.choice((_UNITS, _UNITS, _NUMBERS))
+        units = units or chance.choice((TEXTS["units"], TEXTS["units"], TEXTS["numbers"]))
         unit = "".join(chance.choice(units) for _ in range(chance.choice((1, 1, 1, 2, 3))))
-        begin = "".join(chance.choice(_UNITS) for _ in range(chance.choice((0, 0, 0, 1))))
-        return begin + unit * (length // len(unit) or 1) + chance.choice(_ENDS)
+        begin = "".join(chance.choice(TEXTS["units"]) for _ in range(chance.choice((0, 0, 0, 1))))
+        end: str = chance.choice(TEXTS["ends"])
+        return begin + unit * (length // len(unit) or 1) + end
 
     def changed(self, asked: Asked) -> Asked:
         """Return a hostile form of an ordinary request."""
@@ -109,7 +66,7 @@ class Hostile:
             return self.kinds.next()
         if dice < 0.5:
             method = chance.choice(("GET", "GET", "GET", "POST", "DELETE", "HEAD", "OPTIONS"))
-            target = chance.choice(_ROOTS)
+            target = chance.choice(TEXTS["roots"])
             if chance.random() < 0.3:
                 target += self._quoted(self.text())
             return asked.replaced(method=method, target=target, body=b"")
@@ -155,7 +112,7 @@ class Hostile:
         return "/".join(parts)
 
     def _below(self, path: str) -> str:
-        return f"{path}/{self._chance.choice(_SUBRESOURCES)}"
+        return f"{path}/{self._chance.choice(TEXTS['subresources'])}"
 
     def _slashes(self, path: str) -> str:
         if self._chance.random() < 0.4:
@@ -186,7 +143,7 @@ class Hostile:
 
     def _moved(self, path: str) -> str:
         """The path in another group or version, or from another root."""
-        prefix = self._chance.choice(_ROOTS)
+        prefix: str = self._chance.choice(TEXTS["roots"])
         return prefix + "/" + "/".join(path.split("/")[self._chance.choice((2, 3, 4)) :])
 
     def _absolute(self, path: str) -> str:
@@ -206,8 +163,8 @@ class Hostile:
         path = asked.target.partition("?")[0]
         pairs = []
         for _ in range(chance.choice((1, 1, 2, 3))):
-            name = chance.choice((*PARAMETERS, *_PARAMETER_UNITS))
-            units = _PARAMETER_UNITS.get(name, ()) if chance.random() < 0.7 else ()
+            name = chance.choice((*PARAMETERS, *TEXTS["parameters"]))
+            units = TEXTS["parameters"].get(name, ()) if chance.random() < 0.7 else ()
             value = self.text(units=units)
             if name in PARAMETERS and chance.random() < 0.2:
                 value = chance.choice(PARAMETERS[name]) + value
@@ -221,7 +178,7 @@ class Hostile:
         headers = dict(asked.headers)
         for _ in range(chance.choice((1, 1, 2))):
             value = self.text() if chance.random() < 0.7 else chance.choice(ACCEPTS)
-            name = chance.choice(_HEADERS)
+            name = chance.choice(TEXTS["headers"])
             headers[name] = value.replace("\r", "").replace("\n", "").replace("\x00", "")
         if chance.random() < 0.03:
             headers |= {f"X-{number}": "a" for number in range(chance.choice((100, 900, 1100)))}
@@ -241,15 +198,10 @@ class Hostile:
 
     def _nested(self, size: int) -> bytes:
         """Return something deep, wide or long in the syntax of JSON or YAML."""
-        begin, middle, end = self._chance.choice((
-            ("[", "", "]"), ("[", "", ""), ('{"a":', "1", "}"), ('{"a":[', "", "]}"), ("- ", "a", ""),
-            ("a: ", "b", ""), ("? ", "", ""), ("{a: ", "b", "}"), ("[a, ", "b", "]"), ("!!", "x", ""),
-            ("&a ", "b", ""), ("*a ", "", ""), ("---\n", "a: b", ""), ("#", "\n{}", ""), ("\\", '"', '"'),
-            ("\n", "{}", ""), ("1", "", ""), ("0", "1", ""), ("1e", "9", ""), ('"a":1,', "", ""), (" ", "{}", " "),
-            ("'", "", "'"), ("\t", "{}", "\t"), ("|\n ", "a", ""), ("1:", "1", ""), ("_1", "", "_"), ("\u00e9", "", ""),
-        ))  # fmt: skip
+        begin, middle, end = self._chance.choice(TEXTS["nests"])
         kind = self._chance.choice(("", '{"kind":', '{"metadata":{"name":"a"},"spec":', "a: "))
-        return (kind + begin * size + middle + end * size).encode()
+        text: str = kind + begin * size + middle + end * size
+        return text.encode()
 
     def _raw(self, asked: Asked, resource: Resource) -> Asked:
         chance = self._chance
@@ -301,12 +253,15 @@ class Hostile:
         elif dice < 0.7:
             digits = chance.choice(("0", "9", "-", "1", "-1")) * chance.choice((1, 20, 5000))
             operations.append({"op": "add", "path": place, "value": [1, 2]})
-            operations.append({"op": chance.choice(("add", "remove", "test")), "path": f"{place}/{digits}", "value": 1})  # fmt: skip
+            verb = chance.choice(("add", "remove", "test"))
+            operations.append({"op": verb, "path": f"{place}/{digits}", "value": 1})
         elif dice < 0.8:
             operations.append({"op": "add", "path": place, "value": [0] * self._size()})
             operations += [{"op": "remove", "path": f"{place}/0"}] * self._size()
         else:
-            operations.append({"op": chance.choice(("add", "test", "move", "copy")), "from": self.text(), "path": self.text(), "value": self.wide()})  # fmt: skip
+            verb = chance.choice(("add", "test", "move", "copy"))
+            pointers = {"from": self.text(), "path": self.text()}
+            operations.append({"op": verb, **pointers, "value": self.wide()})
         headers = {**asked.headers, "Content-Type": "application/json-patch+json"}
         target = self._existing(asked, resource)
         return asked.replaced(
@@ -349,9 +304,12 @@ class Hostile:
         }
         for name in chance.sample(sorted(spec), chance.randint(0, 3)):
             del spec[name]
-        value: dict[str, Any] = {"spec": spec if chance.random() < 0.5 else {"template": {"spec": spec}}}
+        value: dict[str, Any] = {
+            "spec": spec if chance.random() < 0.5 else {"template": {"spec": spec}}
+        }
         if chance.random() < 0.4:
-            value["metadata"] = {chance.choice(("labels", "annotations", "finalizers", "ownerReferences")): self.wide()}  # fmt: skip
+            field = chance.choice(("labels", "annotations", "finalizers", "ownerReferences"))
+            value["metadata"] = {field: self.wide()}
         if "apply" in kind:
             group = f"{resource.group}/" if resource.group else ""
             value |= {"apiVersion": group + resource.version, "kind": resource.kind}
@@ -388,7 +346,7 @@ class Hostile:
         fields: Any = {}
         for _ in range(chance.choice((1, 3, 50, 150))):
             fields = {chance.choice(keys): fields}
-        wide = {f"f:{n}": {} for n in range(self._size())}
+        wide: Any = {f"f:{n}": {} for n in range(self._size())}
         entry = {
             "manager": self.text(60),
             "operation": chance.choice(("Apply", "Update", "x")),
@@ -417,4 +375,3 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     for key, item in items:
         found += [(value, key), *_places(item)]
     return found
-

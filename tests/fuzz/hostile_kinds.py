@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from tests.fakeapi import custom_resources
@@ -13,31 +15,14 @@ from .asking import Asked, json_of
 _GROUP: Final = "fuzz.example.com"
 #: Few, so that objects find their definition.
 _PLURALS: Final = ("things", "items")
-_PATTERNS: Final = (
-    *("^(a+)+$", "(a|a)*b", "(.*)*x", "^(([a-z])+.)+[A-Z]([a-z])+$", "a{1000}", "(a{100}){100}"),
-    *("((a*)*)*b", "^[a-z]{0,500}$", "(?i)(x|xx)+y", "[", "(?<=a)b", r"\p{Greek}+", "(", r"(a)\1"),
-    *("((((((((((a?)?)?)?)?)?)?)?)?)?)?", "(a?){500}a{500}", ".*.*.*.*.*=.*", "$^", ""),
+#: What texts, paths and schemas are made of.
+TEXTS: Final[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("texts.json").read_text(encoding="utf-8")
 )
-_FORMATS: Final = (
-    *("duration", "date", "datetime", "date-time", "email", "hostname", "ipv4", "ipv6", "cidr"),
-    *("mac", "uri", "uuid", "uuid3", "uuid4", "uuid5", "byte", "password", "int32", "int64"),
-    *("isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "x"),
-    *("k8s-short-name", "k8s-long-name"),
-)
-_RULES: Final = (
-    *("self.text.size() < 10", "self.items.all(x, self.items.all(y, x == y))", "self.text.matches('(a+)+$')"),
-    *("self.items.map(x, self.items.map(y, self.items.map(z, 1))).size() > 0", "oldSelf == self", "1/0 == 1"),
-    *("self.text.split('').size() > 0", "self.text.replace('a', 'aaaaaaaaaa').size() > 0", "self.x", "(((("),
-    *("duration(self.text) < duration('1h')", "self.text.find('a*b') == ''", "has(self.none)", "'\\n'", ""),
-    *("self.text.lowerAscii() == 'a'", "self.text.substring(-2) == ''", "isCIDR(self.text)", "[1,2][9] == 1"),
-    *("url(self.text).getHost() == ''", "quantity(self.text).isLessThan(quantity('1'))", "int(self.text) > 0"),
-    *("self.items.exists_one(x, x.matches(self.text))", "timestamp(self.text) == timestamp(self.text)"),
-)
-_JSON_PATHS: Final = (
-    *(".spec.text", ".spec.items[0]", ".spec.items[*]", ".x[?(@.a", ".x[?(@.a=='b')].c", "..x", "x"),
-    *(".x[?(@" + "[a]" * 16 + "!x", ".x[?(@" + "[a]" * 25 + "!x", "." * 3000, ".a" * 3000, ".[" * 2000),
-    *(".metadata.annotations['a\\.b']", ".x[0:1:0]", ".x[99999999999999999999]", "{.x}", ".x[?(@.a>1)]"),
-    *(".spec.items[?(@=='a')]", ".", "", ".x[(@.length-1)]", ".x['", '.x["a"]', ".x[-1:]", ".x[::-1]"),
+#: Too long for a file.
+_LONG_JSON_PATHS: Final = (
+    *(".x[?(@" + "[a]" * 16 + "!x", ".x[?(@" + "[a]" * 25 + "!x"),
+    *("." * 3000, ".a" * 3000, ".[" * 2000),
 )
 _SIZES: Final = (1, 5, 50, 500, 5000)
 
@@ -79,9 +64,13 @@ class Definitions:
         kind = plural.title()[:-1]
         schema = {"type": "object", "properties": {"spec": self._schema()}}
         columns = [
-            {"name": f"c{n}", "type": chance.choice(("string", "integer", "date", "x")), "jsonPath": self._json_path()}
+            {
+                "name": f"c{n}",
+                "type": chance.choice(("string", "integer", "date", "x")),
+                "jsonPath": self._json_path(),
+            }
             for n in range(chance.choice((0, 1, 1, 3)))
-        ]  # fmt: skip
+        ]
         version = custom_resources.version(node=schema, additionalPrinterColumns=columns)
         if chance.random() < 0.2:
             version["selectableFields"] = [{"jsonPath": self._json_path()}]
@@ -105,16 +94,19 @@ class Definitions:
         chance = self._chance
         if chance.random() < 0.3:
             return ".x" + self._text()
-        return chance.choice(_JSON_PATHS)
+        path: str = chance.choice((*TEXTS["json_paths"], *_LONG_JSON_PATHS))
+        return path
 
     def _schema(self) -> Any:
         """A schema of a spec; mostly valid, so that objects meet its rules."""
         chance = self._chance
         text: dict[str, Any] = {"type": "string"}
         if chance.random() < 0.5:
-            text["pattern"] = chance.choice(_PATTERNS) if chance.random() < 0.8 else self._text()
+            text["pattern"] = (
+                chance.choice(TEXTS["patterns"]) if chance.random() < 0.8 else self._text()
+            )
         if chance.random() < 0.6:
-            text["format"] = chance.choice(_FORMATS)
+            text["format"] = chance.choice(TEXTS["formats"])
         if chance.random() < 0.2:
             text["default"] = self._text()
         items: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
@@ -129,7 +121,7 @@ class Definitions:
         }
         if chance.random() < 0.5:
             schema["x-kubernetes-validations"] = [
-                {"rule": chance.choice(_RULES) if chance.random() < 0.85 else self._text()}
+                {"rule": chance.choice(TEXTS["rules"]) if chance.random() < 0.85 else self._text()}
                 for _ in range(chance.choice((1, 1, 2, 20)))
             ]
         if chance.random() < 0.15:

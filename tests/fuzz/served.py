@@ -23,7 +23,17 @@ from .asking import Asked
 from .seeds import SEEDS
 from .wire import Answer, Meter, Stretch, Wire
 
-__all__ = ["ADMIN", "CANARY", "NOBODY", "READABLE", "READER", "Served", "Turn", "serving"]
+__all__ = [
+    "ADMIN",
+    "CANARY",
+    "DEFINITION",
+    "NOBODY",
+    "READABLE",
+    "READER",
+    "Served",
+    "Turn",
+    "serving",
+]
 
 ADMIN: Final = "admin"
 READER: Final = "reader"
@@ -79,9 +89,18 @@ _ROLES: Final = [
         [{"verbs": ["create"], "apiGroups": [""], "resources": ["configmaps"]}],
     ),
 ]
+#: The path of definitions, and the one of Widgets.
+DEFINITION: Final = (
+    custom_resources.DEFINITIONS,
+    {
+        **custom_resources.definition(),
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+    },
+)
 #: Objects that requests can find.
 _OBJECTS: Final[tuple[tuple[str, Any], ...]] = (
-    (custom_resources.DEFINITIONS, custom_resources.definition()),
+    DEFINITION,
     ("/api/v1/namespaces", {"metadata": {"name": "other"}}),
     ("/api/v1/nodes", {"metadata": {"name": "n1"}}),
     ("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}, "data": {"a": "b"}}),
@@ -174,7 +193,9 @@ class Served:
         self.server.compact()
         headers = {"Host": "x", "Content-Type": "application/json"}
         for path, value in _OBJECTS:
-            turn = await self.turn(ADMIN, [Asked("POST", path, headers, json.dumps(value).encode())])
+            turn = await self.turn(
+                ADMIN, [Asked("POST", path, headers, json.dumps(value).encode())]
+            )
             assert turn.answers[0].code == 201, (path, turn.answers)
 
     async def document(self, path: str) -> Any:
@@ -210,7 +231,9 @@ class Served:
 
     def _streamed(self, user: str) -> bytes:
         """Return what came on the watches of a user; the oldest watches end."""
-        while len(self._streams) > _STREAMS_MAX or (self._streams and not self._streams[0][1].is_open):
+        while len(self._streams) > _STREAMS_MAX or (
+            self._streams and not self._streams[0][1].is_open
+        ):
             self._streams.popleft()[1].hang_up()
         return b"".join([wire.take() for whose, wire in self._streams if whose == user])
 

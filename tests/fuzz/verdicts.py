@@ -88,7 +88,9 @@ def _wrong_answer(answer: Answer) -> str:
         return "no answer in time"
     if answer.code == 0:
         return "the connection was closed without an answer"
-    return f"{answer.code} {answer.body[:300]!r}" if answer.code >= 500 and not shape(answer) else ""
+    return (
+        f"{answer.code} {answer.body[:300]!r}" if answer.code >= 500 and not shape(answer) else ""
+    )
 
 
 def shape(answer: Answer) -> str:
