@@ -30,8 +30,8 @@ DOORS = (
 #: Called by a library that finds them by name.
 CALLED_BY_LIBRARIES = {
     "_Dumper.ignore_aliases",  # PyYAML
+    "_Commands.shell_complete",  # click
     "_Families.collect",  # prometheus-client
-    "_Loader.resolve",  # PyYAML
 }
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
