@@ -3,10 +3,10 @@
     python -m tests.fuzz.api_server --requests 200000 --seed 1
 
 The server has RBAC; requests come from an administrator, from a user with few rights, and from
-nobody. A finding is an answer 5xx that upstream would not give, a connection closed without an
-answer, a logged error, a change or an answer that its user has no right to, a request that holds
-the event loop beyond its budget, and memory that grows. Each is printed with its request, and the
-exit code is 1.
+anonymous clients. A finding is an answer 5xx that upstream would not give, a connection closed
+without an answer, a logged error, a change or an answer that its user has no right to, a request
+that holds the event loop beyond its budget, and memory that grows. Each is printed with its
+request, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Final
 
 from .asking import Asked, Asker, resources_of
 from .hostile import Hostile
-from .served import ADMIN, NOBODY, READABLE, READER, Served, Turn, serving
+from .served import ADMIN, ANONYMOUS, READABLE, READER, Served, Turn, serving
 from .verdicts import Finding, is_beyond_budget, shape, shown, wrong_with
 from .wire import Meter, Stretch
 
@@ -38,7 +38,7 @@ _MEASURED_AFTER: Final = 10_000
 _HOSTILE_SHARE: Final = 0.5
 _FINDINGS_MAX: Final = 40
 _SLOWEST: Final = 10
-#: From the second measurement on: before that caches fill.
+#: After the first quarter, in which caches fill.
 _GROWTH_MEBIBYTES_MAX: Final = 40.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -154,7 +154,7 @@ async def _fuzz(meter: Meter, *, requests: int, seed: int) -> Findings:
         finally:
             gc.enable()
         findings.seconds = time.perf_counter() - began
-    memory = findings.memory[1:]
+    memory = findings.memory[max(1, len(findings.memory) // 4) :]
     if memory and memory[-1].mebibytes - memory[0].mebibytes > _GROWTH_MEBIBYTES_MAX:
         findings.add([Finding("the memory grows", "")])
     return findings
@@ -171,7 +171,7 @@ async def _asker(served: Served, chance: random.Random) -> Asker:
 
 def _next(chance: random.Random, asker: Asker, hostile: Hostile) -> tuple[str, list[Asked]]:
     """Return the next requests, and their user."""
-    user = chance.choices((ADMIN, READER, NOBODY), (76, 16, 8))[0]
+    user = chance.choices((ADMIN, READER, ANONYMOUS), (76, 16, 8))[0]
     found: list[Asked] = []
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         asked = asker.next("" if user == ADMIN else chance.choice(("", *READABLE)))
@@ -181,7 +181,7 @@ def _next(chance: random.Random, asker: Asker, hostile: Hostile) -> tuple[str, l
             return user, [asked]
         found.append(asked)
     if any(_changes_roles(asked) for asked in found):
-        user = NOBODY  # an administrator would give rights to others
+        user = ANONYMOUS  # an administrator would give rights to others
     return user, found
 
 
@@ -191,11 +191,17 @@ def _changes_roles(asked: Asked) -> bool:
 
 
 async def _slow(served: Served, turn: Turn) -> list[Finding]:
-    """Return which requests of a turn that took too long take too long alone."""
+    """Return which requests of a turn that took too long take too long alone.
+
+    If none does, as the first of them has changed what the others find, it is the turn, unless a
+    busy machine is reason enough.
+    """
     if not is_beyond_budget(turn) or tracemalloc.is_tracing():
         return []
     alone = [await served.turn(turn.user, [asked]) for asked in turn.asked]
-    guilty = [each for each in alone if is_beyond_budget(each)] or [turn]
+    guilty = [each for each in alone if is_beyond_budget(each)]
+    if not guilty and is_beyond_budget(turn, factor=2):
+        guilty = [turn]
     return [_held(each) for each in guilty]
 
 

@@ -171,7 +171,7 @@ class Asked:
 
 
 def abbreviated(text: str) -> str:
-    """Return a text with "(ab){500}" for what is repeated, and without the middle if it is long."""
+    """Return a text with repetitions as "(ab){500}", and without the middle of a long one."""
     shown = _REPEATED.sub(
         lambda found: f"({found[1]}){{{len(found[0]) // len(found[1])}}}", text[:_SHOWN_MAX]
     )

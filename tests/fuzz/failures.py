@@ -70,8 +70,9 @@ SHAPES: Final[dict[str, str]] = {
         r'Internal error occurred: the spec replicas field ".*" does not exist'
     ),
 }
-#: Not on record: written after upstream's source, and tested in writes/test_strategic.py.
+#: Not on record: after the sources, and tested in writes/test_strategic.py and test_patching.py.
 _BY_SOURCE: Final = {
+    "an object that is too large for etcd": r"etcdserver: request is too large",
     "a directive for a field that the type does not have": (
         r'unable to find api field in struct [A-Za-z]+ for the json field ".*"'
     ),

@@ -223,7 +223,7 @@ class Hostile:
         return self._chance.choice(("POST", "PUT", "DELETE"))
 
     def _protobuf(self, resource: Resource) -> bytes:
-        """A message that nests, repeats fields, or says that it is longer than it is."""
+        """A message that nests, repeats fields, or ends too soon."""
         chance, write = self._chance, protobuf_writer
         body = write.message((1, "a"))
         for _ in range(chance.choice((1, 10, 100, 1000))):

@@ -25,9 +25,9 @@ from .wire import Answer, Meter, Stretch, Wire
 
 __all__ = [
     "ADMIN",
+    "ANONYMOUS",
     "CANARY",
     "DEFINITION",
-    "NOBODY",
     "READABLE",
     "READER",
     "Served",
@@ -37,7 +37,7 @@ __all__ = [
 
 ADMIN: Final = "admin"
 READER: Final = "reader"
-NOBODY: Final = "nobody"
+ANONYMOUS: Final = "anonymous"
 #: What only an administrator may read: a value in a Secret.
 CANARY: Final = base64.b64encode(b"only for administrators").decode()
 _TOKENS: Final = {ADMIN: "admin-token", READER: "reader-token"}
@@ -133,7 +133,7 @@ class Turn:
     answers: Sequence[Answer]
     changes: Sequence[ObjectChange]
     stretch: Stretch
-    #: Logged errors, and errors that nobody caught.
+    #: Logged errors, and errors that were not caught.
     errors: Sequence[str]
     #: What came on watches of the user.
     streamed: bytes

@@ -1,4 +1,4 @@
-"""What is wrong with a turn: rules about answers and changes, independent of the server's code."""
+"""Findings of a turn: rules about answers and changes, independent of the server's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .failures import shape_of, status_in
 from .served import ADMIN, CANARY, READER, Turn
 from .wire import Answer
 
-__all__ = ["Finding", "budget_seconds", "is_beyond_budget", "shape", "shown", "wrong_with"]
+__all__ = ["Finding", "is_beyond_budget", "shape", "shown", "wrong_with"]
 
 #: Of CPU time for a request, for each MiB of it.
 _BUDGET_SECONDS: Final = 0.25
@@ -25,7 +25,7 @@ _READS: Final = ("GET", "HEAD")
 _OF_THE_SERVER: Final = (("", "events"), ("events.k8s.io", "events"), ("", "resourcequotas"))
 
 
-def budget_seconds(turn: Turn) -> float:
+def _budget_seconds(turn: Turn) -> float:
     """Return how long the requests may hold the loop."""
     return _BUDGET_SECONDS * max(1.0, sum(map(_mebibytes, turn.asked)))
 
@@ -36,15 +36,15 @@ def _mebibytes(asked: Asked) -> float:
     return len(asked.raw) / 2**20 + (_COPIED_MEBIBYTES if copies else 0.0)
 
 
-def is_beyond_budget(turn: Turn) -> bool:
+def is_beyond_budget(turn: Turn, factor: float = 1.0) -> bool:
     """Return True if the loop was held for too long."""
-    budget = budget_seconds(turn)
+    budget = _budget_seconds(turn) * factor
     held = turn.stretch
     return held.cpu_seconds > budget or held.held_seconds > budget * _BLOCKED_FACTOR
 
 
 class Finding(NamedTuple):
-    """What is wrong, and the requests that may be the reason."""
+    """A defect in a line, and the requests that show it."""
 
     headline: str
     requests: str

@@ -315,3 +315,12 @@ async def test_an_object_that_is_too_large_with_its_managed_fields_loses_them(
 ) -> None:
     created = await api.create(CONFIG_MAPS, config_map("c", {f"k{n}": "" for n in range(80_000)}))
     assert "managedFields" not in created["metadata"]
+
+
+async def test_a_refusal_does_not_show_all_that_a_patch_has_copied(api: ApiClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("c"))
+    change: list[Any] = [{"op": "add", "path": "/data", "value": {}}]
+    change += [{"op": "copy", "from": "/data", "path": f"/data/b{n}"} for n in range(15)]
+    reply = await api.patch(f"{CONFIG_MAPS}/c", change, JSON_PATCH)
+    assert reply.code == 422
+    assert len(reply.message) < 100_000
