@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import collections
+import contextlib
+import ctypes
 import dataclasses
 import gc
 import os
@@ -91,6 +93,8 @@ class Findings:
 
     def measure(self) -> None:
         """Measure the memory."""
+        with contextlib.suppress(AttributeError):  # of glibc; others have no such function
+            ctypes.CDLL(None).malloc_trim(0)
         traced = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else 0
         if traced:
             self.snapshots.append(tracemalloc.take_snapshot())

@@ -11,6 +11,8 @@ import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import yaml
+
 from tests.fakeapi import protobuf_writer
 
 from .asking import ACCEPTS, PARAMETERS, PATCHES, VERBS, Asked, Resource, json_of
@@ -336,7 +338,10 @@ class Hostile:
         kind = chance.choice(("application/json", "application/json", "application/yaml"))
         headers = {**asked.headers, "Content-Type": kind}
         method = chance.choice(("POST", "PUT"))
-        return asked.replaced(method=method, headers=headers, body=json_of(made))
+        body = json_of(made)
+        if "yaml" in kind and len(body) < 20_000:
+            body = yaml.dump(made, Dumper=yaml.CSafeDumper, allow_unicode=True).encode()
+        return asked.replaced(method=method, headers=headers, body=body)
 
     def _managed(self, asked: Asked, resource: Resource) -> Asked:
         """An object with managedFields that are deep, wide, or no fields at all."""

@@ -43,6 +43,8 @@ CANARY: Final = base64.b64encode(b"only for administrators").decode()
 _TOKENS: Final = {ADMIN: "admin-token", READER: "reader-token"}
 #: What the reader may read.
 READABLE: Final = ("configmaps", "pods", "nodes", "deployments", "widgets")
+#: Headers by which a body may end elsewhere than the fuzz thinks.
+_FRAMING: Final = {"Transfer-Encoding", "content-length"}
 _STREAMS_MAX: Final = 8
 #: Longer than any timer of a connection.
 _IDLE_SECONDS: Final = 150.0
@@ -109,15 +111,20 @@ _OBJECTS: Final[tuple[tuple[str, Any], ...]] = (
         {"metadata": {"name": "canary"}, "data": {"token": CANARY}},
     ),
     *(
-        (f"{path.replace(' ', '/namespaces/default/')}", {"metadata": {"name": "a"}, **SEEDS[kind]})
+        (path, {"metadata": {"name": "a"}, **SEEDS[kind]})
         for path, kind in (
-            ("/api/v1 pods", "Pod"),
-            ("/api/v1 services", "Service"),
-            ("/api/v1 persistentvolumeclaims", "PersistentVolumeClaim"),
-            ("/apis/apps/v1 deployments", "Deployment"),
-            ("/apis/apps/v1 statefulsets", "StatefulSet"),
-            ("/apis/batch/v1 jobs", "Job"),
-            ("/apis/coordination.k8s.io/v1 leases", "Lease"),
+            ("/api/v1/namespaces/default/pods", "Pod"),
+            ("/api/v1/namespaces/default/services", "Service"),
+            ("/api/v1/namespaces/default/persistentvolumeclaims", "PersistentVolumeClaim"),
+            ("/api/v1/persistentvolumes", "PersistentVolume"),
+            ("/apis/apps/v1/namespaces/default/deployments", "Deployment"),
+            ("/apis/apps/v1/namespaces/default/replicasets", "ReplicaSet"),
+            ("/apis/apps/v1/namespaces/default/statefulsets", "StatefulSet"),
+            ("/apis/batch/v1/namespaces/default/jobs", "Job"),
+            ("/apis/coordination.k8s.io/v1/namespaces/default/leases", "Lease"),
+            ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "PodDisruptionBudget"),
+            ("/apis/scheduling.k8s.io/v1/priorityclasses", "PriorityClass"),
+            ("/apis/storage.k8s.io/v1/storageclasses", "StorageClass"),
         )
     ),
     (custom_resources.WIDGETS, custom_resources.widget("a")),
@@ -172,12 +179,12 @@ class Served:
         await self._answered(answering)
         stretch = self._meter.longest
         answers = [each.result() if each.done() else Answer(-1) for each in answering]
-        for wire, answer in zip(wires, answers, strict=True):
+        for wire, answer, each in zip(wires, answers, asked, strict=True):
             if answer.is_stream:
                 self._wires.remove(wire)
                 self._streams.append((user, wire))
-            elif answer.code == -1:
-                wire.hang_up()
+            elif answer.code == -1 or not _FRAMING.isdisjoint(each.headers):
+                wire.hang_up()  # what is left of a request would be the next one
         if any(each.administers for each in asked):
             self.server.faults.clear()
         errors, self.errors = self.errors, []
