@@ -184,7 +184,7 @@ class Served:
                 self._wires.remove(wire)
                 self._streams.append((user, wire))
             elif answer.code == -1 or not _FRAMING.isdisjoint(each.headers):
-                wire.hang_up()  # what is left of a request would be the next one
+                wire.hang_up()  # the rest of a request would be the next one
         if any(each.administers for each in asked):
             self.server.faults.clear()
         errors, self.errors = self.errors, []
