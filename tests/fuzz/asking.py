@@ -13,6 +13,7 @@ from typing import Any, Final
 from tests.fakeapi import protobuf_writer
 
 from .seeds import SEEDS
+from .texts import TEXTS
 from .values import NAMES, NAMESPACES, Values
 
 Json = dict[str, Any]
@@ -25,78 +26,6 @@ PATCHES: Final = {
     "application/apply-patch+yaml": 4,
     "application/json": 1,
 }
-_META: Final = "application/json;as={};g=meta.k8s.io;v=v1"
-ACCEPTS: Final = (
-    "application/json",
-    "*/*",
-    "",
-    "application/yaml",
-    "application/vnd.kubernetes.protobuf,application/json",
-    "application/vnd.kubernetes.protobuf",
-    _META.format("Table") + ",application/json",
-    _META.format("Table"),
-    _META.format("PartialObjectMetadata"),
-    _META.format("PartialObjectMetadataList") + ",application/json",
-    "application/yaml;as=Table;g=meta.k8s.io;v=v1",
-    "application/json;as=Nonsense;v=v9",
-    "application/json;q=x;;=,,",
-    "text/html",
-    "application/json;stream=watch",
-)
-_SELECTORS: Final = (
-    "a=b",
-    "a in (b,c),!d",
-    "a notin (b)",
-    "a>1",
-    "metadata.name=a",
-    "spec.nodeName=n1,status.phase!=Running",
-    "a=b=c",
-    "in (",
-    "(",
-    ",",
-    "\\",
-    "é=1",
-)
-_VERSIONS: Final = ("0", "1", "", "0", "1", "9" * 30, "-1", "x", "1.5")
-_CONTINUES: Final = ("x", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0", "===")
-_FLAGS: Final = ("true", "false", "1", "0", "", "x")
-PARAMETERS: Final[dict[str, Sequence[str]]] = {
-    "labelSelector": _SELECTORS,
-    "fieldSelector": _SELECTORS,
-    "resourceVersion": _VERSIONS,
-    "resourceVersionMatch": ("Exact", "NotOlderThan", "x"),
-    "limit": ("1", "2", "500", "-1", "x", "9" * 30),
-    "continue": _CONTINUES,
-    "watch": _FLAGS,
-    "allowWatchBookmarks": _FLAGS,
-    "sendInitialEvents": _FLAGS,
-    "timeoutSeconds": ("1", "-1", "0", "x", "1e9", "9" * 25),
-    "pretty": _FLAGS,
-    "dryRun": ("All", "x", ""),
-    "fieldManager": ("m", "m" * 129, "\x00", ""),
-    "fieldValidation": ("Strict", "Warn", "Ignore", "x"),
-    "force": _FLAGS,
-    "gracePeriodSeconds": ("0", "1", "30", "-1", "x", "9" * 19, "9" * 25),
-    "propagationPolicy": ("Foreground", "Background", "Orphan", "x"),
-    "orphanDependents": _FLAGS,
-    "includeObject": ("None", "Metadata", "Object", "x"),
-    "ignoreStoreReadErrorWithClusterBreakingPotential": _FLAGS,
-    "%zz": ("%zz",),
-}
-_ODDITIES: Final = (
-    "/",
-    "//",
-    "/..",
-    "/%2f",
-    "/%00",
-    "/%ff%fe",
-    "/é",
-    "?",
-    "?&&=&a",
-    "#x",
-    ";a=b",
-    "%",
-)
 _BROKEN: Final = (
     b"",
     b"{",
@@ -242,7 +171,7 @@ class Asker:
             "User-Agent": chance.choice(("fuzz/1", "kubectl/v1", "x\u00e9")),
         }
         if chance.random() < 0.4:
-            headers["Accept"] = chance.choice(ACCEPTS)
+            headers["Accept"] = chance.choice(TEXTS["accepts"])
         if chance.random() < 0.1:
             headers["Accept-Encoding"] = chance.choice(("gzip", "gzip;q=0", "*", "br, gzip"))
         body = b""
@@ -273,7 +202,8 @@ class Asker:
 
     def _odd(self, target: str) -> str:
         at = self._chance.randrange(1, len(target) + 1)
-        return target[:at] + self._chance.choice(_ODDITIES) + target[at:]
+        oddity: str = self._chance.choice(TEXTS["oddities"])
+        return target[:at] + oddity + target[at:]
 
     def _query(self, method: str, resource: Resource) -> str:
         chance = self._chance
@@ -281,8 +211,8 @@ class Asker:
         if method == "GET" and "{name}" not in resource.path and chance.random() < 0.3:
             pairs.append(("watch", "true"))
         for _ in range(chance.choice((0, 0, 0, 0, 0, 1, 1, 2, 4))):
-            name = chance.choice(tuple(PARAMETERS))
-            pairs.append((name, chance.choice(PARAMETERS[name])))
+            name = chance.choice(tuple(TEXTS["values"]))
+            pairs.append((name, chance.choice(TEXTS["values"][name])))
         if method == "PATCH" and chance.random() < 0.6:
             pairs.append(("fieldManager", chance.choice(("m", "other"))))
         return urllib.parse.urlencode(pairs)

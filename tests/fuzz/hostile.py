@@ -15,9 +15,10 @@ import yaml
 
 from tests.fakeapi import protobuf_writer
 
-from .asking import ACCEPTS, PARAMETERS, PATCHES, VERBS, Asked, Resource, json_of
-from .hostile_kinds import TEXTS, Definitions
+from .asking import PATCHES, VERBS, Asked, Resource, json_of
+from .hostile_kinds import Definitions
 from .seeds import SEEDS
+from .texts import TEXTS
 from .values import NAMES
 
 #: Mostly short, so that many requests are made in little time.
@@ -165,11 +166,11 @@ class Hostile:
         path = asked.target.partition("?")[0]
         pairs = []
         for _ in range(chance.choice((1, 1, 2, 3))):
-            name = chance.choice((*PARAMETERS, *TEXTS["parameters"]))
+            name = chance.choice((*TEXTS["values"], *TEXTS["parameters"]))
             units = TEXTS["parameters"].get(name, ()) if chance.random() < 0.7 else ()
             value = self.text(units=units)
-            if name in PARAMETERS and chance.random() < 0.2:
-                value = chance.choice(PARAMETERS[name]) + value
+            if name in TEXTS["values"] and chance.random() < 0.2:
+                value = chance.choice(TEXTS["values"][name]) + value
             pairs.append(f"{name}={self._quoted(value)}")
         if chance.random() < 0.05:
             pairs = [f"{chance.choice(('a', 'fieldSelector', 'limit'))}=1"] * 5000
@@ -179,7 +180,7 @@ class Hostile:
         chance = self._chance
         headers = dict(asked.headers)
         for _ in range(chance.choice((1, 1, 2))):
-            value = self.text() if chance.random() < 0.7 else chance.choice(ACCEPTS)
+            value = self.text() if chance.random() < 0.7 else chance.choice(TEXTS["accepts"])
             name = chance.choice(TEXTS["headers"])
             headers[name] = value.replace("\r", "").replace("\n", "").replace("\x00", "")
         if chance.random() < 0.03:

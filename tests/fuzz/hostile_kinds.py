@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from tests.fakeapi import custom_resources
 
 from .asking import Asked, json_of
+from .texts import TEXTS
 
 _GROUP: Final = "fuzz.example.com"
 #: Few, so that objects find their definition.
 _PLURALS: Final = ("things", "items")
-#: What texts, paths and schemas are made of.
-TEXTS: Final[dict[str, Any]] = json.loads(
-    Path(__file__).with_name("texts.json").read_text(encoding="utf-8")
-)
 #: Too long for a file.
 _LONG_JSON_PATHS: Final = (
     *(".x[?(@" + "[a]" * 16 + "!x", ".x[?(@" + "[a]" * 25 + "!x"),
