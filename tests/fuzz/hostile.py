@@ -168,7 +168,7 @@ class Hostile:
         for _ in range(chance.choice((1, 1, 2, 3))):
             name = chance.choice((*TEXTS["values"], *TEXTS["parameters"]))
             units = TEXTS["parameters"].get(name, ()) if chance.random() < 0.7 else ()
-            value = self.text(units=units)
+            value = self.text(60_000 if chance.random() < 0.1 else 0, units)
             if name in TEXTS["values"] and chance.random() < 0.2:
                 value = chance.choice(TEXTS["values"][name]) + value
             pairs.append(f"{name}={self._quoted(value)}")

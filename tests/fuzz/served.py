@@ -227,7 +227,8 @@ class Served:
     def _wire(self, index: int) -> Wire:
         if index >= len(self._wires):
             self._wires.append(Wire(self._connect))
-        elif not self._wires[index].is_open:
+        elif not self._wires[index].is_free:
+            self._wires[index].hang_up()
             self._wires[index] = Wire(self._connect)
         return self._wires[index]
 

@@ -114,6 +114,11 @@ class Wire(asyncio.Transport):
         self._loop.call_soon(self._deliver)
         return self._answered
 
+    @property
+    def is_free(self) -> bool:
+        """Return True if another request can be sent: the server has read all of the one before."""
+        return self.is_open and not self._unsent
+
     def take(self) -> bytes:
         """Return the bytes that came since the beginning of a stream."""
         taken = bytes(self._received)
