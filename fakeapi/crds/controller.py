@@ -111,6 +111,8 @@ class DefinitionController:
         collection = self._state.store.collection(kind.storage_key)
         everything = [collection.revisions[name] for name in collection.sorted_keys()]
         deletion.delete_all(self._state, kind, everything, DeleteOptions())
+        if self._definitions.revisions.get(key) is not revision:
+            return  # a listener of an earlier deletion has finished it
         if collection.revisions:  # finalizers hold some of it
             collection.listeners[self, key] = lambda: self._finish_if_empty(key, collection)
             message = "CustomResource deletion is in progress"

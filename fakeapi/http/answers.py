@@ -24,6 +24,8 @@ PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 _GZIP_FROM_BYTES: Final = 128 * 1024
 _GZIP_LEVEL: Final = 1
 _INDENTATION: Final = 2
+#: The emitter in Python needs half a second for a text of a MiB.
+_YamlDumper: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class Answer(Record, frozen=True, weakref=True):
@@ -87,7 +89,8 @@ def written(answer: Answer, accepted: Accepted) -> Answer:
     if answer.content_type != JSON:
         return answer
     if accepted.media_type == YAML:
-        text = yaml.safe_dump(msgspec.json.decode(answer.body), allow_unicode=True)
+        value = msgspec.json.decode(answer.body)
+        text: str = yaml.dump(value, Dumper=_YamlDumper, allow_unicode=True)
         return msgspec.structs.replace(answer, body=text.encode(), content_type=YAML)
     if accepted.pretty:
         indented = msgspec.json.format(answer.body, indent=_INDENTATION)

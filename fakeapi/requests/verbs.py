@@ -24,6 +24,7 @@ from fakeapi.decoding.parsing import TOO_DEEP, check_width, load_json, nests_too
 from fakeapi.http import answers
 from fakeapi.store.listing import listing
 from fakeapi.types import gotext
+from fakeapi.types.client_text import shortened
 from fakeapi.types.errors import (
     BadRequest,
     Conflict,
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from fakeapi.store.registry import Registry, Written
     from fakeapi.types.kind import Kind
 
+#: The longest result of a patch that a refusal shows whole.
+_SHOWN_LENGTH_MAX: Final = 64 * 1024
 #: Objects that a deletion of many deletes before it lets other requests in.
 _DELETED_AT_ONCE: Final = 100
 _DELETE_OPTIONS: Final = "meta/v1.DeleteOptions"
@@ -275,7 +278,8 @@ def undecodable_result(change: object, result: Json, why: str, request: Call) ->
     if request.content_type == STRATEGIC_PATCH:
         shown = gotext.plain(change)
     else:
-        shown = msgspec.json.encode(result).decode()
+        # Upstream shows it whole. Of a small patch that copies these are megabytes.
+        shown = shortened(msgspec.json.encode(result).decode(), _SHOWN_LENGTH_MAX)
     return Invalid("", "", "", [invalid("patch", shown, why)])
 
 

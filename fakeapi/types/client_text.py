@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 #: The longest text that is the key of a cache.
 CACHED_LENGTH_MAX: Final = 512
 #: The longest text of a client that a log shows.
-_LOGGED_LENGTH_MAX: Final = 1024
+LOGGED_LENGTH_MAX: Final = 1024
 
 
 def cached(entries: int) -> Callable[[Callable[[str], _T]], Callable[[str], _T]]:
@@ -55,8 +55,8 @@ def parse_int(text: str, *, bits: int, signed: bool = True) -> int | None:
     return number if least <= number < end else None
 
 
-def shortened(text: str) -> str:
-    """Return the beginning of a long text, for a log."""
-    if len(text) <= _LOGGED_LENGTH_MAX:
+def shortened(text: str, length: int = LOGGED_LENGTH_MAX) -> str:
+    """Return the beginning of a long text, by default for a log."""
+    if len(text) <= length:
         return text
-    return f"{text[:_LOGGED_LENGTH_MAX]}... ({len(text)} characters)"
+    return f"{text[:length]}... ({len(text)} characters)"

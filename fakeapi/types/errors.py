@@ -12,6 +12,7 @@
       AlreadyExists           409   the name is taken
       Expired                 410   the resourceVersion is older than the event log
       EntityTooLarge          413   the body exceeds 3 MiB
+      ObjectTooLarge          413   the object exceeds 1.5 MiB
       UnsupportedMediaType    415   the body's Content-Type
       Invalid                 422   validation, with one cause per field
       TooManyRequests         429   a disruption budget
@@ -353,6 +354,16 @@ class EntityTooLarge(ApiError):
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"Request entity too large: limit is {limit_bytes}")
+
+
+class ObjectTooLarge(ApiError):
+    """The object is larger than what etcd stores by default."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
+
+    def __init__(self) -> None:
+        super().__init__("etcdserver: request is too large")
 
 
 class UnsupportedMediaType(ApiError):

@@ -14,22 +14,31 @@ _ESCAPES: Final = {
 }  # fmt: skip
 
 
+class _Letters(dict[int, str]):
+    """Letters as %q prints them, by their codes; those beyond ASCII are not kept."""
+
+    def __missing__(self, code: int) -> str:
+        return _quoted_letter(chr(code))
+
+
 def quoted(value: str) -> str:
     """Return a string in quotes as %q prints it."""
-    if value.isprintable() and "\\" not in value and '"' not in value:
-        return f'"{value}"'
-    return '"' + "".join(_quoted_letter(letter) for letter in value) + '"'
+    if value.isprintable():
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return f'"{value.translate(_LETTERS)}"'
 
 
 def _quoted_letter(letter: str) -> str:
-    if letter in _ESCAPES:
-        return _ESCAPES[letter]
-    if letter.isprintable():
-        return letter
+    if letter in _ESCAPES or letter.isprintable():
+        return _ESCAPES.get(letter, letter)
     code = ord(letter)
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_LETTERS: Final = _Letters({code: _quoted_letter(chr(code)) for code in range(0x80)})
 
 
 def plain(value: object) -> str:

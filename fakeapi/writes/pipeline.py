@@ -28,6 +28,7 @@ from fakeapi.types.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    ObjectTooLarge,
     UnreasonedFailure,
     forbidden,
     invalid,
@@ -308,13 +309,13 @@ def update(registry: Registry, target: Target, existing: Revision, obj: Json) ->
 def _stored(registry: Registry, target: Target, key: str, obj: Json) -> tuple[Json, Revision]:
     """Store an object, without its managedFields if it is too large with them.
 
-    Raises UnreasonedFailure, as upstream passes on etcd's error.
+    Raises ObjectTooLarge.
     """
     if _is_too_large(registry, obj):
         if target.manager is not None:
             child(obj, "metadata").pop("managedFields", None)
         if _is_too_large(registry, obj):
-            raise UnreasonedFailure("etcdserver: request is too large")
+            raise ObjectTooLarge
     revision = registry.store.put(target.kind.storage_key, key, obj)
     return revision.object, revision
 

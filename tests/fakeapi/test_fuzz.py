@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.fuzz.api_server import fuzz, running_server
+from fakeapi.store.journal import ObjectChange
+from tests import thoroughness
+from tests.fuzz.api_server import fuzz
+from tests.fuzz.asking import Asked
 from tests.fuzz.failures import SHAPES, shape_of
+from tests.fuzz.served import ADMIN, ANONYMOUS, CANARY, READER, Turn
+from tests.fuzz.verdicts import is_beyond_budget, wrong_with
+from tests.fuzz.wire import Answer, Stretch
 
 from . import exchange as exchanges
 from .test_exchanges import NAMES
@@ -17,11 +25,56 @@ def recorded_failures() -> list[exchanges.Exchange]:
 
 
 @pytest.mark.slow
-def test_random_requests_do_not_break_the_server() -> None:
-    with running_server() as server:
-        findings = fuzz(server, requests=400, seed=7)
-    assert findings.problems == []
-    assert findings.requests == 400
+def test_no_request_breaks_the_server_or_holds_it_or_gets_past_its_authorizer() -> None:
+    requests = 50_000 if thoroughness.IS_THOROUGH else 2_000
+    findings = fuzz(requests=requests, seed=thoroughness.SEED)
+    assert not findings.found, findings.report()
+
+
+def a_turn(user: str = READER, asked: Asked | None = None, **fields: Any) -> Turn:
+    one = asked or Asked("GET", "/api/v1/pods")
+    observed: dict[str, Any] = {"answers": [Answer(200)], "changes": [], "stretch": Stretch()}
+    return Turn(user, [one], **{**observed, "errors": [], "streamed": b"", **fields})
+
+
+def a_change(**fields: str) -> ObjectChange:
+    what = {"type": "ADDED", "group": "", "resource": "configmaps", "namespace": "default"}
+    return ObjectChange(0, 1, **{**what, **fields}, name="a", object={})
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        a_turn(asked=Asked("DELETE", "/api/v1/watch/namespaces/default/configmaps/a")),
+        a_turn(ANONYMOUS, Asked("POST", "/api/v1/namespaces/default/configmaps")),
+        a_turn(changes=[a_change(type="DELETED")]),
+        a_turn(changes=[a_change(namespace="other")]),
+        a_turn(answers=[Answer(200, body=CANARY.encode())]),
+        a_turn(streamed=CANARY.encode()),
+        a_turn(ADMIN, answers=[Answer(500, body=b"Server got itself in trouble")]),
+        a_turn(ADMIN, answers=[Answer(0)]),
+        a_turn(ADMIN, errors=["RecursionError"]),
+    ],
+)
+def test_the_fuzz_finds_a_defect(turn: Turn) -> None:
+    assert list(wrong_with(turn))
+
+
+def test_the_fuzz_finds_no_defect_in_what_a_user_may() -> None:
+    creation = Asked("POST", "/api/v1/namespaces/default/configmaps")
+    assert not list(wrong_with(a_turn(asked=creation, changes=[a_change()])))
+    everything = {"changes": [a_change(type="DELETED")], "streamed": CANARY.encode()}
+    assert not list(wrong_with(a_turn(ADMIN, Asked("DELETE", "/api/v1/nodes/a"), **everything)))
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "seconds", "is_beyond"), [(0, 0.2, False), (0, 0.3, True), (2, 0.3, False)]
+)
+def test_a_request_may_hold_the_loop_in_proportion_to_its_size(
+    mebibytes: int, seconds: float, is_beyond: bool
+) -> None:
+    asked = Asked("POST", "/api/v1/nodes", body=b" " * (mebibytes << 20))
+    assert is_beyond_budget(a_turn(asked=asked, stretch=Stretch(seconds))) == is_beyond
 
 
 def test_the_fuzz_allows_the_recorded_failures_of_the_real_server() -> None:

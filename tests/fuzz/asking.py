@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,90 +13,19 @@ from typing import Any, Final
 from tests.fakeapi import protobuf_writer
 
 from .seeds import SEEDS
+from .texts import TEXTS
 from .values import NAMES, NAMESPACES, Values
 
 Json = dict[str, Any]
 
 VERBS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO")
-_PATCHES: Final = {
+PATCHES: Final = {
     "application/merge-patch+json": 3,
     "application/strategic-merge-patch+json": 3,
     "application/json-patch+json": 3,
     "application/apply-patch+yaml": 4,
     "application/json": 1,
 }
-_META: Final = "application/json;as={};g=meta.k8s.io;v=v1"
-_ACCEPTS: Final = (
-    "application/json",
-    "*/*",
-    "",
-    "application/yaml",
-    "application/vnd.kubernetes.protobuf,application/json",
-    "application/vnd.kubernetes.protobuf",
-    _META.format("Table") + ",application/json",
-    _META.format("Table"),
-    _META.format("PartialObjectMetadata"),
-    _META.format("PartialObjectMetadataList") + ",application/json",
-    "application/yaml;as=Table;g=meta.k8s.io;v=v1",
-    "application/json;as=Nonsense;v=v9",
-    "application/json;q=x;;=,,",
-    "text/html",
-    "application/json;stream=watch",
-)
-_SELECTORS: Final = (
-    "a=b",
-    "a in (b,c),!d",
-    "a notin (b)",
-    "a>1",
-    "metadata.name=a",
-    "spec.nodeName=n1,status.phase!=Running",
-    "a=b=c",
-    "in (",
-    "(",
-    ",",
-    "\\",
-    "é=1",
-)
-_VERSIONS: Final = ("0", "1", "", "0", "1", "9" * 30, "-1", "x", "1.5")
-_CONTINUES: Final = ("x", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0", "===")
-_FLAGS: Final = ("true", "false", "1", "0", "", "x")
-_PARAMETERS: Final[dict[str, Sequence[str]]] = {
-    "labelSelector": _SELECTORS,
-    "fieldSelector": _SELECTORS,
-    "resourceVersion": _VERSIONS,
-    "resourceVersionMatch": ("Exact", "NotOlderThan", "x"),
-    "limit": ("1", "2", "500", "-1", "x", "9" * 30),
-    "continue": _CONTINUES,
-    "watch": _FLAGS,
-    "allowWatchBookmarks": _FLAGS,
-    "sendInitialEvents": _FLAGS,
-    "timeoutSeconds": ("1", "-1", "0", "x", "1e9", "9" * 25),
-    "pretty": _FLAGS,
-    "dryRun": ("All", "x", ""),
-    "fieldManager": ("m", "m" * 129, "\x00", ""),
-    "fieldValidation": ("Strict", "Warn", "Ignore", "x"),
-    "force": _FLAGS,
-    "gracePeriodSeconds": ("0", "1", "30", "-1", "x", "9" * 19, "9" * 25),
-    "propagationPolicy": ("Foreground", "Background", "Orphan", "x"),
-    "orphanDependents": _FLAGS,
-    "includeObject": ("None", "Metadata", "Object", "x"),
-    "ignoreStoreReadErrorWithClusterBreakingPotential": _FLAGS,
-    "%zz": ("%zz",),
-}
-_ODDITIES: Final = (
-    "/",
-    "//",
-    "/..",
-    "/%2f",
-    "/%00",
-    "/%ff%fe",
-    "/é",
-    "?",
-    "?&&=&a",
-    "#x",
-    ";a=b",
-    "%",
-)
 _BROKEN: Final = (
     b"",
     b"{",
@@ -119,6 +49,9 @@ _BROKEN: Final = (
     b'{"a":' * 3000 + b"1" + b"}" * 3000,
     b"[" * 9000,
 )
+#: A text of up to 40 letters, ten times or more.
+_REPEATED: Final = re.compile(r"(.{1,40}?)\1{9,}", re.DOTALL)
+_SHOWN_MAX: Final = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,17 +69,43 @@ class Resource:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """One request, in bytes."""
+    """One request."""
 
     method: str
     target: str
-    raw: bytes
-    resource: Resource | None
-    takes_time: bool
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    body: bytes = b""
+    resource: Resource | None = None
+    #: True if it may set a fault.
+    administers: bool = False
+
+    def replaced(self, **fields: Any) -> Asked:
+        """Return the request with other values of some fields."""
+        return dataclasses.replace(self, **fields)
+
+    @property
+    def raw(self) -> bytes:
+        """The request in bytes."""
+        sent = dict(self.headers)
+        if self.body or self.method != "GET":
+            sent["Content-Length"] = str(len(self.body))
+        lines = [f"{self.method} {self.target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in sent.items()]
+        return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass") + self.body
 
     def __str__(self) -> str:
-        """Return the text for a report."""
-        return f"{self.raw[:3000]!r}"
+        """Return the text for a report, with repetitions as their count."""
+        parts = (f"{self.method} {self.target}", repr(dict(self.headers)), repr(self.body))
+        return "\n    ".join(abbreviated(part) for part in parts)
+
+
+def abbreviated(text: str) -> str:
+    """Return a text with repetitions as "(ab){500}", and without the middle of a long one."""
+    shown = _REPEATED.sub(
+        lambda found: f"({found[1]}){{{len(found[0]) // len(found[1])}}}", text[:_SHOWN_MAX]
+    )
+    left_out = max(len(text) - _SHOWN_MAX, 0) + max(len(shown) - 1000, 0)
+    return f"{shown[:1000]}...{text[-40:]} ({left_out} more)" if left_out else shown
 
 
 def resources_of(document: Json, chance: random.Random) -> list[Resource]:
@@ -175,11 +134,13 @@ class Asker:
     def __init__(self, chance: random.Random, resources: Sequence[Resource]) -> None:
         self._chance = chance
         self._resources = resources
+        self._by_plural: dict[str, list[Resource]] = {}
         self._seen: dict[str, Json] = {}
 
     def learn(self, asked: Asked, body: bytes) -> None:
         """Keep the object of an answer, to send it again with changes."""
-        if asked.resource is None or len(body) > 20_000:
+        nests = body.count(b"{") + body.count(b"[")
+        if asked.resource is None or len(body) > 20_000 or nests > 300:
             return
         try:
             value = json.loads(body)
@@ -188,17 +149,21 @@ class Asker:
         if isinstance(value, dict) and value.get("kind") == asked.resource.kind:
             self._seen[asked.resource.path] = value
 
-    def next(self) -> Asked:
-        """The next request."""
+    def next(self, plural: str = "") -> Asked:
+        """The next request, for any resource or one whose path contains `plural`."""
         chance = self._chance
-        resource = chance.choice(self._resources)
+        if plural not in self._by_plural:
+            self._by_plural[plural] = [each for each in self._resources if plural in each.path]
+        resource = chance.choice(self._by_plural[plural])
         method = (
             chance.choice(resource.verbs or VERBS)
             if chance.random() < 0.93
             else chance.choice(VERBS)
         )
         query = self._query(method, resource)
-        target = self._path(resource) + (f"?{query}" if query else "")
+        namespace, name = self._place(resource)
+        target = resource.path.replace("{namespace}", namespace).replace("{name}", name)
+        target += f"?{query}" if query else ""
         if chance.random() < 0.03:
             target = self._odd(target)
         headers = {
@@ -206,94 +171,103 @@ class Asker:
             "User-Agent": chance.choice(("fuzz/1", "kubectl/v1", "x\u00e9")),
         }
         if chance.random() < 0.4:
-            headers["Accept"] = chance.choice(_ACCEPTS)
+            headers["Accept"] = chance.choice(TEXTS["accepts"])
         if chance.random() < 0.1:
             headers["Accept-Encoding"] = chance.choice(("gzip", "gzip;q=0", "*", "br, gzip"))
         body = b""
         if method not in ("GET", "HEAD") and (method != "DELETE" or chance.random() < 0.4):
-            body, headers["Content-Type"] = self._body(method, resource)
+            body, headers["Content-Type"] = self._body(method, resource, name)
         if chance.random() < 0.02:
             headers["Content-Type"] = chance.choice(
                 ("", "text/plain", "application/json; charset=x", "é")
             )
         if chance.random() < 0.02:
             headers["If-None-Match"] = chance.choice(("*", '"x"', "x"))
-        takes_time = method == "GET" and chance.random() < 0.02
-        return Asked(method, target, _encoded(method, target, headers, body), resource, takes_time)
+        return Asked(method, target, headers, body, resource)
 
-    def _path(self, resource: Resource) -> str:
+    def _place(self, resource: Resource) -> tuple[str, str]:
+        """Return the namespace and the name for a path."""
         chance = self._chance
-        path = resource.path
         namespace, name = chance.choice(NAMESPACES), chance.choice(NAMES)
-        if "customresourcedefinitions" in path and chance.random() < 0.3:
+        if chance.random() < 0.4:
+            namespace, name = "default", "a"
+        if "customresourcedefinitions" in resource.path and chance.random() < 0.3:
             name = "widgets.example.com"
         elif chance.random() < 0.03:
             name = chance.choice(("%00", "%ff", "é", "..", "x" * 300, "A_b", "a:b", "a%2fb", "%25"))
-        if "{namespace}" not in path and "/namespaces/{name}" in path and chance.random() < 0.8:
+        is_namespace = "{namespace}" not in resource.path and "/namespaces/{name}" in resource.path
+        if is_namespace and chance.random() < 0.8:
             name = chance.choice(("other", "fuzzed"))
-        return path.replace("{namespace}", namespace).replace("{name}", name)
+        return namespace, name
 
     def _odd(self, target: str) -> str:
         at = self._chance.randrange(1, len(target) + 1)
-        return target[:at] + self._chance.choice(_ODDITIES) + target[at:]
+        oddity: str = self._chance.choice(TEXTS["oddities"])
+        return target[:at] + oddity + target[at:]
 
     def _query(self, method: str, resource: Resource) -> str:
         chance = self._chance
         pairs = []
         if method == "GET" and "{name}" not in resource.path and chance.random() < 0.3:
             pairs.append(("watch", "true"))
-        for _ in range(chance.choice((0, 0, 1, 1, 2, 4))):
-            name = chance.choice(tuple(_PARAMETERS))
-            pairs.append((name, chance.choice(_PARAMETERS[name])))
+        for _ in range(chance.choice((0, 0, 0, 0, 0, 1, 1, 2, 4))):
+            name = chance.choice(tuple(TEXTS["values"]))
+            pairs.append((name, chance.choice(TEXTS["values"][name])))
         if method == "PATCH" and chance.random() < 0.6:
             pairs.append(("fieldManager", chance.choice(("m", "other"))))
         return urllib.parse.urlencode(pairs)
 
-    def _object(self, resource: Resource) -> Json:
-        """Return an object for the resource: from an answer, a seed, or by the schema."""
+    def _object(self, resource: Resource, name: str) -> Json:
+        """Return an object for the resource: from an answer, a seed, or by the schema.
+
+        It mostly fits the path, with its name.
+        """
         chance = self._chance
         made: Any
         if chance.random() < 0.4 and resource.path in self._seen:
             made = self._seen[resource.path]
         elif chance.random() < 0.9 and resource.kind in SEEDS:
-            name = chance.choice(NAMES)
-            made = {"metadata": {"name": name, "labels": {"a": "b"}}, **SEEDS[resource.kind]}
+            made = {"metadata": {"labels": {"a": "b"}, "name": name}, **SEEDS[resource.kind]}
         else:
             made = resource.values.of(resource.schema)
-        if chance.random() < 0.75:
+        if chance.random() < 0.5:
             made = resource.values.mutated(made, resource.schema)
-        if not isinstance(made, dict):
-            return {"metadata": {}}
+        whole: Json = made if isinstance(made, dict) else {"metadata": {}}
+        metadata = whole.get("metadata")
+        if isinstance(metadata, dict) and chance.random() < 0.85:
+            stored = ("namespace", "uid", "resourceVersion", "managedFields")
+            kept = {key: each for key, each in metadata.items() if key not in stored}
+            whole = {**whole, "metadata": {**kept, "name": name}}
         if chance.random() < 0.5:
             group = f"{resource.group}/" if resource.group else ""
-            made = {"apiVersion": group + resource.version, "kind": resource.kind, **made}
-        return made
+            whole = {"apiVersion": group + resource.version, "kind": resource.kind, **whole}
+        return whole
 
-    def _body(self, method: str, resource: Resource) -> tuple[bytes, str]:
+    def _body(self, method: str, resource: Resource, name: str) -> tuple[bytes, str]:
         chance = self._chance
         if chance.random() < 0.04:
-            kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *_PATCHES)
+            kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *PATCHES)
             return chance.choice(_BROKEN), chance.choice(kinds)
         if method == "PATCH":
-            return self._patch(resource)
+            return self._patch(resource, name)
         if method == "DELETE":
             options = resource.values.mutated(SEEDS["DeleteOptions"], {})
             if chance.random() < 0.7:
                 options = {"gracePeriodSeconds": chance.choice((0, 1, 30, None))}
-            return _json(options), "application/json"
-        made = self._object(resource)
+            return json_of(options), "application/json"
+        made = self._object(resource, name)
         dice = chance.random()
         if dice < 0.05:
             return self._protobuf(resource), protobuf_writer.MEDIA_TYPE
-        return _json(made), "application/yaml" if dice < 0.15 else "application/json"
+        return json_of(made), "application/yaml" if dice < 0.15 else "application/json"
 
-    def _patch(self, resource: Resource) -> tuple[bytes, str]:
+    def _patch(self, resource: Resource, name: str) -> tuple[bytes, str]:
         chance = self._chance
-        kind = chance.choices(tuple(_PATCHES), tuple(_PATCHES.values()))[0]
+        kind = chance.choices(tuple(PATCHES), tuple(PATCHES.values()))[0]
         seen = self._seen.get(resource.path, {"metadata": {"labels": {"a": "b"}}, "spec": {}})
         if kind == "application/json-patch+json":
-            return _json(resource.values.patch_operations(seen)), kind
-        made = self._object(resource)
+            return json_of(resource.values.patch_operations(seen)), kind
+        made = self._object(resource, name)
         if kind == "application/apply-patch+yaml":
             group = f"{resource.group}/" if resource.group else ""
             made = {"apiVersion": group + resource.version, "kind": resource.kind, **made}
@@ -303,7 +277,7 @@ class Asker:
         elif chance.random() < 0.5:
             keys = chance.sample(sorted(made, key=str), min(len(made), 2))
             made = {key: made[key] for key in keys}
-        return _json(made), kind
+        return json_of(made), kind
 
     def _protobuf(self, resource: Resource) -> bytes:
         chance = self._chance
@@ -318,11 +292,6 @@ class Asker:
         return bytes(raw)
 
 
-def _json(value: Any) -> bytes:
+def json_of(value: Any) -> bytes:
+    """Encode a value."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _encoded(method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    sent = {**headers, "Content-Length": str(len(body))} if body or method != "GET" else headers
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -7,7 +7,6 @@ import dataclasses
 import http.client
 import socket
 import ssl
-import time
 
 __all__ = ["Answer", "Connection", "Hang"]
 
@@ -18,12 +17,10 @@ class Hang(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Status, headers and body; no status if the server closed the connection without an answer."""
+    """Status and body; no status if the server closed the connection without an answer."""
 
     code: int
-    body: bytes
-    headers: dict[str, str]
-    seconds: float
+    body: bytes = b""
     is_stream: bool = False
 
 
@@ -50,39 +47,33 @@ class Connection:
             self._socket.close()
             self._socket = None
 
-    def exchange(self, method: str, sent: bytes, *, reads_streams: bool) -> Answer:
-        """Send a request and read its answer; of a watch only the beginning, unless asked.
+    def exchange(self, method: str, sent: bytes) -> Answer:
+        """Send a request and read its answer; of a watch only the beginning.
 
         Raises Hang if there is no answer, ConnectionError if the server does not listen.
         """
-        began = time.perf_counter()
         try:
-            return self._exchange(method, sent, began, reads_streams=reads_streams)
+            return self._exchange(method, sent)
         except TimeoutError as error:
             self.close()
             raise Hang(f"no answer for {self._patience:.0f} s") from error
         except (ConnectionError, http.client.HTTPException) as error:
             self.close()
-            text = repr(error).encode()
-            return Answer(0, text, {}, time.perf_counter() - began)
+            return Answer(0, repr(error).encode())
 
-    def _exchange(self, method: str, sent: bytes, began: float, *, reads_streams: bool) -> Answer:
+    def _exchange(self, method: str, sent: bytes) -> Answer:
         connected = self._connected()
         with contextlib.suppress(ConnectionError):  # refused in the middle of a body: an answer
             connected.sendall(sent.replace(b"\r\n", self._more, 1))
         response = http.client.HTTPResponse(connected, method=method)
         response.begin()
-        head = time.perf_counter() - began
-        headers = {name.lower(): value for name, value in response.getheaders()}
-        is_stream = bool(response.chunked) and method != "HEAD"
-        if is_stream and not reads_streams:
+        if response.chunked and method != "HEAD":
             self.close()
-            return Answer(response.status, b"", headers, head, is_stream=True)
+            return Answer(response.status, is_stream=True)
         body = response.read()
-        seconds = head if is_stream else time.perf_counter() - began
         if response.will_close:
             self.close()
-        return Answer(response.status, body, headers, seconds, is_stream)
+        return Answer(response.status, body)
 
     def _connected(self) -> socket.socket:
         if self._socket is None:

@@ -24,12 +24,13 @@ from typing import Any, Final
 
 import yaml
 
+from fakeapi import BackgroundServer
 from tests.realcluster.cluster import RealCluster
 
-from .api_server import asker_for, prepare, running_server
-from .asking import Asked, Asker
+from .asking import Asked, Asker, json_of, resources_of
 from .connections import Answer, Connection, Hang
 from .failures import status_in
+from .served import DEFINITION
 
 _PATIENCE_SECONDS: Final = 20.0
 #: A real server serves a new custom resource a little later.
@@ -88,9 +89,8 @@ class Pair:
 
     def ask(self, asked: Asked) -> tuple[Answer, Answer]:
         """Send the request to both; return their answers."""
-        ends = asked.takes_time and "timeoutSeconds=1" in asked.target
-        ours = self._ours.exchange(asked.method, asked.raw, reads_streams=ends)
-        real = self._real.exchange(asked.method, self._translated(asked.raw), reads_streams=ends)
+        ours = self._ours.exchange(asked.method, asked.raw)
+        real = self._real.exchange(asked.method, self._translated(asked.raw))
         if max(ours.code, real.code) < 300 and not ours.is_stream:
             self._learn(ours.body, real.body)
         return ours, real
@@ -114,8 +114,8 @@ class Pair:
         ):
             head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n"
             raw = head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
-            self._ours.exchange(method, raw, reads_streams=False)
-            self._real.exchange(method, self._translated(raw), reads_streams=False)
+            self._ours.exchange(method, raw)
+            self._real.exchange(method, self._translated(raw))
 
     def _translated(self, raw: bytes) -> bytes:
         head, _, body = raw.partition(b"\r\n\r\n")
@@ -189,6 +189,31 @@ def compare(pair: Pair, asker: Asker, *, requests: int) -> list[dict[str, Any]]:
     return found
 
 
+def prepare(connection: Connection) -> None:
+    """Store objects that requests can find; existing ones stay."""
+    for path, value in (
+        DEFINITION,
+        ("/api/v1/namespaces", {"metadata": {"name": "other"}}),
+        ("/api/v1/nodes", {"metadata": {"name": "n1"}}),
+    ):
+        headers = {"Host": "x", "Content-Type": "application/json"}
+        answer = connection.exchange("POST", Asked("POST", path, headers, json_of(value)).raw)
+        assert answer.code in (201, 409), (path, answer)
+
+
+def asker_for(connection: Connection, chance: random.Random) -> Asker:
+    """Read the served resources, and return an asker for them."""
+    resources = []
+    for path in _document(connection, "/openapi/v3")["paths"]:
+        resources += resources_of(_document(connection, f"/openapi/v3/{path}"), chance)
+    return Asker(chance, resources)
+
+
+def _document(connection: Connection, path: str) -> Any:
+    headers = {"Host": "x", "Accept": "application/json"}
+    return json.loads(connection.exchange("GET", Asked("GET", path, headers).raw).body)
+
+
 def report(found: list[dict[str, Any]]) -> str:
     """Return the differences as text, the most frequent first."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -214,9 +239,9 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as directory,
         RealCluster(Path(directory)) as cluster,
-        running_server() as server,
+        BackgroundServer() as server,
     ):
-        ours = Connection(server.port, patience_seconds=_PATIENCE_SECONDS)
+        ours = Connection(int(server.url.rpartition(":")[2]), patience_seconds=_PATIENCE_SECONDS)
         real = Connection(
             int(cluster.url.rpartition(":")[2]),
             patience_seconds=_PATIENCE_SECONDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 Schema = dict[str, Any]
@@ -90,14 +90,15 @@ class Values:
             return chance.choice((80, "10%", "http", -1, "101%"))
         if "enum" in schema and chance.random() < 0.9:
             return chance.choice(schema["enum"])
-        make = {
+        makers: dict[str, Callable[[], Any]] = {
             "string": lambda: chance.choice(_STRINGS),
             "integer": lambda: chance.choice(_INTEGERS),
             "number": lambda: chance.choice((0.5, 1e300, -1)),
             "boolean": lambda: chance.random() < 0.5,
             "array": lambda: self._array(schema, depth),
             "object": lambda: self._object(schema, depth),
-        }.get(schema.get("type", ""))
+        }
+        make = makers.get(schema.get("type", ""))
         return make() if make else self.junk()
 
     def mutated(self, value: Any, schema: Schema) -> Any:

@@ -424,6 +424,21 @@ async def test_a_definition_waits_for_finalizers_of_its_objects(api: ApiClient) 
     assert (await api.get(f"{DEFINITIONS}/{NAME}")).code == 404
 
 
+async def test_a_definition_that_waited_can_be_made_and_deleted_again(
+    api: ApiClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.create(DEFINITIONS, definition())
+    held = {**widget(), "metadata": {"name": "w", "finalizers": ["example.com/f"]}}
+    await api.create(WIDGETS, held)
+    await api.delete(f"{DEFINITIONS}/{NAME}")
+    await api.patch(f"{WIDGETS}/w", {"metadata": {"finalizers": None}})
+    await api.create(DEFINITIONS, definition())
+    await api.create(WIDGETS, widget())
+    await api.delete(f"{DEFINITIONS}/{NAME}")
+    assert (await api.get(f"{DEFINITIONS}/{NAME}")).code == 404
+    assert not caplog.records
+
+
 async def test_a_definition_with_a_finalizer_of_its_own_stays(api: ApiClient) -> None:
     given = definition()
     given["metadata"]["finalizers"] = ["example.com/f"]

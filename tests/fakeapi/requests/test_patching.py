@@ -297,7 +297,7 @@ def deployment(arg: str) -> dict[str, Any]:
 
 async def test_an_object_that_etcd_would_not_take_is_refused(api: ApiClient) -> None:
     large = deployment("x" * 1_600_000)
-    refusal = (500, "etcdserver: request is too large")
+    refusal = (413, "etcdserver: request is too large")
     created = await api.post(DEPLOYMENTS, large)
     assert (created.code, created.message) == refusal
     await api.create(DEPLOYMENTS, deployment("x" * 1_400_000))
@@ -317,3 +317,12 @@ async def test_an_object_that_is_too_large_with_its_managed_fields_loses_them(
         CONFIG_MAPS, config_map("c", {f"k{n:012}": "" for n in range(45_000)})
     )
     assert "managedFields" not in created["metadata"]
+
+
+async def test_a_refusal_does_not_show_all_that_a_patch_has_copied(api: ApiClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("c"))
+    change: list[Any] = [{"op": "add", "path": "/data", "value": {}}]
+    change += [{"op": "copy", "from": "/data", "path": f"/data/b{n}"} for n in range(15)]
+    reply = await api.patch(f"{CONFIG_MAPS}/c", change, JSON_PATCH)
+    assert reply.code == 422
+    assert len(reply.message) < 100_000
