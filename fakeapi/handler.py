@@ -83,7 +83,7 @@ class HttpHandler:
         try:
             attributes = self._understood(http).attributes
             leave = self._gate.enter(http, attributes)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - every request has an answer
             self.requests_total += 1
             answer = too_busy(error) if isinstance(error, TooBusy) else self._refusal(error, http)
             self._note(http, answer.code)
@@ -176,7 +176,7 @@ class HttpHandler:
             return await self._watch(http, call.route.kind, answer, warnings)
         except (asyncio.CancelledError, ConnectionError):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - every request has an answer
             return response_to(self._refusal(error, http), warnings)
 
     async def _watch(

@@ -194,7 +194,7 @@ class Player:
     def _activate(self, pod: object) -> None:
         self.world.activate(pod_of(pod))
 
-    def _event(self, event: str, min: int | None = None) -> None:
+    def _event(self, event: str, min: int | None = None) -> None:  # noqa: A002 - a recorded name
         self.world.event(
             event_of(event),
             pre_check=None if min is None else lambda pod: pod.priority >= min,
