@@ -83,13 +83,13 @@ def test_a_run_that_takes_too_long_in_real_time_is_no_finding() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not IS_THOROUGH, reason="tox -e thorough runs it")
 @pytest.mark.filterwarnings("ignore")  # of Dask's own
 def test_the_executor_does_not_matter() -> None:
     task = msgspec.structs.replace(_BINDS_ALL, examples=4, invariants=("no_overcommit",))
     here = _search(task)
     assert here.found
-    dask = ["tests.conformance.fuzz.dask_cluster:executor"] if IS_THOROUGH else []
-    for executor in (f"{_EXECUTORS}:threads", *dask):
+    for executor in (f"{_EXECUTORS}:threads", "tests.conformance.fuzz.dask_cluster:executor"):
         assert _search(task, executor).found == here.found
 
 
