@@ -1,7 +1,5 @@
 """The tables of this folder: YAML lists of cases, most of them upstream's."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections import Counter

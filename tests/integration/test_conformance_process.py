@@ -1,7 +1,5 @@
 """The suite against the real `kubesched`: a process of its own, real time."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

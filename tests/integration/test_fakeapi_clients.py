@@ -1,7 +1,5 @@
 """The official `kubernetes` package's typed API, against the server in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """State over the life and death of real `kubesched-fakeapi` processes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

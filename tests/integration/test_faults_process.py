@@ -1,7 +1,5 @@
 """`kubesched-fakeapi` with faults: a file, a log, the log as a file, and errors for bad files."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

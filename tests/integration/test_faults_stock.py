@@ -5,8 +5,6 @@ are realistic, and that the cases expect no more than upstream does. The tests o
 counterpart for our scheduler in test_leader_election.py.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from asyncio.subprocess import Process

@@ -1,7 +1,5 @@
 """Processes that elect a leader: killed, terminated, and beside electors of other projects."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

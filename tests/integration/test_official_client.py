@@ -3,8 +3,6 @@
 What its typed API reads and writes object by object is in test_fakeapi_clients.py.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real scheduler with a port of its own: HTTPS, permission, numbers and stories."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

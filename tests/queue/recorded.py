@@ -4,8 +4,6 @@
 upstream's own queue; `test_recorded` plays them on ours and compares.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import random

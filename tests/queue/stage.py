@@ -7,8 +7,6 @@ nominate A [NODE] | unnominate A
 wait SECONDS
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A queue with a clock that stands still, and plugins whose answers the tests choose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 

@@ -40,8 +40,6 @@ What must be so:
     ready                   a pop may succeed since the last step
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """Upstream's cases for the scheduling queue and its parts: see `queue_stage` for the steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Capture from a running server with its scheduler, as processes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """The search: the same for the same seed, on any executor; a lost task is an error."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """Signals: nothing of a run remains, and the outcomes until then are reported."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
