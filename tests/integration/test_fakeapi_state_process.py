@@ -18,6 +18,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.integration.test_fakeapi_process import failed
+
 COMMAND = [sys.executable, "-m", "fakeapi"]
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 SECONDS = 30.0
@@ -273,13 +275,6 @@ async def test_a_recording_is_replayed(tmp_path: Path) -> None:
             session.get(f"{url}{CONFIG_MAPS}/a") as answer,
         ):
             assert (await answer.json())["metadata"]["uid"] == created["metadata"]["uid"]
-
-
-def failed(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, encoding="utf-8", timeout=SECONDS, check=False
-    )
-    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("flag", ["--restore", "--snapshot", "--data", "--replay"])

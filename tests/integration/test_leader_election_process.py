@@ -1,4 +1,4 @@
-"""Processes that elect a leader: killed, terminated, and beside electors of other projects."""
+"""Processes that elect a leader: stopped, terminated, and beside electors of other projects."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fakeapi import FakeApiServer, ObjectChange, ServerOptions
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 from fakeapi.pytest_plugin import FakeApi
 from tests.integration.api_client import Api, eventually
@@ -96,46 +96,6 @@ async def said(log: Path, words: str) -> None:
 async def ended(process: Process) -> int:
     async with asyncio.timeout(PATIENCE_SECONDS):
         return await process.wait()
-
-
-async def test_a_killed_leader_is_followed_and_no_pod_is_lost_or_bound_twice(
-    tmp_path: Path,
-) -> None:
-    nodes_of: dict[str, set[str]] = {}
-
-    def note(change: ObjectChange) -> None:
-        metadata, spec = change.object["metadata"], change.object.get("spec")
-        if change.resource == "pods" and isinstance(spec, dict) and spec.get("nodeName"):
-            assert isinstance(metadata, dict)
-            nodes_of.setdefault(str(metadata["uid"]), set()).add(spec["nodeName"])
-
-    names = [f"p{number}" for number in range(60)]
-    async with a_cluster(tmp_path) as cluster, contextlib.AsyncExitStack() as stack:
-        api = cluster.api
-        for number in range(4):
-            await api.create("/api/v1/nodes", {
-                "metadata": {"name": f"n{number}"},
-                "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
-            })  # fmt: skip
-        stack.enter_context(cluster.server.listening(on_change=note))
-        first, _ = await stack.enter_async_context(cluster.scheduler(*OURS))
-        leader = await cluster.led()
-        second, log = await stack.enter_async_context(cluster.scheduler(*OURS))
-        await said(log, f'"Waiting for lease" lock="kube-system/kube-scheduler" holder="{leader}"')
-        creating = asyncio.gather(*(api.pod(name) for name in names))
-        while len(nodes_of) < 5:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.001)
-        first.send_signal(signal.SIGKILL)
-        await creating
-        assert await cluster.led(but_by=leader)
-        for name in names:
-            assert await api.node_of(name)
-        assert len(nodes_of) == len(names)
-        assert all(len(nodes) == 1 for nodes in nodes_of.values())
-        assert (await api.get(LEASE))["spec"]["leaseTransitions"] == 1
-        second.terminate()
-        assert await ended(second) == 0
-        assert (await api.get(LEASE))["spec"]["holderIdentity"] == ""
 
 
 async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_path: Path) -> None:
