@@ -1,4 +1,8 @@
-"""Processes that elect a leader: stopped, terminated, and beside electors of other projects."""
+"""Processes that elect a leader: stopped, terminated, and beside electors of other projects.
+
+Rows 38, 39 and 42 of conformance/cases/faults/README.md are tried on kube-scheduler here; their
+counterpart for our scheduler is in test_leader_election.py.
+"""
 
 import asyncio
 import contextlib
@@ -34,6 +38,7 @@ TIMES = (
 )
 OURS = (sys.executable, "-m", "scheduler", "-v=2")
 PATIENCE_SECONDS = 60.0
+needs_stock = pytest.mark.skipif(not BINARY, reason="no kube-scheduler: set KUBE_SCHEDULER")
 
 
 class Cluster:
@@ -150,7 +155,43 @@ async def test_a_leader_that_was_stopped_writes_nothing_beside_its_successor(
         assert await ended(second) == 0
 
 
-@pytest.mark.skipif(not BINARY, reason="no kube-scheduler: set KUBE_SCHEDULER")
+@pytest.fixture
+async def stock(tmp_path: Path) -> AsyncIterator[tuple[Cluster, Process]]:
+    """A kube-scheduler that leads."""
+    async with a_cluster(tmp_path) as cluster, cluster.scheduler(BINARY) as (process, _):
+        await cluster.led()
+        yield cluster, process
+
+
+@needs_stock
+async def test_row_38_a_stock_leader_that_cannot_renew_ends(stock: tuple[Cluster, Process]) -> None:
+    cluster, process = stock
+    cluster.server.faults.add(Fault(match=Match(resource="leases"), answer=AnswerWith(code=500)))
+    assert await ended(process) == 1
+
+
+@needs_stock
+async def test_row_39_a_stock_leader_whose_lease_was_stolen_ends(
+    stock: tuple[Cluster, Process],
+) -> None:
+    cluster, process = stock
+    await cluster.api.patch(LEASE, {"spec": {"holderIdentity": "thief"}})
+    assert await ended(process) == 1
+    assert (await cluster.api.get(LEASE))["spec"]["holderIdentity"] == "thief"
+
+
+@needs_stock
+async def test_row_42_a_stock_leader_that_is_stopped_gives_the_lease_back(
+    stock: tuple[Cluster, Process],
+) -> None:
+    cluster, process = stock
+    process.terminate()
+    assert await ended(process) == 0
+    lease = (await cluster.api.get(LEASE))["spec"]
+    assert (lease.get("holderIdentity", ""), lease["leaseDurationSeconds"]) == ("", 1)
+
+
+@needs_stock
 @pytest.mark.parametrize("ours_is_first", [True, False])
 async def test_the_lead_passes_between_kube_scheduler_and_ours(
     tmp_path: Path, *, ours_is_first: bool
