@@ -65,8 +65,10 @@ def _eventually(holds: Callable[[], bool]) -> bool:
 
 
 def _groups(folder: Path) -> list[int]:
-    """The process groups of a run."""
-    return [int(text) for file in folder.rglob("*.pid") if (text := file.read_text("utf-8"))]
+    """Return the process groups of a run; none if a folder goes while they are read."""
+    with contextlib.suppress(FileNotFoundError):
+        return [int(text) for file in folder.rglob("*.pid") if (text := file.read_text("utf-8"))]
+    return []
 
 
 def _is_gone(group: int) -> bool:
