@@ -1,7 +1,5 @@
 """The suite against the real `kubesched`: a process of its own, real time."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -19,7 +17,7 @@ OPTIONS = (
     "--authorization-always-allow-paths=/metrics"
 )
 CHOSEN = {
-    "binding/deleting-a-bound-pod-frees-its-room",
+    "config/added-affinity-is-enforced",
     "events/scheduled",
     "pod-groups/metrics-of-groups-that-are-bound",
     "pod-groups/restart-after-binding",

@@ -4,8 +4,6 @@ The fork has all other packages imported; the scheduler is imported anew, with t
 Nothing in the checkout is written.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import importlib

@@ -5,8 +5,6 @@ event, unless it is about one of them. Pods and events come from random clusters
 twins of another name, and all of them through an informer's transform.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator

@@ -4,8 +4,6 @@
 upstream's own queue; `test_recorded` plays them on ours and compares.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import random
@@ -17,8 +15,7 @@ from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.queue import PodAlreadyQueuedError, QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
-from tests.queue.stage import Stage, event_of, hint_of
-from tests.queue.world import START, Hints, LabelGate
+from tests.queue.world import START, Hints, LabelGate, World, event_of, hint_of
 
 Json = dict[str, object]
 
@@ -74,7 +71,7 @@ class Player:
             hints.setdefault(event_of(event), []).append((plugin, hint_of(answer)))
         self.gate = LabelGate("in", name=str(script["gate"]))
         self.milliseconds = 0
-        self.world = Stage(
+        self.world = World(
             hints,
             gates=[self.gate] if script["gate"] else [],
             profiles=cast("list[str]", script["profiles"]),

@@ -1,7 +1,5 @@
 """Reads data files: `data/<plugin>/<topic>.yaml`, whose form is in README.md beside this file."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from pathlib import Path

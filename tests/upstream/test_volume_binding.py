@@ -1,7 +1,5 @@
 """`volumebinding/*_test.go`: the plugin, its binder, the overlay of assumed objects, the scores."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The examples of conformance/README.md about two schedulers and about incidents are run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

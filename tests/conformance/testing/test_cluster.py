@@ -1,7 +1,5 @@
 """`Cluster`: a server, a scheduler, steps and expectations as method calls."""
 
-from __future__ import annotations
-
 import json
 import re
 import urllib.request

@@ -1,7 +1,5 @@
 """Options of the command line are fields of dataclasses."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from importlib import resources

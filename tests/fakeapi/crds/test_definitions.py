@@ -1,7 +1,5 @@
 """CustomResourceDefinitions: validated, served, changed, deleted with their objects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Refused requests: codes, reasons, details, media types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

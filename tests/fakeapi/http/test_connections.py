@@ -1,7 +1,5 @@
 """Connections, over real sockets; requests are written in pieces where that matters."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

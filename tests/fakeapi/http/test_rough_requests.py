@@ -5,8 +5,6 @@ is 10,000, and aiohttp refuses some malformed requests, which no client sends, w
 lenient; those tests name it. Time limits are from the sources of net/http.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

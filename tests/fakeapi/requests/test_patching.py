@@ -1,7 +1,5 @@
 """The three patch types over HTTP, and JSON patch and merge patch by themselves."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

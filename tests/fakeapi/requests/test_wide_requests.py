@@ -1,7 +1,5 @@
 """Requests whose cost or answer would grow faster than the request."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """RBAC over HTTP: users by their tokens, roles as they are stored, refusals in upstream's words."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator
 from typing import Any

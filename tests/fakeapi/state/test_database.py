@@ -1,7 +1,5 @@
 """The database: answered writes are in the file, commits are shared, old rows are deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3
