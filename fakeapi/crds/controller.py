@@ -86,7 +86,7 @@ class DefinitionController:
         if way == way_before:
             return
         kinds = (
-            definitions.kinds_of(definition, self._state.cel_seconds)
+            definitions.kinds_of(definition, self._state.limits.cel_seconds)
             if definition is not None
             else []
         )
@@ -107,7 +107,7 @@ class DefinitionController:
             self._finish(revision, "NeverEstablished", "resource was never established")
             return
         self._serve(key, definition)
-        kind = definitions.storage_kind(definition, self._state.cel_seconds)
+        kind = definitions.storage_kind(definition, self._state.limits.cel_seconds)
         collection = self._state.store.collection(kind.storage_key)
         everything = [collection.revisions[name] for name in collection.sorted_keys()]
         deletion.delete_all(self._state, kind, everything, DeleteOptions())

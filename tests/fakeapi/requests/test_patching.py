@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakeapi.types.errors import BadRequest, Unprocessable
-from fakeapi.writes.patching import OPERATIONS_MAX, json_patch, merge_patch
+from fakeapi.types.limits import DEFAULT
+from fakeapi.writes.patching import json_patch, merge_patch
 from tests.thoroughness import examples
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient
@@ -146,7 +147,9 @@ async def test_a_patch_has_the_shape_of_its_type(
 
 async def test_too_many_operations_are_too_large(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
-    operations = [{"op": "add", "path": "/data", "value": {}}] * (OPERATIONS_MAX + 1)
+    operations = [{"op": "add", "path": "/data", "value": {}}] * (
+        DEFAULT.json_patch_max_operations + 1
+    )
     reply = await api.patch(f"{CONFIG_MAPS}/c", operations, JSON_PATCH)
     assert (reply.code, reply.reason) == (413, "RequestEntityTooLarge")
 
