@@ -48,6 +48,8 @@ _TOO_LARGE_RESPONSE: Final = (
 ).encode()
 #: Linger on, for no time: the kernel resets the connection.
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
+#: Scheme and authority of an absolute target.
+_ORIGIN: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
 _NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 
 
@@ -232,7 +234,12 @@ def _make_request(
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:
-    """Return a request as aiohttp makes it, with another limit for its body."""
+    """Return a request as aiohttp makes it, with another limit for its body.
+
+    Of an absolute target only path and query are left, as net/http reads it.
+    """
+    if not message.path.startswith("/") and message.method != hdrs.METH_CONNECT:
+        message = message._replace(path=_ORIGIN.sub("", message.path, count=1))
     return web.BaseRequest(
         message, payload, protocol, writer, task, loop, client_max_size=body_bytes_max
     )
