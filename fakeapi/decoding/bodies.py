@@ -14,7 +14,7 @@ from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, inva
 from fakeapi.types.limits import DEFAULT, Limits
 from fakeapi.types.media_types import JSON, PROTOBUF, YAML
 from fakeapi.types.objects import Json, name_of, text
-from fakeapi.types.records import Record
+from fakeapi.types.records import MutableRecord
 from fakeapi.types.schema import DecodeError, decode, json_type, unknown_fields
 
 if TYPE_CHECKING:
@@ -34,12 +34,14 @@ _TYPE_META: Final = (
 )
 
 
-class Body(Record, frozen=True):
+class Body(MutableRecord):
     """The body of a request, its media type, and the limits of the server."""
 
     raw: bytes = b""
     content_type: str = JSON
     limits: Limits = DEFAULT
+    #: False once a YAML text is read that has no key twice.
+    may_repeat_keys: bool = True
 
     def json(self) -> object:
         """Return the value of a JSON text. Raises ValueError."""
@@ -47,7 +49,8 @@ class Body(Record, frozen=True):
 
     def yaml(self) -> object:
         """Return the value of a YAML text. Raises ValueError with one line."""
-        return load_yaml(self.raw, self.limits)
+        value, self.may_repeat_keys = load_yaml(self.raw, self.limits)
+        return value
 
 
 @cached(512)

@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import yaml
@@ -27,6 +27,8 @@ from fakeapi.types.limits import DEFAULT
 if TYPE_CHECKING:
     from fakeapi.types.limits import Limits
 
+#: An object or list costs about as much as so many other values.
+CONTAINER_VALUES: Final = 5
 #: Smaller texts cannot be wide enough to matter.
 _NARROW_BYTES: Final = 16 * 1024
 #: Characters that open levels without a bracket: indentation, `- - -`, `? ? ?`.
@@ -70,7 +72,9 @@ def load_json(raw: bytes, limits: Limits = DEFAULT) -> object:
             value = _decode(_with_replacement_characters(raw))
     except RecursionError as error:
         raise NestingError(too_deep(limits)) from error
-    if len(raw) > min(_NARROW_BYTES, limits.max_values, 4 * limits.max_path_length):
+    if len(raw) > min(
+        _NARROW_BYTES, limits.max_values // CONTAINER_VALUES, 4 * limits.max_path_length
+    ):
         check_width(value, limits)
     if raw.count(b"{") + raw.count(b"[") > limits.max_depth:
         check_depth(value, limits)
@@ -83,7 +87,10 @@ def too_deep(limits: Limits) -> str:
 
 
 def check_width(value: object, limits: Limits = DEFAULT) -> None:
-    """Check the number of values, and the keys above them. Raises NestingError."""
+    """Check the number of values, and the keys above them. Raises NestingError.
+
+    An object or list counts as `CONTAINER_VALUES`.
+    """
     count, waiting = 1, [(value, 0)]
     while waiting:
         container, length = waiting.pop()
@@ -92,14 +99,14 @@ def check_width(value: object, limits: Limits = DEFAULT) -> None:
                 f"exceeded max length of {limits.max_path_length} of the path of a field"
             )
         if isinstance(container, dict):
-            count += len(container)
+            count += len(container) + CONTAINER_VALUES - 1
             waiting += [
                 (item, length + len(key))
                 for key, item in container.items()
-                if item and isinstance(item, dict | list)
+                if isinstance(item, dict | list)
             ]
         elif isinstance(container, list):
-            count += len(container)
+            count += len(container) + CONTAINER_VALUES - 1
             waiting += [(item, length) for item in container if isinstance(item, dict | list)]
         if count > limits.max_values:
             raise NestingError(f"exceeded max number of {limits.max_values} values")
@@ -110,21 +117,28 @@ def _with_replacement_characters(raw: bytes) -> bytes:
     return _ESCAPED.sub(lambda found: b"\\ufffd" if found[1] else found[0], text.encode())
 
 
-def load_yaml(raw: bytes, limits: Limits = DEFAULT) -> object:
-    """Return the JSON value of a client's first YAML document. Raises ValueError with one line."""
+class Yaml(NamedTuple):
+    """The JSON value of a document; `repeats_keys` is False if no mapping has a key twice."""
+
+    value: object
+    repeats_keys: bool = True
+
+
+def load_yaml(raw: bytes, limits: Limits = DEFAULT) -> Yaml:
+    """Return a client's first YAML document. Raises ValueError with one line."""
     if raw[:1] == b"{" and raw.isascii() and not any(mark in raw for mark in _ONLY_IN_JSON):
         # Most clients send JSON, which is read much faster as such.
         with contextlib.suppress(ValueError):
-            return as_json(load_json(raw, limits))
+            return Yaml(as_json(load_json(raw, limits)))
     try:
-        _check_yaml(raw, limits, nodes_max=2 * limits.max_values)  # keys are nodes, too
+        _check_yaml(raw, limits, nodes_max=limits.max_values)
         loader = YamlLoader(raw)
         try:
             value = as_json(loader.get_data()) if loader.check_data() else None
         finally:
             loader.dispose()
         check_width(value, limits)
-        return value
+        return Yaml(value, loader.repeats_keys)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
 
@@ -141,7 +155,12 @@ def load_yaml_documents(raw: bytes) -> list[object]:
 def as_json(value: object) -> object:
     """Return a YAML value as JSON: keys become strings. Raises ValueError for bytes and NaN."""
     if isinstance(value, dict):
-        return {_key(key, item): as_json(item) for key, item in value.items()}
+        return {
+            key if type(key) is str else _key(key, item): (
+                item if type(item) is str else as_json(item)
+            )
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [as_json(item) for item in value]
     if value is None or isinstance(value, str | int):
@@ -179,6 +198,14 @@ SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class YamlLoader(SAFE_LOADER):  # type: ignore[misc]
     """Safe YAML; plain scalars have the types that Go's library gives them."""
+
+    repeats_keys = False
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as PyYAML calls it
+        """Return the mapping, and note if it has a key twice."""
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        self.repeats_keys |= len(made) < len(node.value)
+        return made
 
 
 def _whole(loader: YamlLoader, node: yaml.ScalarNode) -> object:
@@ -280,8 +307,12 @@ class _Survey:
 
     def of(self, raw: bytes) -> None:
         """Raises NestingError."""
-        for number, event in enumerate(yaml.parse(raw, SAFE_LOADER)):
-            self._check_number(number // 2)  # a collection has two events
+        nodes = 0
+        for event in yaml.parse(raw, SAFE_LOADER):
+            if isinstance(event, yaml.NodeEvent):
+                is_container = isinstance(event, yaml.CollectionStartEvent)
+                nodes += CONTAINER_VALUES if is_container else 1
+                self._check_number(nodes)
             if isinstance(event, yaml.DocumentStartEvent):
                 self._open, self._anchors = [_Node(None)], {}
             elif isinstance(event, yaml.CollectionStartEvent):

@@ -170,6 +170,8 @@ def without_repeated_owners(obj: Json, *, is_patch: bool = False) -> list[str]:
 
 def duplicates_in_yaml(body: Body, value: Json) -> list[str]:
     """Return the findings about keys that occur twice in a YAML text, of which JSON is a part."""
+    if not body.may_repeat_keys:
+        return []
     try:
         if not _duplicates(body):
             return []

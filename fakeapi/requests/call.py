@@ -50,7 +50,7 @@ class Call(MutableRecord):
     found: Found
     #: The verb to carry out, as authorizers know it; empty without a route.
     verb: str = ""
-    body: Body = Body()
+    body: Body = msgspec.field(default_factory=Body)
     user: User = ANONYMOUS
     #: Sent to the client with the answer, even if that is a refusal.
     warnings: list[str] = msgspec.field(default_factory=list)

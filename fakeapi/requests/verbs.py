@@ -7,6 +7,7 @@ Of these only deletecollection waits. Lists and watches are in `dispatch`, verbs
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from fakeapi.decoding.options import (
     parse_resource_version,
     write_options,
 )
-from fakeapi.decoding.parsing import check_depth, check_width
+from fakeapi.decoding.parsing import check_depth, check_width, load_json
 from fakeapi.http import answers
 from fakeapi.store.listing import listing
 from fakeapi.types import gotext
@@ -180,7 +181,10 @@ def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Cal
 def decoded_patch(body: Body) -> object:
     """Decode a patch. Raises BadRequest."""
     try:
-        return body.json()
+        limits = body.limits
+        if body.content_type == JSON_PATCH:  # each operation is an object
+            limits = dataclasses.replace(limits, max_values=2 * limits.max_values)
+        return load_json(body.raw, limits)
     except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
 
@@ -201,10 +205,18 @@ def patched(
         raise BadRequest("error decoding patch: the result is not an object")
     try:
         check_depth(result, state.limits)  # copy by copy it may double
-        check_width(result, state.limits)
+        check_width(_without_same_owners(result, whole), state.limits)
     except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
     return result
+
+
+def _without_same_owners(result: Json, whole: Json) -> Json:
+    """Return the result of a patch without managedFields, unless the patch has changed them."""
+    metadata, owners = result.get("metadata"), metadata_of(whole).get("managedFields")
+    if not isinstance(metadata, dict) or metadata.get("managedFields") != owners:
+        return result
+    return {**result, "metadata": {**metadata, "managedFields": None}}
 
 
 def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> Json:

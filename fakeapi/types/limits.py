@@ -17,7 +17,9 @@ class Limits:
 
     max_values: int = option(
         50_000,
-        "Values in the body of a request, or in a patched object. Files of --load have no limit.",
+        "Values in the body of a request, or in a patched object. An object or list counts as "
+        "five, in YAML a key counts too, a JSON patch may have twice as many; files of --load have "
+        "no limit.",
         minimum=1,
     )
     max_depth: int = option(
