@@ -431,7 +431,7 @@ async def test_many_objects_of_a_definition_are_deleted_in_several_turns_of_the_
 async def test_a_definition_that_comes_back_has_a_log_of_its_own(
     api: ApiClient, server: FakeApiServer
 ) -> None:
-    """The changes of its first life are free, and nobody can go back to them."""
+    """The changes of its first life are dropped: a watch from there has expired."""
     await api.create(DEFINITIONS, definition())
     made = await api.create(WIDGETS, widget())
     await api.delete(f"{DEFINITIONS}/{NAME}")
