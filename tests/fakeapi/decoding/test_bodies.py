@@ -158,7 +158,7 @@ async def test_a_yaml_timestamp_stays_text(api: ApiClient) -> None:
     ],
 )
 def test_yaml_scalars_are_read_as_upstream_reads_them(scalar: str, value: object) -> None:
-    read = load_yaml(f"a: {scalar}".encode())
+    read = load_yaml(f"a: {scalar}".encode()).value
     assert read == {"a": value}
     assert isinstance(read, dict)
     assert type(read["a"]) is type(value)
