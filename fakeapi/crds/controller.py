@@ -130,9 +130,12 @@ class DefinitionController:
         self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
 
     def _finish_if_empty(self, key: str, collection: Collection) -> None:
-        """Finish after the last object; stays a listener, which cannot be removed by itself."""
+        """Finish after the last object."""
+        if collection.revisions:
+            return
+        del collection.listeners[self, key]
         revision = self._definitions.revisions.get(key)
-        if not collection.revisions and revision is not None and is_deleting(revision.object):
+        if revision is not None and is_deleting(revision.object):
             self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
 
     def _finish(self, revision: Revision, reason: str, message: str) -> None:

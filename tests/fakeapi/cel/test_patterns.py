@@ -101,3 +101,11 @@ async def test_an_object_whose_texts_take_long_to_search_is_refused(api: ApiClie
     refused = await api.post(WIDGETS, {**widget(), "spec": {"items": texts}})
     assert refused.causes == [("FieldValueForbidden", "<nil>")]
     assert time.thread_time() - began < 1
+
+
+@pytest.mark.skipif(not worker.is_available(), reason="needs the extra cel")
+async def test_rules_that_take_long_to_compile_are_refused(api: ApiClient) -> None:
+    rules = [{"rule": f"{n} == " + "+".join("1" * 4000)} for n in range(20)]
+    node = schema(spec={"type": "object", "x-kubernetes-validations": rules})
+    refused = await api.post(DEFINITIONS, definition(version(node=node, subresources={})))
+    assert refused.causes == [("FieldValueForbidden", "spec.versions")]
