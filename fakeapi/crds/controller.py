@@ -133,7 +133,7 @@ class DefinitionController:
         """Finish after the last object."""
         if collection.revisions:
             return
-        del collection.listeners[self, key]
+        collection.listeners.pop((self, key), None)
         revision = self._definitions.revisions.get(key)
         if revision is not None and is_deleting(revision.object):
             self._finish(revision, "InstanceDeletionCompleted", "removed all instances")

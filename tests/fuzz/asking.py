@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from tests.fakeapi import protobuf_writer
 
-from .seeds import SEEDS
-from .texts import TEXTS
+from .texts import SEEDS, TEXTS
 from .values import NAMES, NAMESPACES, Values
 
 Json = dict[str, Any]
@@ -26,29 +25,7 @@ PATCHES: Final = {
     "application/apply-patch+yaml": 4,
     "application/json": 1,
 }
-_BROKEN: Final = (
-    b"",
-    b"{",
-    b"null",
-    b"[]",
-    b'"x"',
-    b"1e400",
-    b'{"a":1,"a":2}',
-    b'{"metadata":{"name":"\xff\xfe"}}',
-    b'{"metadata":{"name":"\\ud800"}}',
-    b"\x00\x01\x02",
-    b"k8s\x00",
-    b"k8s\x00\x0a\x02\x0a\xff",
-    b"--- \n- a: &a [1]\n  b: *a\n",
-    b"a: *nowhere",
-    b"a: !!python/object:os.system x",
-    b"? [1, 2]\n: 3\n",
-    b"{'metadata': {'name': 2001-01-01, 1: 2}}",
-    b"a: .nan\nb: 0x1F\nc: 0o17\nd: 1_000\ne: 12:30:45\n",
-    b"\xef\xbb\xbf{}",
-    b'{"a":' * 3000 + b"1" + b"}" * 3000,
-    b"[" * 9000,
-)
+_DEEP: Final = ('{"a":' * 3000 + "1" + "}" * 3000, "[" * 9000)
 #: A text of up to 40 letters, ten times or more.
 _REPEATED: Final = re.compile(r"(.{1,40}?)\1{9,}", re.DOTALL)
 _SHOWN_MAX: Final = 20_000
@@ -247,7 +224,8 @@ class Asker:
         chance = self._chance
         if chance.random() < 0.04:
             kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *PATCHES)
-            return chance.choice(_BROKEN), chance.choice(kinds)
+            broken: str = chance.choice((*TEXTS["broken"], *_DEEP))
+            return broken.encode("latin-1"), chance.choice(kinds)
         if method == "PATCH":
             return self._patch(resource, name)
         if method == "DELETE":

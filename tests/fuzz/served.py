@@ -20,20 +20,8 @@ from fakeapi.store.journal import ObjectChange
 from tests.fakeapi import custom_resources
 
 from .asking import Asked
-from .seeds import SEEDS
+from .texts import SEEDS
 from .wire import Answer, Meter, Stretch, Wire
-
-__all__ = [
-    "ADMIN",
-    "ANONYMOUS",
-    "CANARY",
-    "DEFINITION",
-    "READABLE",
-    "READER",
-    "Served",
-    "Turn",
-    "serving",
-]
 
 ADMIN: Final = "admin"
 READER: Final = "reader"
