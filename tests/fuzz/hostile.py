@@ -289,7 +289,7 @@ class Hostile:
         if dice < 0.7:
             return self.text()
         value: Any = {}
-        for _ in range(min(size, 200)):
+        for _ in range(min(size, 190)):
             value = {"a": value} if dice < 0.85 else [value]
         return value
 
