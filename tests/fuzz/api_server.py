@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from .asking import Asked, Asker, resources_of
+from .asking import Asked, Asker
 from .hostile import Hostile
 from .served import ADMIN, ANONYMOUS, READABLE, READER, Served, Turn, serving
 from .verdicts import Finding, is_beyond_budget, shape, shown, wrong_with
@@ -147,11 +147,10 @@ async def _fuzz(meter: Meter, *, requests: int, seed: int) -> Findings:
 
 async def _asker(served: Served, chance: random.Random) -> Asker:
     """Read the served resources, and return an asker for them."""
-    resources = []
-    for path in (await served.document("/openapi/v3"))["paths"]:
-        resources += resources_of(await served.document(f"/openapi/v3/{path}"), chance)
-    assert any("widgets" in resource.path for resource in resources)
-    return Asker(chance, resources)
+    paths = (await served.document("/openapi/v3"))["paths"]
+    documents = [await served.document(f"/openapi/v3/{path}") for path in paths]
+    assert any("widgets" in path for document in documents for path in document["paths"])
+    return Asker(chance, documents)
 
 
 def _next(chance: random.Random, asker: Asker, hostile: Hostile) -> tuple[str, list[Asked]]:

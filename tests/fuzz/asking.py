@@ -7,7 +7,7 @@ import json
 import random
 import re
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tests.fakeapi import protobuf_writer
@@ -85,7 +85,7 @@ def abbreviated(text: str) -> str:
     return f"{shown[:1000]}...{text[-40:]} ({left_out} more)" if left_out else shown
 
 
-def resources_of(document: Json, chance: random.Random) -> list[Resource]:
+def _resources_of(document: Json, chance: random.Random) -> list[Resource]:
     """The resources in an OpenAPI document."""
     schemas: Mapping[str, Json] = document.get("components", {}).get("schemas", {})
     values = Values(chance, schemas)
@@ -108,9 +108,11 @@ def resources_of(document: Json, chance: random.Random) -> list[Resource]:
 class Asker:
     """Makes one request after another; `learn` adds objects from answers to the next requests."""
 
-    def __init__(self, chance: random.Random, resources: Sequence[Resource]) -> None:
+    def __init__(self, chance: random.Random, documents: Iterable[Json]) -> None:
         self._chance = chance
-        self._resources = resources
+        self._resources = [
+            resource for document in documents for resource in _resources_of(document, chance)
+        ]
         self._by_plural: dict[str, list[Resource]] = {}
         self._seen: dict[str, Json] = {}
 
