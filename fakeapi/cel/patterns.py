@@ -7,12 +7,12 @@ definition is warned.
 from __future__ import annotations
 
 import functools
-import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import re2
 
+from fakeapi.clock import processor_seconds
 from fakeapi.types.errors import forbidden
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ def _compiled(pattern: str) -> Pattern | str:
     """Return the pattern, or RE2's error. Raises TooExpensive."""
     if len(pattern) > _LENGTH_MAX:
         return _TOO_LARGE
-    began = time.thread_time()
+    began = processor_seconds()
     found: Pattern | str
     try:
         found = go(pattern, memory_bytes=_MEMORY_MAX_BYTES)
     except re2.error as error:
         found = error.args[0].decode(errors="replace")
-    spend(time.thread_time() - began)
+    spend(processor_seconds() - began)
     return found
 
 

@@ -19,7 +19,7 @@ _BUDGET_SECONDS: Final = 0.25
 #: Of a wide body: what fakeapi/security/README.md admits for 49,000 values.
 _SECONDS_PER_VALUE: Final = 0.6 / 49_000
 #: The loop waits for the child that runs CEL, 0.1 s each for rules, messages and a search; on a
-#: busy machine the child waits for a processor, which the meter cannot tell.
+#: busy machine the child waits for a processor, which the meter does not see.
 _BLOCKED_FACTOR: Final = 4
 _READS: Final = ("GET", "HEAD")
 #: What the server does by itself: Events expire, the use of quotas is counted.
