@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def processor_seconds() -> float:
+    """Return the processor time that this thread has taken, for limits of work."""
+    return time.thread_time()
+
+
 class Timer(Protocol):
     """A callback that is due later, unless it is cancelled."""
 

@@ -28,7 +28,7 @@ from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fakeapi.cel.worker import Job, Outcome
     from fakeapi.crds.schema_validation import Correlated
@@ -57,6 +57,14 @@ def blocks(errors: list[FieldError]) -> list[FieldError]:
     if any(error.reason in _BLOCKING for error in errors):
         return [invalid("<nil>", None, _NOT_CHECKED)]
     return []
+
+
+def can_compile_all(nodes: Iterable[Json]) -> bool:
+    """Return False if the rules of schemas take too long to compile."""
+    expressions = (
+        text(rule.get("rule")).strip() for node in nodes for rule in mappings(node.get(RULES))
+    )
+    return not is_available() or worker.compile_all(expressions)
 
 
 def problem(expression: str) -> str:

@@ -154,9 +154,12 @@ class DefinitionController:
         deletion.delete_all(self._state, kind, some, DeleteOptions())
 
     def _finish_if_empty(self, key: str, collection: Collection) -> None:
-        """Finish after the last object; stays a listener, which cannot be removed by itself."""
+        """Finish after the last object."""
+        if collection.revisions:
+            return
+        collection.listeners.pop((self, key), None)
         revision = self._definitions.revisions.get(key)
-        if not collection.revisions and revision is not None and is_deleting(revision.object):
+        if revision is not None and is_deleting(revision.object):
             self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
 
     def _finish(self, revision: Revision, reason: str, message: str) -> None:

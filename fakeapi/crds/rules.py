@@ -22,7 +22,7 @@ from fakeapi.crds.pruning import schemas_in
 from fakeapi.crds.schema_rules import validate_schema
 from fakeapi.printing.custom import custom_columns
 from fakeapi.types import names
-from fakeapi.types.errors import FieldError, invalid, not_supported, required
+from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported, required
 from fakeapi.types.kind import Kind, KindRules
 from fakeapi.types.objects import (
     Json,
@@ -60,8 +60,7 @@ def _all_warnings(definition: Json) -> list[str]:
         if shown < len(columns):
             path = text(columns[shown].get("jsonPath"))[:_SHOWN_MAX]
             found.append(f'additionalPrinterColumns: not shown from jsonPath "{path}" on')
-        root = mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
-        for node in schemas_in(root):
+        for node in _schemas_of(version):
             declared, pattern = text(node.get("format")), text(node.get("pattern"))
             if declared and not formats.is_known(declared, text(node.get("type"))):
                 found.append(f'unrecognized format "{declared}"')
@@ -70,6 +69,10 @@ def _all_warnings(definition: Json) -> list[str]:
             if pattern and patterns.compiled(pattern) is None:
                 found.append(f'pattern: this server does not enforce "{pattern}"')
     return list(dict.fromkeys(found))
+
+
+def _schemas_of(version: Json) -> Iterator[Json]:
+    return schemas_in(mapping(mapping(version.get("schema")).get("openAPIV3Schema")))
 
 
 def _new_warnings(definition: Json, old: Json | None) -> list[str]:
@@ -99,7 +102,7 @@ def validate_definition(definition: Json) -> list[FieldError]:
     return [
         *_name_errors(definition, spec),
         *_version_errors(versions),
-        *_part_errors(versions),
+        *patterns.limited(lambda: list(_part_errors(versions))),
         *_conversion_errors(spec),
         *_stored_version_errors(stored, versions),
     ]
@@ -186,7 +189,10 @@ def _version_errors(versions: list[Json]) -> Iterator[FieldError]:
 
 
 def _part_errors(versions: list[Json]) -> Iterator[FieldError]:
-    """Yield the errors of schemas, subresources and columns."""
+    """Yield the errors of schemas, subresources and columns. Raises TooExpensive."""
+    if not cel_rules.can_compile_all(node for one in versions for node in _schemas_of(one)):
+        yield forbidden("spec.versions", "rules take too much processor time to compile")
+        return
     for field, (above, check) in _PARTS.items():
         if versions and all(one.get(field) == versions[0].get(field) for one in versions):
             yield from check(versions[0], f"spec.{above}")

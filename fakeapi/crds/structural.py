@@ -6,6 +6,7 @@ import contextlib
 import copy
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.cel import patterns
 from fakeapi.crds import cel_rules, pruning
 from fakeapi.crds.schema_validation import Correlated, validate
 from fakeapi.crds.values import validate_embedded, validate_lists
@@ -97,12 +98,19 @@ class CustomStructure:
         """Return the errors of the object; with `old`, errors of unchanged values are allowed."""
         whole = {**self._type_meta, **obj}
         before = None if old is None else Correlated({**self._type_meta, **old}, self._node)
-        if subresource == "status":
-            errors = self._status_errors(obj, before)
-        else:
-            errors = validate(self._node, whole, before) + self._scale_errors(obj, "replicas")
+        is_status = subresource == "status"
+        errors = patterns.limited(
+            lambda: (
+                self._status_errors(obj, before)
+                if is_status
+                else validate(self._node, whole, before)
+            ),
+            seconds=self._cel_seconds,
+        )
+        if not is_status:
+            errors += self._scale_errors(obj, "replicas")
         errors += self._scale_errors(obj, "status_replicas")
-        if subresource != "status":
+        if not is_status:
             errors += validate_embedded(obj, self._node)
         if old is None or not validate_lists(old, self._node):
             errors += validate_lists(obj, self._node)

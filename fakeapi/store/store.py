@@ -257,7 +257,7 @@ class Collection:
                 self._is_sorted = False
             self.revisions[key] = change.current
         self.log.append(change)
-        call_all(self.listeners.values())
+        call_all(tuple(self.listeners.values()))  # one may remove itself
 
     def follow(self, callback: Callable[[], None]) -> None:
         """Call back now and during each write from now on, but for the callback's own writes."""
