@@ -92,7 +92,7 @@ class LabelSelector(Struct, frozen=True):
 
 
 class NodeSelectorRequirement(Struct, frozen=True):
-    """One expression over a node's labels or fields: the four operators above, Gt and Lt."""
+    """One expression over labels or fields: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str = ""
     operator: str = ""

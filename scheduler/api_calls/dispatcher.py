@@ -117,7 +117,7 @@ class ApiDispatcher:
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod. Retried only if the request surely was not executed.
 
-        If that is unknown, the pod is read to find out.
+        If the execution is uncertain, the pod is read.
         """
         async with self._slot(PodBindingCall(pod, node_name)):
             try:
@@ -145,7 +145,7 @@ class ApiDispatcher:
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Set a volume's claim reference; return the volume as the server has it.
 
-        Raises Conflict if it has changed, CallOverwritten if a newer call for it is queued.
+        Raises Conflict if the volume has changed, CallOverwritten if a newer call is queued.
         """
         patch = _patch_of(volume.metadata, ANN_BOUND_BY_CONTROLLER)
         if volume.spec.claim_ref is not None:
@@ -210,7 +210,7 @@ class ApiDispatcher:
             raise
 
     async def delete_pod(self, pod: Pod) -> bool:
-        """Delete a pod by its name, as upstream does; return False if there is none."""
+        """Delete a pod by its name, as upstream does; return False if no pod has it."""
         metadata = pod.metadata
         try:
             with contextlib.suppress(CallNotMade):

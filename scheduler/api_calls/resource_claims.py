@@ -1,7 +1,7 @@
 """The writes of resource claims, as patches that carry the version that they are meant for.
 
-Upstream sends whole objects. Ours hold only the fields that we read, and a full update would delete
-the others.
+Upstream sends whole objects. Our objects hold only the fields that we read; a full update would
+delete all other fields.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class SchedulerApp:
         return debugging.compare(self._core)
 
     def dump(self) -> None:
-        """Compare, then write the contents of cache and queue to the log (SIGUSR2)."""
+        """Compare cache and queue with the informers, then log their contents (SIGUSR2)."""
         self.compare_cache()
         debugging.dump(self._core)
 

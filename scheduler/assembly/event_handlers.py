@@ -106,7 +106,7 @@ class ObjectEventHandler:
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
         """Make an event of the change, or two if the object was deleted and created again.
 
-        Upstream makes an update of the latter, and the pods that wait for an addition miss it.
+        Upstream makes one update of the two, and the pods that wait for an addition miss it.
         """
         if old.metadata.uid != new.metadata.uid:
             self._move(ActionType.DELETE, old, None)

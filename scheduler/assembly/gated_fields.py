@@ -1,6 +1,6 @@
 """Fields of objects that are not read while a feature gate is off.
 
-An informer drops them before any plugin reads the object, as an API server does whose gate is off.
+An informer drops such fields before any plugin reads the object; API servers do so too.
 Source: the uses of the gates in component-helpers `resource/helpers.go`, `volumebinding/binder.go`,
 `k8s.io/dynamic-resource-allocation/structured/internal/stable`. One rule differs: a request for all
 devices leaves out devices that use shared counters, where upstream cannot allocate it.

@@ -44,7 +44,7 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class InMemoryApi:
-    """Stores objects by kind, written as its key, and gives each change to the informer.
+    """Stores objects by the key of their kind, and gives each change to the informer.
 
     It makes the informers (`MakesInformers`), takes the writes of the scheduler (`ApiWriter`) and
     drops its events.
@@ -146,7 +146,7 @@ class InMemoryApi:
             informer.delete(old)
 
     def terminate(self, kind: str, key: str) -> None:
-        """Set the time of the deletion of an object; a no-op if it is set, or without object."""
+        """Set an object's time of deletion; a no-op if the time is set or the object is missing."""
         obj = self._get(kind, key)
         if obj is not None and obj.metadata.deletion_timestamp is None:
             now = datetime.fromtimestamp(self._clock.now(), UTC)

@@ -41,9 +41,9 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
     The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups are
-    left out without their feature gate. In-tree plugins require them only if they are served, as
-    there are no gangs without them; upstream waits for ever. Raises `PluginSetupError` for a kind
-    that cannot exist.
+    left out without their feature gate. In-tree plugins require pod groups only if the server has
+    the kind: without it there are no gangs. Upstream waits for ever. Raises `PluginSetupError` for
+    a kind that cannot exist.
     """
     found: dict[str, WatchedKind] = {}
 

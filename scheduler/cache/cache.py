@@ -196,8 +196,8 @@ class Cache:
     def update_node(self, node: Node) -> None:
         """Update a node, or add it if it is unknown.
 
-        It is compared with the cache's own copy, not with the informer's old object: the two may
-        have missed different events.
+        The node is compared with the cache's own copy, not with the informer's old object: cache
+        and informer may have missed different events.
         """
         self._set_node(node)
 
@@ -233,7 +233,7 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring the snapshot up to date; called at the start of a scheduling cycle.
 
-        It must be the same snapshot each time. Changed rows are copied. The order of the nodes is
+        Each call must pass the same snapshot. Changed rows are copied. The order of the nodes is
         computed again only when nodes were added or deleted; until then a node whose zone has
         changed keeps its position, as it does upstream.
         """

@@ -1,4 +1,4 @@
-"""The functions of CEL and of Kubernetes' libraries: their types, and what they do.
+"""The functions of CEL and of Kubernetes' libraries, with their types.
 
 `overloads.txt` has the types of every function, one overload in a line; see `parse_overloads`.
 

@@ -1,4 +1,4 @@
-"""Find out what a kind is that is known by its name only.
+"""Look up kinds that are known by their names only.
 
 Source: client-go `discovery/discovery_client.go` (`ServerResourcesForGroupVersion`).
 """
@@ -38,7 +38,7 @@ class _ApiResourceList(msgspec.Struct, frozen=True):
 
 
 class DiscoveredKind:
-    """The lists and watches of a kind that is found when they are first needed.
+    """The lists and watches of a kind, which is looked up for the first list or watch.
 
     Satisfies `scheduler.client.reflector.Source`. Raises `KindNotFound` as long as the server does
     not have the kind, which is looked up again at the next list or watch.

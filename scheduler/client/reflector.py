@@ -36,7 +36,7 @@ The version of each request:
 
 A server must never go back in time. One that was restored from a backup sends a list or a
 bookmark with a version lower than the last one seen. Then everything is listed again, and the
-informer learns that versions of before mean nothing now. Until there is a list, such a server is
+informer ignores the versions of before. Until there is a list, such a server is
 merely silent: it accepts a watch from its future and waits. So a long watch without a single event
 or bookmark, from a server that sends bookmarks, is followed by a list as well. client-go checks
 neither, and misses changes until the server has caught up.

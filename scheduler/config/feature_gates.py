@@ -1,4 +1,4 @@
-"""Feature gates: those of kube-scheduler v1.36, how they are set, and those that are built.
+"""Feature gates of kube-scheduler v1.36: their settings, and the gates that are built.
 
     settings = parse_settings(["GenericWorkload=true,GangScheduling=true"])
     version = effective_version(["1.35"], [])      # raises ConfigError
@@ -75,7 +75,7 @@ def help_lines() -> list[str]:
 
 
 class EffectiveVersion(NamedTuple):
-    """The version that is emulated, and the oldest one that others in the cluster may have."""
+    """The emulated version, and the oldest version of other components in the cluster."""
 
     emulation: _Version
     min_compatibility: _Version

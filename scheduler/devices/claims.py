@@ -71,7 +71,7 @@ class ClaimTracker:
             yield self.get(metadata.name, metadata.namespace) or stored
 
     def assume(self, claim: ResourceClaim) -> bool:
-        """Use a claim as it was written; False if the informer does not have the claim yet.
+        """Use a claim as it was written; return False if the informer does not have it yet.
 
         Nothing changes if the informer has a newer version.
         """

@@ -1,8 +1,8 @@
 """The device classes behind extended resources.
 
 A class may name an extended resource (`spec.extendedResourceName`); besides, each class has an
-implicit one, `deviceclass.resource.kubernetes.io/` and its name. Of two classes with one name the
-newer counts, then the lower name; one that loses when it comes has no implicit resource either.
+implicit one, `deviceclass.resource.kubernetes.io/` and its name. Of two classes with one extended
+resource the newer wins, then the lower name. A new class that loses has no implicit one either.
 Source: `k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache`, v0.36.3.
 """
 
@@ -47,7 +47,7 @@ class DeviceClassResolver:
         return self._handle.lister(DeviceClass).get(name)
 
     def backed_by_devices(self, names: Iterable[str]) -> frozenset[str]:
-        """Return those of the resources that have a class."""
+        """Return the resources of these names that have a class."""
         candidates = [name for name in names if name not in _NATIVE]
         return frozenset(name for name in candidates if self.device_class(name) is not None)
 

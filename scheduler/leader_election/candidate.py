@@ -88,7 +88,7 @@ class Candidate:
 
     @property
     def is_leader(self) -> bool:
-        """True if that is us. The lease may have expired since, if it was not renewed."""
+        """True if we are the leader. The lease may have expired since, if it was not renewed."""
         return self.leader == self._identity
 
     async def try_acquire_or_renew(self) -> bool:

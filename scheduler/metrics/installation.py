@@ -11,7 +11,7 @@ import msgspec
 
 
 class Installation(NamedTuple):
-    """The git commit that pip has installed (PEP 610), and when; empty if that is unknown."""
+    """The git commit that pip has installed (PEP 610), and the time; empty if unknown."""
 
     commit: str
     date: str

@@ -39,7 +39,7 @@ class Feature(NamedTuple):
 
 
 class FeatureRegistry:
-    """The known features. All others that a node declares are ignored."""
+    """The known features. All other features of a node are ignored."""
 
     def __init__(self, features: Iterable[Feature]) -> None:
         self._features: Final = sorted(features, key=lambda feature: feature.name)
@@ -58,8 +58,8 @@ class FeatureRegistry:
     def known_among(self, declared: Sequence[str]) -> frozenset[str]:
         """Return the known features of a list that the API keeps in ascending order.
 
-        Both lists are merged in one pass, so that a feature out of order may be missed, as upstream
-        does (`FeatureMapper.TryMap`).
+        Both lists are read in one pass, so that a feature out of order may be missed, as upstream
+        (`FeatureMapper.TryMap`).
         """
         found: list[str] = []
         remaining = iter(self.names)

@@ -134,7 +134,7 @@ class VolumeRestrictions(Plugin):
     def is_schedulable_after_pod_deleted(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the deleted pod, of the same namespace, used a disk or claim of this one.
+        """Queue if the deleted pod, of the same namespace, used a disk or claim of this pod.
 
         Disks have no namespaces; upstream ignores pods of other namespaces all the same.
         """

@@ -72,8 +72,8 @@ class Budgets:
     def split_units(self, units: Iterable[tuple[V, Sequence[PodInfo]]]) -> tuple[list[V], list[V]]:
         """Split units of pods that are evicted together, as `split` does for single pods.
 
-        Counting stops at the first violated budget of the first violating pod of a unit, as
-        upstream's does for pod groups.
+        Counting stops at the first violated budget of the first violating pod of a unit, as in
+        upstream for pod groups.
         """
         violating: list[V] = []
         others: list[V] = []

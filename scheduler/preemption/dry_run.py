@@ -167,7 +167,7 @@ class DryRun:
 
 
 class PodsByWorld:
-    """Some pods of each of many worlds, in one list: those of the first world, and so on."""
+    """Some pods of each of many worlds, in one list: the pods of the first world, and so on."""
 
     def __init__(self, pods: list[PodInfo], counts: IntArray) -> None:
         self.pods: Final = pods
@@ -304,10 +304,10 @@ class _Statuses:
 def dry_run_preemption(
     dry_run: DryRun, nodes: Nodes, *, num_candidates: int
 ) -> tuple[list[Candidate], list[tuple[Nodes, Rejections]]]:
-    """Try nodes in order until `num_candidates` are found, one of which violates no budget.
+    """Try nodes in order up to `num_candidates` candidates, one of which violates no budget.
 
-    Returns the candidates, those that violate no budget first, and the nodes tried with their
-    rejections.
+    Returns the candidates, first the candidates that violate no budget, and the nodes tried with
+    their rejections.
     """
     non_violating: list[Candidate] = []
     violating: list[Candidate] = []

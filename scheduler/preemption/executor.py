@@ -4,9 +4,9 @@
                     |                                     |
                     +-------------- a failure ------------+--> done, the preemptor is activated
 
-Until it is done the preemptor is kept out of the active queue (`is_running_preemption`), so
-that it does not preempt twice. During the eviction of the last victim it may enter the queue as
-soon as that victim is deleted, as this may be the event that the preemptor waits for.
+Until the end the preemptor is kept out of the active queue (`is_running_preemption`), so that it
+does not preempt twice. During the eviction of the last victim it may enter the queue as soon as
+that victim is deleted: the preemptor may wait for this event.
 Source: `pkg/scheduler/framework/preemption/executor.go`; KEP-4832.
 """
 
@@ -103,7 +103,7 @@ class Executor:
         return known is not None and known.metadata.deletion_timestamp is None
 
     async def actuate(self, candidate: Candidate, preemptor: Preemptor) -> Status | None:
-        """Evict the victims, in the background if that feature is on; returns a status on failure.
+        """Evict the victims, in the background if its gate is on; return a status on failure.
 
         Victims that are already terminating are skipped.
         """

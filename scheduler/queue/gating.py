@@ -73,7 +73,7 @@ class Gate:
         return failure
 
     def gating_key(self, pod: QueuedPodInfo) -> Hashable | None:
-        """Return a key: gated pods with equal keys are rejected alike. None if that is unknown.
+        """Return a key: gated pods with equal keys are rejected alike. None if there is no key.
 
         See `SharedPreEnqueuePlugin`.
         """
@@ -89,9 +89,9 @@ class Gate:
     def rejects_all(self, pods: Mapping[str, QueuedPodInfo], known: dict[Hashable, bool]) -> bool:
         """True for gated pods with one gating key if the plugins still reject the first of them.
 
-        So a pod that joins a gang costs the same however many members wait for the rest: with a
+        So a pod that joins a gang costs the same however many members wait for the others: with a
         thousand of them the arrival of the gang took longer than its scheduling cycle.
-        `known` has the results for other pods after the same event, and gets this one.
+        `known` has the results for other pods after the same event, and gets this result.
         """
         first = next(iter(pods.values()))
         gating_key = self.gating_key(first)

@@ -1,8 +1,8 @@
 """A priority heap whose items can be found, changed and removed by key.
 
 Items are ordered by their sort keys, which are computed once when an item is added; items with
-equal sort keys leave in the order of their arrival. So all comparisons are those of tuples, made in
-C by `heapq`, while upstream calls `less` for each of them.
+equal sort keys leave in the order of their arrival. So all comparisons are comparisons of tuples,
+made in C by `heapq`; upstream calls `less` for each comparison.
 
 An item that is deleted or moved leaves its old entry in the heap. Such dead entries are dropped
 when they reach the top, and removed together when they outnumber the others; every operation stays

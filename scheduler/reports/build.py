@@ -113,7 +113,7 @@ async def report_over(
     """Decide a pod over the snapshot, without preemption, and return the report.
 
     A pod that has a node is decided over the cluster without this pod. `pods` are the pods that
-    plugins list. The snapshot and `pods` are unchanged afterwards. It waits for extenders only.
+    plugins list. The snapshot and `pods` are unchanged afterwards. Only extenders are awaited.
     """
     if framework is None:
         waiting = pod.without_node() if pod.spec.node_name else pod
@@ -127,7 +127,7 @@ async def report_over(
 def cluster_without(pod: PodInfo, snapshot: Snapshot, *, pods: Store[Pod]) -> Iterator[PodInfo]:
     """Take a pod off its node, if it has one, and yield the pod without a node.
 
-    After the `with` block the snapshot and `pods`, those that plugins list, are as before.
+    The end of the `with` block restores the snapshot and `pods`, the pods that plugins list.
     """
     node = pod.spec.node_name
     waiting = pod.without_node() if node else pod

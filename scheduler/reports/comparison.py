@@ -35,7 +35,7 @@ def compare(
 ) -> Comparison:
     """Compare a decision with the other scheduler's: `node`, or "" for a pod that it left pending.
 
-    `snapshot` is as it was for the decision. `their_message` is that of the pod's condition.
+    `snapshot` is as it was for the decision. `their_message` is the message of the pod's condition.
     """
     pod, result, diagnosis = decision.pod, decision.schedule_result, decision.diagnosis
     comparison = Comparison(

@@ -70,7 +70,7 @@ def nearest_nodes(
 ) -> list[NodeRemedies]:
     """Return the nodes with the smallest distance, nearest first.
 
-    If PreFilter has rejected the pod as a whole, that holds for all nodes in addition.
+    If PreFilter has rejected the pod as a whole, its rejection is added for all nodes.
     """
     nodes, outcome = snapshot.nodes, rejected.pre_filter
     count = np.zeros(len(nodes), dtype=np.int64)

@@ -30,7 +30,7 @@ class PodDecision(NamedTuple):
     """The decision for a pod.
 
     `result` is `scheduled`, `unschedulable`, `gated`, `ignored` or `error`. `node` is the chosen
-    node, or the one that preemption nominated, or empty. `message` is upstream's text of the pod's
+    node, or the nominated node of preemption, or empty. `message` is upstream's text of the pod's
     condition. `verdicts` has each node: None if it fits, otherwise its rejection, which names the
     plugin. `scores` has the weighted score of each plugin, by feasible node.
     """

@@ -7,8 +7,8 @@
             assert simulation.node_of("p") == "n"
             await simulation.advance(300)
 
-It talks to the API server over HTTP, as the scheduler always does. An hour of virtual time takes as
-long as the work in it.
+The scheduler talks to the API server over HTTP, as always. An hour of virtual time takes as long as
+the work in it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Simulation:
     async def update(self, obj: SomeObject) -> None:
         """Replace an object, whatever its version. A node's status is written too.
 
-        The object is as for `create`, and raises the same; NotFound if it is not there.
+        The object and the errors are those of `create`; NotFound for an unknown object.
         """
         request = await self._request(obj)
         await self.client.request("PUT", request.path, body=request.body)

@@ -55,7 +55,7 @@ class Observations:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSetup:
-    """The surroundings of a trial; `objects` are those of the listers, by resource."""
+    """The surroundings of a trial; `objects` are the objects of the listers, by resource."""
 
     args: object
     cluster: RandomCluster
@@ -73,7 +73,7 @@ class Results(NamedTuple):
     scores: Sequence[int]
 
     def first_feasible(self) -> int | None:
-        """Return the row of the first node that fits; None if none does."""
+        """Return the row of the first node that fits; None if no node fits."""
         return next((row for row, each in enumerate(self.verdicts) if each is None), None)
 
 

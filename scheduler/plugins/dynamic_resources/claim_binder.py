@@ -323,7 +323,7 @@ class ClaimBinder:
         return True
 
     async def deallocate(self, claim: ResourceClaim) -> None:
-        """Take its devices from a claim, so that others can be allocated."""
+        """Take the devices from a claim, so that other devices can be allocated."""
         status = replace(claim.status, allocation=None, reserved_for=(), devices=())
         await self._api.update_status(claim, replace(claim, status=status))
 

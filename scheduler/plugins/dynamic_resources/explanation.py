@@ -38,7 +38,7 @@ class _Devices(NamedTuple):
 
 
 class MissingDevices:
-    """Explains one node: which requests failed, and why."""
+    """Explains one node: the requests that failed, and the reasons."""
 
     def __init__(self, manager: DraManager, node_pools: NodePools) -> None:
         self._manager: Final = manager

@@ -39,8 +39,8 @@ class NodeAllocation(NamedTuple):
 class NodeAllocations:
     """The devices for the nodes of one call of Filter.
 
-    `numbers[i]` is an index into `allocations`, or -1. The pools of an allocation are those of
-    another node of the group; `node_pools` returns a node's own by its position.
+    `numbers[i]` is an index into `allocations`, or -1. The pools of an allocation belong to
+    another node of the group; `node_pools` returns a node's own pools by its position.
     """
 
     nodes: Nodes

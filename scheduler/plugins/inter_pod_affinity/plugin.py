@@ -1,7 +1,7 @@
 """InterPodAffinity: keep pods together or apart by topology domain.
 
 A term selects pods and has a topology key: nodes with the same value of this label form a domain.
-Terms match in both directions: those of the incoming pod match existing pods, and those of existing
+Terms match in both directions: terms of the incoming pod match existing pods, and terms of existing
 pods match the incoming pod. Filter rejects nodes without a pod that required affinity needs in the
 domain, and nodes with a pod that required anti-affinity of either pod forbids. Preferred terms are
 scored, and so are the required affinity terms of existing pods.

@@ -1,8 +1,8 @@
 """Attached volumes and their limits per node and CSI driver.
 
-They follow from pods, claims, volumes, classes and attachments. A large cluster has hundreds of
-thousands of these, few of which change between two pods. So the volumes of each node are cached
-together with all objects looked up for them, and recomputed only when one of these changes:
+Attached volumes follow from pods, claims, volumes, classes and attachments. A large cluster has
+hundreds of thousands of such objects, few of which change between two pods. So the volumes of each
+node are cached with all objects looked up for them, and recomputed when one of these changes:
 
     pods of a node ----\\
     claims, volumes,    >--> _NodeVolumes --> _Usage: counts[driver][slot], slots_by_volume[volume]

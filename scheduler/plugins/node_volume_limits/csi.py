@@ -1,8 +1,8 @@
 """NodeVolumeLimits: reject nodes where a CSI driver would have too many volumes attached.
 
-A node's CSINode has the limit of each driver. Counted are the volumes of the pods on the node, the
-volumes of VolumeAttachments, and the volumes of the new pod: those of its claims, those to be
-provisioned for claims, and migrated in-tree volumes.
+A node's CSINode has the limit of each driver. The plugin counts the volumes of the pods on the
+node, the volumes of VolumeAttachments, and the volumes of the new pod: volumes of its claims,
+volumes to be provisioned for claims, and migrated in-tree volumes.
 Mirrors `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, v1.36.3.
 """
 
@@ -92,7 +92,7 @@ class NodeVolumeLimits(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes where a driver's limit is exceeded, and all nodes if a claim is missing.
 
-        Raises `AttachableVolumeError` if the volumes of this pod, or of one on a node with limits,
+        Raises `AttachableVolumeError` if volumes of this pod, or of a pod on a node with limits,
         are unknown.
         """
         if not pod.volumes.may_be_attached:

@@ -131,7 +131,7 @@ def _same_domain(constraint: TopologySpreadConstraint, other: TopologySpreadCons
 
 
 class PodTopologySpread(Plugin):
-    """Apply topology spread constraints: the pod's own, or the profile's if it has none."""
+    """Apply topology spread constraints: the pod's own, else the profile's."""
 
     reads: ClassVar[tuple[str, ...]] = LISTED_KINDS
     Args = PodTopologySpreadArgs

@@ -4,7 +4,7 @@
     Filter      PodVolumeSearch     find volumes on each node (`pod_volumes`)
     Reserve     assume              take the volumes in the assume caches
     PreBind     bind                write to the API server, wait for the volume controller
-    Unreserve   revert              drop from the assume caches what was not written
+    Unreserve   revert              drop unwritten objects from the assume caches
 
 Source: `pkg/scheduler/framework/plugins/volumebinding/binder.go`, v1.36.3.
 """
@@ -126,7 +126,7 @@ class VolumeBinder:
         return False
 
     def revert(self, pod_volumes: PodVolumes) -> None:
-        """Drop what was assumed for a pod."""
+        """Drop the assumed objects of a pod."""
         self._revert(
             pod_volumes.static_bindings or (),
             (provision.claim for provision in pod_volumes.dynamic_provisions),
