@@ -1,4 +1,4 @@
-"""The attributes of a request that authorizers decide by, made from its route.
+"""The attributes of a request for authorizers, made from the route of the request.
 
 Source: apiserver pkg/endpoints/request/requestinfo.go of v0.36.3.
 """
@@ -59,7 +59,7 @@ class Attributes(NamedTuple):
         return self.verb not in ("get", "list", "watch")
 
     def denied(self, user_name: str) -> str:
-        """Return the sentence of a refusal, as upstream words it."""
+        """Return upstream's sentence of a refusal."""
         if not self.about_resource:
             return f'User "{user_name}" cannot {self.verb} path "{self.path}"'
         what = (
@@ -71,7 +71,7 @@ class Attributes(NamedTuple):
         return f"{what} at the cluster scope"
 
     def refusal(self, user: User, reason: str) -> Forbidden:
-        """The answer to a user who may not; `reason` is mostly empty."""
+        """Return the error of a refusal; `reason` is mostly empty."""
         why = self.denied(user.name)
         for character, escaped in _ESCAPED:
             why = why.replace(character, escaped)

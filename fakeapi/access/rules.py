@@ -1,4 +1,4 @@
-"""PolicyRules: whether those of a user cover those that the user wants to grant.
+"""PolicyRules: the check that a user's own rules cover the rules that the user grants.
 
 Source: auth/rbac/validation/policy_comparator.go of k8s.io/component-helpers v0.36.3, and
 pkg/registry/rbac/validation of Kubernetes v1.36.3.

@@ -1,8 +1,8 @@
 """Tokens of service accounts: issued on request and verified.
 
 A token is a JSON Web Token like those of kube-apiserver, but signed with a random key of this
-server (HMAC), so it is valid on this server only. It is valid until it expires, or its account or
-the object that it is bound to is deleted.
+server (HMAC), so it is valid on this server only. The token ends when it expires, or when its
+account or the object that it is bound to is deleted.
 
 Source: pkg/serviceaccount/claims.go of Kubernetes v1.36.3.
 """

@@ -4,7 +4,7 @@
     Foreground   the owner keeps a finalizer until the dependents that block it are gone
     Orphan       the references of dependents are removed, then the owner's finalizer
 
-It follows every resource that can be listed, watched and deleted, custom resources included.
+The collector follows all resources that can be listed, watched and deleted, also custom ones.
 Source: pkg/controller/garbagecollector of Kubernetes v1.36.3.
 """
 

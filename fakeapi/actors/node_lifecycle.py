@@ -206,7 +206,7 @@ def _wanted_taints(node: Object) -> list[tuple[str, str]]:
 
 
 class TaintEviction(Controller):
-    """Deletes pods from nodes whose NoExecute taints they do not tolerate, or no longer."""
+    """Deletes pods from nodes with NoExecute taints that the pods do not tolerate any more."""
 
     name = "taint-eviction"
 
@@ -289,7 +289,7 @@ def tolerates(toleration: Json, taint: Json) -> bool:
 
 
 def toleration_seconds(tolerations: Iterable[Json], taints: Iterable[Json]) -> int | None:
-    """Return the seconds for which taints are tolerated, None if for ever.
+    """Return the seconds for which taints are tolerated; None for no limit.
 
     Source: getMinTolerationTime of tainteviction.
     """

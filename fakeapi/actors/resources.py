@@ -1,4 +1,4 @@
-"""Resources of the API: their paths, the built-in ones, and those that discovery lists."""
+"""Resources of the API: their paths, the built-in resources, and the resources of discovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle and NamespaceExists: objects need a namespace that is there.
+"""NamespaceLifecycle and NamespaceExists: objects need a namespace that exists.
 
 Source: apiserver pkg/admission/plugin/namespace/lifecycle/admission.go of v0.36.3, and
 plugin/pkg/admission/namespace/exists/admission.go of Kubernetes v1.36.3.
@@ -40,7 +40,7 @@ class NamespaceLifecycle(Plugin):
         return operation is Operation.DELETE
 
     def mutate(self, review: Review) -> None:
-        """Raise NotFound if there is no such namespace, Forbidden if it is terminating."""
+        """Raise NotFound for a missing namespace, Forbidden for a terminating one."""
         namespace = review.target.namespace
         if review.operation is Operation.DELETE or not namespace:
             return

@@ -40,7 +40,7 @@ class Priority(Plugin):
         return resource == _PRIORITY_CLASSES
 
     def mutate(self, review: Review) -> None:
-        """Resolve the class of a new pod; an update keeps the result if it leaves it out."""
+        """Resolve the class of a new pod; an update without a priority keeps the old one."""
         if review.resource == _POD_GROUPS:
             _resolve_group(review)
             return

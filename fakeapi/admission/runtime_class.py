@@ -94,7 +94,7 @@ def _placement(review: Review, spec: Json, scheduling: Json) -> Json:
 
 
 def merged_tolerations(tolerations: list[Json]) -> list[Json]:
-    """Return the tolerations without those that another includes; the first of equal ones stays."""
+    """Drop tolerations that another one includes; the first of equal tolerations stays."""
     merged: list[Json] = []
     for index, toleration in enumerate(tolerations):
         later = tolerations[index + 1 :]

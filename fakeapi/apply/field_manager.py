@@ -99,7 +99,7 @@ class FieldManager:
         return newest[3]
 
     def updated(self, live: Json, new: Json, manager: str, now: str) -> list[Json]:
-        """Return the entries after `new` replaces `live`, none if they are not tracked.
+        """Return the entries after `new` replaces `live`; no entries if owners are not tracked.
 
         The client may have changed or removed the entries itself.
         """

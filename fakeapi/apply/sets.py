@@ -125,7 +125,7 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """Return the first set without the members of the second and everything below those."""
+    """Return the first set without the members of the second and everything below them."""
     return _without(left, right, recursive=True)
 
 
@@ -171,7 +171,7 @@ def has(fields: FieldSet, element: str) -> bool:
 
 
 def members(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of all members in order, those of a level before those below it."""
+    """Yield the paths of all members in order, each level before the levels below."""
     elements = sorted((element for element in fields if element != _SELF), key=paths.order)
     for element in elements:
         if is_member(fields[element]):

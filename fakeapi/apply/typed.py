@@ -40,7 +40,7 @@ class Branch(enum.Enum):
 
 
 def branch_of(kind: Type, value: object) -> Branch:
-    """Return the branch of the value if the type allows it, else the first that the type has."""
+    """Return the branch of the value if the type allows it, else the type's first branch."""
     if isinstance(value, dict):
         if kind.map is not None:
             return Branch.MAP
@@ -103,7 +103,7 @@ def _keyed_element(kind: ListType, item: Json) -> str:
 
 
 def by_element(kind: ListType, value: object) -> dict[str, list[object]]:
-    """Return the items of an associative list by element; more than one are duplicates."""
+    """Return the items of an associative list by element; several items are duplicates."""
     found: dict[str, list[object]] = {}
     for item in items_of(value):
         found.setdefault(element_of(kind, item), []).append(item)

@@ -1,6 +1,6 @@
 """Functions of Kubernetes' CEL libraries: lists, regex, strings, isIP and isCIDR.
 
-The names of arguments are those of cel-go's documentation. An exception is the error of the rule.
+The names of arguments are from cel-go's documentation. An exception is the error of the rule.
 
 Source: apiserver pkg/cel/library and cel-go ext/strings.go v0.26.
 """

@@ -31,7 +31,7 @@ class Match(Protocol):
 
 
 class Pattern(Protocol):
-    """A compiled pattern. The time of a search is bounded by its size times that of the text."""
+    """A compiled pattern. Its size times the size of the text bounds the time of a search."""
 
     programsize: int
 

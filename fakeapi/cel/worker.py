@@ -58,7 +58,7 @@ Job: TypeAlias = "tuple[str, Mapping[str, object] | None]"
 
 
 class Outcome(NamedTuple):
-    """The value of an expression; or the error, or the reason it is not evaluated."""
+    """The value of an expression, its error, or the reason why it is not evaluated."""
 
     value: object = None
     error: str = ""
@@ -72,7 +72,7 @@ def is_available() -> bool:
 
 
 def has_match(pattern: Pattern, source: str, value: str) -> bool:
-    """Return True if a pattern is found; False, too, if it takes too long to find it."""
+    """Return True if a pattern matches; False also for a search that takes too long."""
     if pattern.programsize * len(value) <= _STEPS_MAX or not is_available():
         return pattern.search(value) is not None
     variables = {"self": value, "pattern": source}
@@ -92,9 +92,9 @@ def compiled(expression: str) -> Outcome:
 
 
 def run(jobs: Sequence[Job], seconds: float) -> list[Outcome | None]:
-    """Evaluate expressions, one after another, in so many seconds of processor time.
+    """Evaluate expressions one after another, in `seconds` of processor time.
 
-    Where the time ends the outcome is None, and the last.
+    If the time ends, the last outcome is None.
     """
     global _worker  # one for all servers of this process
     with _lock:

@@ -69,7 +69,7 @@ class ReplayOptions:
     )
 
     def check(self) -> None:
-        """Raise click.UsageError for a speed that cannot be."""
+        """Raise click.UsageError for an impossible speed."""
         if self.speed is not None and self.replay is None:
             raise click.UsageError("--speed is for --replay")
         if self.speed is not None and not math.isfinite(self.speed):

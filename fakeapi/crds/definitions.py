@@ -70,7 +70,7 @@ def note_storage_version(definition: Json) -> None:
 
 
 def has_condition(definition: Json, condition_type: str) -> bool:
-    """True if that condition of a definition is True."""
+    """True if a condition of a definition is True."""
     conditions = mappings(mapping(definition.get("status")).get("conditions"))
     return any(c.get("type") == condition_type and c.get("status") == "True" for c in conditions)
 

@@ -1,7 +1,7 @@
 """Formats of strings and numbers in schemas of custom resources; unknown formats are ignored.
 
-Of upstream's formats these are not known: bsonobjectid, creditcard, hexcolor, isbn, isbn10, isbn13,
-rgbcolor, ssn. A definition that uses one is accepted with the warning of an unknown format.
+These formats of upstream are unknown here: bsonobjectid, creditcard, hexcolor, isbn, isbn10,
+isbn13, rgbcolor, ssn. A definition with such a format gets the warning of an unknown format.
 
 Source: kube-openapi pkg/validation/strfmt and apiextensions-apiserver
 pkg/apiserver/validation/formats.go of v0.36.3.
@@ -166,6 +166,6 @@ def is_known(format_name: str, type_name: str) -> bool:
 
 
 def matches(format_name: str, value: str) -> bool:
-    """True if the string has the format, or the format is not one of strings."""
+    """True if the string has the format, or the format is not a format of strings."""
     check = _STRINGS.get(format_name.replace("-", ""))
     return check is None or check(value)

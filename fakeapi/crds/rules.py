@@ -1,8 +1,8 @@
 """Rules of CustomResourceDefinitions, as the write pipeline calls them (`KindRules`).
 
 A definition that kube-apiserver accepts is accepted. Upstream's rarer rules are missing: a
-definition that it refuses may be accepted. Errors have upstream's fields and reasons. Where all
-versions have the same schema, subresources or columns, upstream validates the form of
+definition that kube-apiserver refuses may be accepted. Errors have upstream's fields and reasons.
+Where all versions have the same schema, subresources or columns, upstream validates the form of
 apiextensions/v1beta1, and errors name the field there: `spec.validation` and so on.
 
 Source: apiextensions-apiserver pkg/apis/apiextensions/{v1/conversion.go,validation} and

@@ -41,7 +41,7 @@ _INTEGER_BITS: Final = {"int32": 31, "int64": 63}
 class Findings:
     """The errors of a value, and the number of rules it met.
 
-    Of alternatives that all fail, the one that met most rules is reported.
+    If all alternatives fail, the alternative that met most rules is reported.
     """
 
     errors: list[FieldError] = dataclasses.field(default_factory=list)
@@ -87,7 +87,7 @@ class Correlated:
         return self.node.get("x-kubernetes-list-type") == "map"
 
     def is_still(self, value: object) -> bool:
-        """True if the value is equal to the old one."""
+        """True if the value is equal to the old value."""
         if isinstance(self.value, list) and isinstance(value, list):
             if not self._has_keys or not value:
                 return _same(self.value, value)

@@ -1,4 +1,4 @@
-"""Faults as files: YAML or JSON in, one line that names the field if it is wrong.
+"""Faults as files: YAML or JSON; an error is one line that names the field.
 
     faults:
     - name: lost-answers
@@ -66,7 +66,7 @@ def fault_of(value: object, where: str = "") -> Fault:
 
 
 def faults_of(value: object, where: str = "") -> FaultFile:
-    """Return faults from plain values: one, a list, or a whole file. Raises FaultError."""
+    """Return faults from plain values: one fault, a list, or a whole file. Raises FaultError."""
     if isinstance(value, list):
         value = {"faults": value}
     elif isinstance(value, dict) and value and not value.keys() & {"faults", "seed"}:

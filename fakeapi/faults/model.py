@@ -1,4 +1,4 @@
-"""Faults as values: an effect, the requests it applies to (match) and the times (schedule).
+"""Faults as values: an effect, its requests (match), and its times (schedule).
 
     Fault(match=Match(verb="create", resource="pods/binding"), when=When(nth=1),
           answer=AnswerWith(code=500, after_write=True))
@@ -138,9 +138,9 @@ class When(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """The request waits for a time, a random time between two numbers, or the fault's end.
+    """The request waits: for a time, a random time between two numbers, or until the fault's end.
 
-    Without `seconds` it is held until the fault is removed or its time is over. With `after_write`
+    Without `seconds` it waits until the fault is removed or its time is over. With `after_write`
     the request is carried out at once, and only its answer waits.
     """
 
@@ -165,7 +165,7 @@ class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
 class AnswerWith(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A failure instead of the answer: 4xx or 5xx with a Status as upstream words it.
 
-    `reason` and `message` replace those of upstream. With `after_write` the request is carried out
+    `reason` and `message` replace upstream's. With `after_write` the request is carried out
     nevertheless, and its own answer is lost. `too_large_resource_version` (with
     code 504) is the answer for a version that the server has not reached.
     """
@@ -207,8 +207,8 @@ class Garble(_Part, frozen=True, kw_only=True, omit_defaults=True):
 class Stale(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A list, or the initial events of a watch-list, is of an older state, with its old version.
 
-    The state before the last `changes` of the resource; without them, that of the moment at which
-    the fault was added.
+    The state is that before the last `changes` of the resource; without `changes`, that of the
+    moment at which the fault was added.
     """
 
     changes: int | None = None
@@ -236,7 +236,7 @@ class Observe(_Part, frozen=True, kw_only=True):
 
 
 class Stall(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """The watch is silent from this event on, for so long or until the fault's end."""
+    """The watch is silent from this event on, for some seconds or until the fault's end."""
 
     seconds: float | None = None
 
@@ -297,7 +297,7 @@ class DropWatches(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outage(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """All connections are reset, new ones refused: for so long, or until the fault is removed."""
+    """All connections are reset, new ones refused: for a time, or until the fault is removed."""
 
     seconds: float | None = None
 
@@ -307,10 +307,10 @@ class Outage(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Restart(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """An outage after which the server knows less than before.
+    """An outage after which the server has lost history or versions.
 
-    `compact`: it has forgotten what happened, but not how things are. `lost_versions`: it is back
-    at an older state, and counts versions from there, as after restoring a backup carelessly.
+    With `compact` the server has lost its past changes, but not the objects. With `lost_versions`
+    it has an older state and counts versions from there, as after a careless restore of a backup.
     """
 
     seconds: float = 0.0
@@ -365,9 +365,9 @@ _EFFECTS: Final = (*REQUEST_EFFECTS, *WATCH_EFFECTS, *SERVER_EFFECTS)
 
 
 class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that goes wrong. `name` is what the log calls it; without one it gets a number.
+    """One thing that goes wrong. `name` is its name in the log; the default is a number.
 
-    Raises ValueError for what makes no sense.
+    Raises ValueError for fields that contradict each other.
     """
 
     name: str = ""
@@ -427,7 +427,7 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def kind(self) -> str:
-        """The name of its effect."""
+        """Return the name of the effect."""
         return next(effect for effect in _EFFECTS if getattr(self, effect) is not None)
 
     @property
@@ -438,10 +438,10 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_of_events(self) -> bool:
-        """Return True if it applies to the events of watches, not to requests."""
+        """Return True if the fault applies to the events of watches, not to requests."""
         return self.kind in WATCH_EFFECTS or bool(self.observe and self.match.event)
 
     @property
     def is_of_server(self) -> bool:
-        """Return True if it applies to the whole server, once."""
+        """Return True if the fault applies to the whole server, once."""
         return self.kind in SERVER_EFFECTS

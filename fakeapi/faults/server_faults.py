@@ -22,7 +22,7 @@ class Port(Protocol):
         """Take connections again, at the same address."""
 
     def drop_connections(self) -> None:
-        """Reset all connections except that of the request being answered."""
+        """Reset all connections except the connection of the request being answered."""
 
 
 class ServerFaults:

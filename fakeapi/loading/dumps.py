@@ -219,7 +219,7 @@ class NewUids:
         return self._new[id(value)]
 
     def replaced_in(self, value: Json) -> Json:
-        """Return the object with new uids in place of the old, also for owners known by name."""
+        """Return the object with new uids in place of the old, also for owners found by name."""
         result = self._visit(value)
         assert isinstance(result, dict)
         for reference in _owner_references(result):

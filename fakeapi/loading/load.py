@@ -51,10 +51,10 @@ def load(
     keeps_uids: bool = False,
     rehearses: bool,
 ) -> int:
-    """Store objects and those in files and directories; return their number.
+    """Store objects, from files and directories too; return their number.
 
-    With `keeps_uids` objects keep their uids. With `rehearses` nothing is stored if one object is
-    refused; without, the objects before it are. Raises LoadError at the first refused object.
+    With `keeps_uids` objects keep their uids. With `rehearses` a refused object means that nothing
+    is stored; else the objects before it are. Raises LoadError at the first refused object.
     """
     given = list(objects)
     manifests = manifests_of(value for value in given if isinstance(value, dict))

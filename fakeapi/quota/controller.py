@@ -1,8 +1,8 @@
 """The controller of quotas: `status.hard` and `status.used` of each quota, right after every write.
 
-Upstream's admission adds to `status.used` before an object is stored, and a controller corrects it
-some time after objects were deleted. Here every change of an object that a quota counts is charged
-as it happens, and the status is written directly after it.
+Upstream's admission adds to `status.used` before an object is stored, and a controller corrects
+that number some time after objects were deleted. Here every change of an object that a quota counts
+is charged as it happens, and the status is written directly after it.
 
     quota created or changed           ──> all its objects are counted again
     object created, changed, deleted   ──> the difference is added

@@ -1,7 +1,7 @@
 """The objects that a quota counts: its scopes and its scope selector.
 
 Source: podMatchesScopeFunc and pvcMatchesScopeFunc in pkg/quota/v1/evaluator/core of v1.36.3. Of
-all other kinds no object matches any scope.
+other kinds no object matches any scope.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def selectors_of(quota: Json) -> list[Json]:
-    """The scopes of a quota, all as requirements."""
+    """Return the scopes of a quota, all as requirements."""
     spec = mapping(quota.get("spec"))
     plain: list[Json] = [
         {"scopeName": name, "operator": "Exists"} for name in texts(spec.get("scopes"))

@@ -68,7 +68,7 @@ def count_name(resource: ResourceKey) -> str:
 
 
 def names_of(resource: ResourceKey, names: Iterable[str]) -> list[str]:
-    """Those of the names in a quota that objects of the resource may count for, in order."""
+    """Return the names of a quota that objects of the resource may count for, in order."""
     return sorted(name for name in names if _is_for(resource, name))
 
 
@@ -108,7 +108,7 @@ def _is_of_pods(name: str) -> bool:
 
 
 def usage_of(resource: ResourceKey, obj: Json) -> dict[str, Amount]:
-    """Return the use of an object; resources of its kind that it does not use are zero."""
+    """Return the use of an object; the other resources of its kind are zero."""
     if resource == PODS:
         return _of_pod(obj)
     if resource == SERVICES:
@@ -124,7 +124,7 @@ def usage_of(resource: ResourceKey, obj: Json) -> dict[str, Amount]:
 
 
 def is_past_its_end(pod: Json, now_seconds: float) -> bool:
-    """Return True if the grace period of a deleted pod is over, so that it no longer counts."""
+    """Return True if the grace period of a deleted pod is over: the pod no longer counts."""
     metadata = metadata_of(pod)
     grace = metadata.get("deletionGracePeriodSeconds")
     if not is_deleting(pod) or not isinstance(grace, int):

@@ -158,7 +158,7 @@ def _bound(pod: Json, binding: Json, now: str) -> Json:
 
 
 def with_condition(status: Json, condition: Json, now: str) -> Json:
-    """Return the status with that condition; its transition time changes with its status only."""
+    """Return the status with a condition; its transition time changes with its status only."""
     conditions: list[Json] = []
     stamped = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
     found = False

@@ -1,6 +1,6 @@
 """The verbs, the same for every kind: get, create, update, patch, delete, deletecollection.
 
-Of these only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
+Only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
 `subresources`. Source: apiserver pkg/endpoints/handlers of v0.36.3.
 """
 
@@ -97,7 +97,7 @@ def update(state: Registry, request: Call) -> Answer:
 
 
 def unsupported_patch(kind: Kind) -> UnsupportedMediaType:
-    """Return the refusal of a patch's media type; of built-in kinds it is the router's."""
+    """Return the refusal of a patch's media type; for built-in kinds the router's refusal."""
     if kind.schema:
         return UnsupportedMediaType("415: Unsupported Media Type", details={})
     return bodies.unsupported(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}")

@@ -67,7 +67,7 @@ class Guard:
 
     @property
     def gate(self) -> Gate | None:
-        """Return the gate that every request passes, None if there is nothing to check."""
+        """Return the gate that every request passes; None without anything to check."""
         options = self.options
         if not options.authenticates and not options.limits_requests:
             return None
@@ -92,7 +92,7 @@ class Guard:
         return Loopback(context, headers)
 
     def set_up(self, state: Registry) -> None:
-        """Create the objects that a server with this security starts with, unless they exist."""
+        """Create the first objects of a server with this security, unless they exist."""
         if self.options.takes_certificates:
             kind = state.kinds.find("", "v1", "configmaps")
             assert kind is not None
@@ -106,7 +106,7 @@ class Guard:
     def kubeconfig(self, url: str, user: str = "", groups: Iterable[str] = ()) -> str:
         """Return a kubeconfig as YAML, by default for an administrator.
 
-        Raises SecurityError if that user has neither certificate nor token.
+        Raises SecurityError if the user has neither certificate nor token.
         """
         cluster: Json = {"server": url}
         if self._ca:

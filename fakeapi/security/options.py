@@ -25,7 +25,7 @@ MODES: Final = ("AlwaysAllow", "RBAC")
 class Security:
     """Address, TLS, authentication, authorization and limits; by default only the address.
 
-    As soon as clients can authenticate, they have to, unless `anonymous_auth` is set.
+    Clients that can authenticate must authenticate, unless `anonymous_auth` is set.
     """
 
     host: str = option(

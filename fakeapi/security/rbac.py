@@ -60,7 +60,7 @@ class _Grant(NamedTuple):
 
 
 class RbacAuthorizer:
-    """Decides by the roles and bindings of one store, as they are at that moment."""
+    """Decides by the roles and bindings that one store has at the moment."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -82,7 +82,7 @@ class RbacAuthorizer:
         return found
 
     def rules_for(self, user: User, namespace: str) -> Rules:
-        """All rules of the bindings that name the user or one of his groups."""
+        """Return all rules of the bindings that name the user or one of the user's groups."""
         grants = self._grants(user, namespace)
         errors = [grant.error for grant in grants if grant.error]
         return Rules([grant.rule for grant in grants if not grant.error], _aggregate(errors))
@@ -142,7 +142,7 @@ class RbacAuthorizer:
             yield _Grant(rule, binding, subject)
 
     def role(self, resource: ResourceKey, namespace: str, name: str) -> Json | None:
-        """The role that a binding in that namespace names, None if it is not there."""
+        """Return the role that a binding in the namespace names, None if it is missing."""
         found = self._store.get(resource, namespace if resource == ROLES else "", name)
         return None if found is None else found.object
 

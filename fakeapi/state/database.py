@@ -6,8 +6,8 @@ One row per version of an object that a watch or list may still request, as etcd
     collections   where the log of each resource starts; older versions are deleted
     counter       the newest version of all, in case its own row was deleted
 
-A change is one insert. Changes are committed in groups: all that were made in one turn of the event
-loop, before the first byte of an answer or watch event that depends on them. So every change that a
+A change is one insert. Changes are committed in groups: all changes of one turn of the event loop,
+before the first byte of an answer or watch event that depends on them. So every change that a
 client has seen is in the file, and its version is never used again. The file is in WAL mode and
 `synchronous` is NORMAL: committed changes survive the death of the process at any moment (`kill
 -9`); a loss of power may cost the newest commits, but does not damage the file.
@@ -197,9 +197,9 @@ class Database:
             raise StateError(f"{self._path}: damaged: revision {version}: {error}") from error
 
     def attach(self, store: Store) -> None:
-        """Follow a store that holds what the file holds, a new file is filled first.
+        """Follow a store with the content of the file; a new file is filled first.
 
-        That becomes part of the first commit: a server that cannot be set up leaves no state.
+        Its content is part of the first commit: a server that cannot be set up leaves no state.
         Raises StateError.
         """
         self._newest = store.resource_version
@@ -263,7 +263,7 @@ class Database:
         return written
 
     def note(self, collection: Collection, change: Change) -> None:
-        """A change has been made; it is in the file after the next `commit`."""
+        """Note a change; it is in the file after the next `commit`."""
         version = change.resource_version
         if version <= self._newest:
             self._take_back(version)
@@ -284,7 +284,7 @@ class Database:
         self._taken_back_from = version if before is None else min(version, before)
 
     def commit(self) -> None:
-        """Write what has been noted. Raises StateError: then nothing of it is in the file."""
+        """Write the noted changes. Raises StateError; the file then has none of them."""
         if not self._pending and not self._connection.in_transaction:
             return
         pending, self._pending = self._pending, []
@@ -336,7 +336,7 @@ class Database:
         execute("UPDATE counter SET newest = ?", (self._newest,))
 
     def close(self) -> None:
-        """Commit, tidy up and unlock. Raises StateError if that cannot be done."""
+        """Commit, tidy up and unlock. Raises StateError."""
         try:
             self.commit()
             self._connection.execute("BEGIN")

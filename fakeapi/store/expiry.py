@@ -34,7 +34,7 @@ class EventExpiry:
             store.observers.append(self._changed)
 
     def start(self) -> None:
-        """Begin to remove events. Those of a restored state are as if written now."""
+        """Begin to remove events. Events of a restored state count as written now."""
         queued = {id(revision) for _, revision in self._queue}
         self._is_running = self._ttl_seconds > 0
         for revision in self._store.collection(EVENTS).revisions.values():

@@ -63,7 +63,7 @@ class _Snapshot:
 
 
 def wanted_version(options: ListOptions) -> int:
-    """Return the version that a list waits for, 0 for none. Raises ApiError."""
+    """Return the version that a list waits for; 0 without a wait. Raises ApiError."""
     if options.continue_token:
         return 0
     return parse_resource_version(options.resource_version, watch=False)

@@ -1,4 +1,4 @@
-"""The state of one server, and the values that the steps of a write pass on."""
+"""The state of one server, and the values that one step of a write passes to the next."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Admission(Protocol):
     """The admission plugins of a server; see `fakeapi.admission`."""
 
     def mutate(self, review: Review) -> None:
-        """Let the plugins change the object. Raises ApiError if one denies it."""
+        """Let the plugins change the object. Raises ApiError if a plugin denies it."""
 
     def validate(self, review: Review) -> None:
-        """Let the plugins validate the finished object. Raises ApiError if one denies it."""
+        """Let the plugins validate the finished object. Raises ApiError if a plugin denies it."""
 
     def for_another_store(self) -> Admission:
-        """Return the same plugins for another store, without the state of this one."""
+        """Return the same plugins for another store, without the state of this store."""
 
     def follow(self, registry: Registry, /) -> None:
         """Let the plugins read the state and follow its changes."""
@@ -150,7 +150,7 @@ class Operation(enum.Enum):
 
 
 class Review(Record, frozen=True):
-    """One write under review. `object` is the new state, on a delete the present one."""
+    """One write under review. `object` is the new state; for a delete, the present state."""
 
     registry: Registry
     target: Target

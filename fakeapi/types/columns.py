@@ -178,7 +178,7 @@ def load_balancers(ingress: object) -> str:
 
 
 def kind_and_name(reference: object) -> str:
-    """Return a reference as `Kind/name`."""
+    """Return a reference as text: `Kind/name`."""
     return f"{text(mapping(reference).get('kind'))}/{text(mapping(reference).get('name'))}"
 
 

@@ -1,6 +1,6 @@
 """Sums of requests and limits over the containers of a pod, and its quality-of-service class.
 
-Sources: component-helpers resource/helpers.go (PodRequests, PodLimits and what they aggregate) and
+Sources: component-helpers resource/helpers.go (PodRequests, PodLimits and their parts) and
 pkg/apis/core/helper/qos/qos.go (ComputePodQOS) of v1.36.3. Amounts are nano-units.
 """
 

@@ -147,7 +147,7 @@ def type_names() -> frozenset[str]:
 
 
 def decode(type_name: str, value: object, dropped: list[str] | None = None) -> Json:
-    """Return the value as a new object of that type. Raises DecodeError.
+    """Return the value as a new object of a type. Raises DecodeError.
 
     The names of fields that the type does not have are added to `dropped`; `unknown_fields` has
     paths.
@@ -314,7 +314,7 @@ def _raw(value: object, _: list[str]) -> object:
 
 
 def check_encodable(value: object) -> None:
-    """Raise DecodeError for a value that Go cannot encode: it would break every list."""
+    """Raise DecodeError for a value that Go cannot encode: such a value would break every list."""
     try:
         msgspec.json.encode(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:

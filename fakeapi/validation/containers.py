@@ -129,7 +129,7 @@ def validate_init_containers(
 
 
 def validate_images(containers: list[Json], field: str) -> list[FieldError]:
-    """Return the errors of images with spaces around; templates may have such."""
+    """Return the errors of images with spaces around; templates may have such images."""
     why = "must not have leading or trailing whitespace"
     images = [text(container.get("image")) for container in containers]
     return [

@@ -71,7 +71,7 @@ _match_version = re.compile(
 
 
 def validate_slice(resource_slice: Json, old: Json | None = None) -> list[FieldError]:
-    """Return the errors of a slice, given the stored one of an update."""
+    """Return the errors of a slice; `old` is the stored slice of an update."""
     spec = mapping(resource_slice.get("spec"))
     pool = mapping(spec.get("pool"))
     errors = validate_driver(text(spec.get("driver")), "spec.driver") + _pool_errors(pool)

@@ -1,7 +1,7 @@
 """Validation of device requests, configurations, selectors and allocations.
 
-The syntax of CEL expressions is checked with the packages of `kubesched[cel]`; without them, and
-for expressions with optional values, it is not. Types and costs are not checked.
+The syntax of CEL expressions is checked with the packages of `kubesched[cel]`, except for
+expressions with optional values. Types and costs are not checked.
 
 Source: pkg/apis/resource/validation/validation.go of Kubernetes v1.36.3.
 """

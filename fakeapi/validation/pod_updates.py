@@ -1,6 +1,6 @@
 """Validation of changes to pods: almost all of the spec is fixed once the pod exists.
 
-What may change: images; activeDeadlineSeconds (set or lowered); tolerations (added, other seconds);
+May change: images; activeDeadlineSeconds (set or lowered); tolerations (added, other seconds);
 a negative grace period to 1; scheduling gates (removed). While the pod is gated also: node selector
 entries and node affinity requirements (added). nodeName changes by binding alone.
 
@@ -298,7 +298,7 @@ def _extended_claim_errors(spec: Json, status: Json) -> list[FieldError]:
 
 
 def validate_ephemeral_containers(pod: Json, old: Json) -> list[FieldError]:
-    """Return the errors of added ephemeral containers; none may be changed or removed."""
+    """Return the errors of added ephemeral containers; no container may change or go."""
     if _MIRROR in mapping(metadata_of(old).get("annotations")):
         return [forbidden("[]", "static pods do not support ephemeral containers")]
     spec = mapping(pod.get("spec"))

@@ -62,7 +62,7 @@ def validate_create(pod: Json) -> list[FieldError]:
 
 
 def validate_spec(spec: Json, field: str, *, is_pod: bool) -> list[FieldError]:
-    """Return the errors of the spec of a pod, or of a template if `is_pod` is False."""
+    """Return the errors of a pod's spec, or of a template's spec if `is_pod` is False."""
     errors: list[FieldError] = []
     volume_errors, volumes = validate_volumes(mappings(spec.get("volumes")), f"{field}.volumes")
     errors += volume_errors

@@ -38,7 +38,7 @@ _INTEGERS: Final = frozenset(
 
 
 def validate_resource_name(name: str, field: str) -> list[FieldError]:
-    """Return an error unless the resource has a standard name or one with a domain."""
+    """Return an error unless the resource has a standard name or a name with a domain."""
     errors = [invalid(field, name, why) for why in names.qualified_name(name)]
     if not errors and "/" not in name and not _is_standard(name):
         errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))

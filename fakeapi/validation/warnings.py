@@ -1,7 +1,7 @@
-"""Warnings about new pods that are valid, but probably not what the author meant.
+"""Warnings about new pods that are valid, but probably different from the author's intent.
 
-They are about scheduling, or common: deprecated node labels and annotations, selectors that match
-nothing, variables and ports that hide each other.
+The warnings are about scheduling, or common: deprecated node labels and annotations, selectors that
+match nothing, variables and ports that hide each other.
 
 Source: pkg/api/pod/warnings.go and pkg/api/node/util.go of Kubernetes v1.36.3.
 """

@@ -48,7 +48,7 @@ _FINISHED_PHASES: Final = ("Succeeded", "Failed")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deleted:
-    """The outcome of a deletion: the object as it is now or was last."""
+    """The outcome of a deletion: the present or the last state of the object."""
 
     object: Json
     gone: bool

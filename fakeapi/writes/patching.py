@@ -49,9 +49,9 @@ def merge_patch(original: object, patch: object) -> object:
 
 
 def json_patch(original: Json, operations: object, *, copy_bytes_max: int = 0) -> object:
-    """Return the document after all operations. Raises ApiError if one does not apply.
+    """Return the document after all operations. Raises ApiError if an operation does not apply.
 
-    The copied values may have `copy_bytes_max` bytes in sum, any number if that is 0.
+    The copied values may have `copy_bytes_max` bytes in sum; 0 means no limit.
     """
     if not isinstance(operations, list):
         raise BadRequest("error decoding patch: a JSON patch is a list of operations")

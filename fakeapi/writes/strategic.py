@@ -1,7 +1,7 @@
 """Strategic merge patch: lists of objects merge by a key that the type declares.
 
-Which lists merge, and by which key, is in schema.json (patchStrategy and patchMergeKey of the
-struct tags); all others are replaced whole. Directives in a patch:
+schema.json has the lists that merge, and their keys (patchStrategy and patchMergeKey of the struct
+tags); all other lists are replaced whole. Directives in a patch:
 
     $patch: replace | delete            on an object, or on an element of a merging list
     $setElementOrder/NAME: [...]        the order the elements of the list NAME shall have

@@ -71,7 +71,7 @@ class PodGroupsOfJobs:
 def in_group(pod: Object, group: Object) -> Object:
     """Return the pod as a member of the group.
 
-    Upstream's reference from the pod to the group is lost on its way, and so it is not here.
+    The pod gets no reference to the group: upstream's is lost before it reaches the server.
     """
     return pod.changed(spec={**pod.spec, "schedulingGroup": {"podGroupName": group.name}})
 

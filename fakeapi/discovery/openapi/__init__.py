@@ -4,8 +4,8 @@
     /openapi/v3/api/v1                the core group; /openapi/v3/apis/GROUP/VERSION all others
     /openapi/v2                       all versions in one document, as JSON or protobuf
 
-Documents are made on their first request and cached until a kind is added or removed. The package
-is imported on the first such request. Source: kube-openapi pkg/handler and pkg/handler3.
+Documents are made on their first request and cached until a kind is added or removed. The first
+such request imports the package. Source: kube-openapi pkg/handler and pkg/handler3.
 """
 
 from __future__ import annotations

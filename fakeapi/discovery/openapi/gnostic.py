@@ -2,7 +2,7 @@
 
     application/com.github.proto-openapi.spec.v2@v1.0+protobuf
 
-Numbers of fields are those of openapiv2/OpenAPIv2.proto of github.com/google/gnostic-models v0.7.0.
+The numbers of fields are from openapiv2/OpenAPIv2.proto of github.com/google/gnostic-models v0.7.0.
 Only the fields that the document uses are declared, under the names that they have in JSON.
 """
 
