@@ -1,7 +1,7 @@
 """The client of an API server: any server, by URL, with TLS and a token or a client certificate.
 
-It creates, reads, changes, deletes, lists and watches objects of any kind that the server has: the
-path of a kind is found by discovery (`/api/v1`, `/apis/{group}/{version}`) and then kept.
+The client creates, reads, changes, deletes, lists and watches objects of any kind: the path of a
+kind is found by discovery (`/api/v1`, `/apis/{group}/{version}`) and then kept.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class ApiClient:
         )
 
     async def delete(self, ref: Ref, *, grace_period_seconds: int = 0) -> None:
-        """Delete an object, by default without a grace period, as there is no kubelet to end it."""
+        """Delete an object, by default without a grace period, as no kubelet ends the period."""
         options: Json = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -265,7 +265,7 @@ class ApiClient:
             await self.delete_for_good(kind._replace(name=str(metadata["name"])))
 
     async def delete_for_good(self, ref: Ref) -> None:
-        """Delete an object at once if it exists, whatever finalizers it has."""
+        """Delete an object at once if it exists, whatever its finalizers are."""
         options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
         path = await self._path(ref)
         await self._request("DELETE", path, options, accept=404)
@@ -276,7 +276,7 @@ class ApiClient:
             await self._request("PATCH", path, patch, content_type=PATCH_TYPES["merge"], accept=404)
 
     async def finalize_namespace(self, name: str) -> None:
-        """Let a deleted namespace go, on a server without a controller that would do so."""
+        """End the deletion of a namespace, on a server without a controller for that."""
         ref = Ref("Namespace", name)
         body: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self._request("PUT", await self._path(ref, subresource="finalize"), body, accept=404)
@@ -319,12 +319,12 @@ class ApiClient:
         await self._request("POST", _FAULTS, {"faults": faults})
 
     async def clear_faults(self, names: Sequence[str] = ()) -> None:
-        """Stop injecting faults, or the named ones; an unknown name is refused."""
+        """Stop injecting all faults, or the named faults; an unknown name is refused."""
         for path in [f"{_FAULTS}/{name}" for name in names] or [_FAULTS]:
             await self._request("DELETE", path)
 
     async def injected(self, fault: str) -> int:
-        """Return how often a fault was injected, including faults that are cleared."""
+        """Return the number of injections of a fault, cleared faults included."""
         log = (await self._request("GET", f"{_FAULTS}/log")).get("log")
         entries = log if isinstance(log, list) else []
         return sum(1 for entry in entries if isinstance(entry, dict) and entry["fault"] == fault)

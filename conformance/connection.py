@@ -1,7 +1,7 @@
-"""Reach an API server: its address and the client's credentials, given or from a kubeconfig file.
+"""Connections to API servers: address and credentials, from options or a kubeconfig file.
 
-Of a kubeconfig's users, tokens (also in a file), client certificates and credential plugins
-(`exec`) are supported, as client-go's `clientcmd` and `plugin/pkg/client/auth/exec` have them.
+Users of a kubeconfig may have tokens (also in a file), client certificates and credential plugins
+(`exec`), as in client-go's `clientcmd` and `plugin/pkg/client/auth/exec`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXEC_SECONDS: Final = 60.0
 
 
 class Connection(NamedTuple):
-    """The address of an API server, and how to identify oneself to it."""
+    """The address of an API server, and the credentials for it."""
 
     url: str
     tls: ssl.SSLContext | None = None

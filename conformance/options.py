@@ -146,7 +146,7 @@ def options_of(group: str) -> Callable[..., Any]:
 
 
 def given_by(decorator: Callable[[Callable[..., None]], Callable[..., None]]) -> Any:
-    """Return a decorator that gives a command a value of the field's name, for that field."""
+    """Return a decorator that gives a command a value under the field's name."""
     return decorator
 
 

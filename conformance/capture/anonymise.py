@@ -1,7 +1,7 @@
-"""Replace names that identify a cluster by pseudonyms, equal values by equal ones.
+"""Replace names that identify a cluster by pseudonyms, equal names by equal pseudonyms.
 
-Replaced are the names of objects, namespaces and schedulers, keys and values of labels and taints
-that are not well known, images, paths and addresses, and resources of vendors' own; also where
+These are replaced: the names of objects, namespaces and schedulers, keys and values of labels and
+taints that are not well known, images, paths and addresses, and resources of vendors; also where
 other objects refer to them: in selectors, affinity terms, tolerations, references and messages.
 Whole numbers, `true` and `false` stay, because operators compare them. Devices, their classes and
 drivers, and drivers of volumes stay, because expressions and plugins read them.
@@ -117,7 +117,7 @@ _LEFT_OUT: Final = frozenset({"kubeconfig", "tlsConfig", "resourceName", "resour
 
 
 class Anonymiser:
-    """Replaces names; one for all objects and messages of a cluster."""
+    """Replaces names; one instance serves all objects and messages of a cluster."""
 
     def __init__(self) -> None:
         self._pseudonyms: dict[str, str] = {}
@@ -167,9 +167,9 @@ class Anonymiser:
         return self._pseudonym(resource, "resource", prefix="example.com/")
 
     def message(self, text: str) -> str:
-        """Return a message with pseudonyms for all that has one, but for the message's own words.
+        """Return a message with the pseudonyms, except for the message's own words.
 
-        The scheduler sorts the reasons in a message, so they are sorted again.
+        The scheduler sorts the reasons in a message, so the reasons are sorted again.
         """
         renamed = _NAMED.sub(self._named, text)
         found = _REASONS.fullmatch(renamed)

@@ -1,8 +1,8 @@
 """Build a case from the objects of a cluster: the cluster before a decision, and the decision.
 
 The pods of interest are created in a step. Their observed outcome becomes the expectation.
-Other pods without a node are left out, unless they are nominated to one or belong to a group of a
-pod of interest: they could not be placed, or have not been tried yet.
+Other pods without a node are left out, unless they are nominated to a node or belong to a group of
+a pod of interest: such pods could not be placed, or have not been tried yet.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def captured(
 ) -> Captured:
     """Return the cluster of some objects before the decisions on the named pods.
 
-    `names` are `namespace/name`; without any all pods that wait for a node are of interest. Raises
-    InputError for a name that there is not, or if no pod waits.
+    `names` are `namespace/name`; without names all pods that wait for a node are of interest.
+    Raises InputError for an unknown name, or if no pod waits.
     """
     pods = {key_of(each): each for each in found if each["kind"] == "Pod"}
     for name in names:

@@ -1,8 +1,8 @@
 """The part of a cluster that bears on scheduling: read it, and keep only the fields that matter.
 
-Every object becomes one that can be created on an empty server: fields that the server or a
-controller sets are left out, as are annotations but those that the scheduler reads. Not kept are
-volumes that need no storage, the containers' commands and environment, and resizes in progress.
+Every object becomes an object that can be created on an empty server: fields that the server or a
+controller sets are left out, and so are annotations that the scheduler does not read, volumes that
+need no storage, the containers' commands and environment, and resizes in progress.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ async def read_objects(api: ApiClient) -> list[Json]:
 
 
 def kept_part(obj: Json) -> Json | None:
-    """Return the part of an object that bears on scheduling; None if nothing of it does."""
+    """Return the part of an object that bears on scheduling; None without such a part."""
     kind = str(obj["kind"])
     fields = KINDS.get((str(obj["apiVersion"]), kind))
     metadata = part(obj, "metadata")

@@ -1,12 +1,11 @@
 """Make a case smaller while its outcome of interest stays the same (delta debugging).
 
-Objects, steps, then fields are left out, as many at once as possible; whatever still has the same
+Objects, steps, then fields are left out, as many at once as possible; a smaller case with the same
 outcome, and no new finding of `lint`, is kept. The result depends on the case, the seed and the
-number of attempts only, unless the time is over. Of a failing case the outcome of interest is the
-failure: the same expectation or step, with the same problem up to its first comma. Of a case that
-passes it is all that the case expects. Messages with counts of nodes must keep their reasons; the
-counts are then written anew. A bound pod must keep a rival of its node, so that the choice stays
-one.
+number of attempts only, unless the time is over. The outcome of interest of a failing case is the
+failure: the same expectation or step, with the same problem up to its first comma. A case that
+passes must keep all its expectations. Messages with counts of nodes must keep their reasons; the
+counts are then written anew. A bound pod must keep a rival of its node, so that it had a choice.
 Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002.
 """
 
@@ -128,7 +127,7 @@ class _Runner:
 def interest_in(
     raw: Json, area: str, kind: TargetKind, *, seed: int, seconds_max: float = 600.0
 ) -> Interest:
-    """Run a case, at most that long, and return the outcome to keep.
+    """Run a case, for at most `seconds_max`, and return the outcome to keep.
 
     Raises InputError for a skipped case.
     """

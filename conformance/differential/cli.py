@@ -1,8 +1,8 @@
 """The command `kubesched-conformance diff`.
 
 Exit status: 0 if both sides decide alike in all scenarios, but for chance between equally good
-nodes, and at least one scenario ran; 1 if not; 2 for invalid input, with one line; 130 after
-Ctrl-C, with the scenarios until then.
+nodes, and at least one scenario ran; else 1; 2 for invalid input, with one line; 130 after Ctrl-C,
+with the scenarios until then.
 """
 
 from __future__ import annotations

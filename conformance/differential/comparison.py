@@ -1,12 +1,12 @@
 """Compare two observations of one scenario pod by pod, and judge each difference.
 
-    two observations --differences--> what differs, the earliest first
+    two observations --differences--> differences, the earliest first
                      --questions--> kubesched-explain --verdicts--> chance | differs | perhaps
 
 After a choice by chance the two clusters differ, so that later pods differ too. A difference is
-chance if each side's decision is also one of the equally best ones for the other side's
-configuration, over the cluster as it was when the decision was made. Without an answer of
-`kubesched-explain`, or where a scheduler looks at a part of the nodes only, it is perhaps chance.
+chance if each side's decision is also among the best decisions for the other side's configuration,
+over the cluster at the moment of the decision. Without an answer of `kubesched-explain`, or if a
+scheduler looks at a part of the nodes only, the difference is perhaps chance.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _AT_ONCE_SECONDS: Final = 1.0
 
 
 class Verdict(enum.Enum):
-    """The verdict on a difference, or on a scenario: the gravest one of its differences."""
+    """The verdict on a difference; a scenario has the gravest verdict of its differences."""
 
     SAME = "same"
     CHANCE = "chance"
@@ -60,7 +60,7 @@ _GRAVEST_FIRST: Final = (Verdict.DIFFERS, Verdict.PERHAPS, Verdict.CHANCE)
 class Decision:
     """One side's decision on a pod: a node, victims, or a message.
 
-    `version` is the resource version of the change that shows it; 0 if there was no decision.
+    `version` is the resource version of the change with the decision; 0 without a decision.
     """
 
     uid: str = ""
@@ -120,7 +120,7 @@ class Comparison:
 
     @property
     def first_divergence(self) -> Difference | None:
-        """The earliest difference that is not mere chance."""
+        """The earliest difference that is not chance."""
         return next((each for each in self.differences if each.verdict.is_divergence), None)
 
 
@@ -267,7 +267,7 @@ def judge(
     questions: Sequence[Question | None],
     answers: Sequence[Answer | None],
 ) -> None:
-    """Set the verdicts of a comparison. `questions` are those of `questions_of`."""
+    """Set the verdicts of a comparison. `questions` come from `questions_of`."""
     judged = comparison.differences[:_JUDGED_MAX]
     for index, difference in enumerate(judged):
         part = slice(4 * index, 4 * index + 4)

@@ -1,4 +1,4 @@
-"""The quality of placements, in numbers that two runs of one scenario can be compared by."""
+"""The quality of placements, in numbers by which two runs of one scenario can be compared."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MILLI: Final = NANO // 1000
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
     """The measures of one run. Percentages are of the cluster at the end of the run.
 
-    Fragmentation and spread are those of `Allocation`, for the resource of which the pods request
-    the largest part of the cluster; restrictions other than resources do not count. Waiting times
-    are those of pods that were created without a node, until their binding or the end. `writes` is
-    not a number where requests are not seen, in a running cluster.
+    `Allocation` defines fragmentation and spread, here for the resource of which the pods request
+    the largest part of the cluster; restrictions other than resources do not count. Pods that were
+    created without a node have waiting times, until their binding or the end. `writes` is not a
+    number in a running cluster, where requests are not seen.
     """
 
     pods: float = 0
@@ -97,7 +97,7 @@ def quality_of(seen: Observation) -> Quality:
 
 
 def mean_quality(found: Sequence[Quality]) -> Quality:
-    """Return the measures of several runs: counts added up, the others averaged."""
+    """Return the measures of several runs: counts added up, other measures averaged."""
     values: dict[str, float] = {}
     for name, (_, is_sum) in MEASURES.items():
         of_each = [float(getattr(each, name)) for each in found]

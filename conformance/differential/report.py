@@ -63,7 +63,7 @@ _WORDS: Final = {
 
 
 def to_json(compared: Sequence[Compared], labels: tuple[str, str]) -> Json:
-    """Return all of it for machines."""
+    """Return the whole report for machines."""
     verdicts = collections.Counter(each.comparison.verdict.value for each in compared)
     return {
         "a": labels[0],

@@ -48,8 +48,8 @@ _SLOW_SECONDS: Final = 20.0
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """A case that is ready to run. `origin` and `line` are its place.
 
-    It holds for schedulers of the versions from `since` to `until`, both included. `labels` are
-    those of the file and those that follow from the content (`_labels_of`).
+    The case holds for schedulers of the versions from `since` to `until`, both included. `labels`
+    come from the file and from the content (`_labels_of`).
     """
 
     name: str
@@ -89,7 +89,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def expectations(self) -> Iterator[Expectation]:
-        """All expectations, those of a repetition once."""
+        """All expectations, each expectation of a repetition once."""
         for step in in_order(self.steps):
             if isinstance(step.action, Expectation):
                 yield step.action

@@ -123,7 +123,7 @@ class Expectation(Part, frozen=True, kw_only=True):
 
     @property
     def refs(self) -> list[Ref]:
-        """The objects whose fields, conditions and events it is about."""
+        """The objects whose fields, conditions and events the expectation is about."""
         if self.object is not None:
             return [self.object.ref]
         if self.pod_group is not None:
@@ -132,12 +132,12 @@ class Expectation(Part, frozen=True, kw_only=True):
 
     @property
     def reads_metrics(self) -> bool:
-        """True if only the scheduler's own metrics can answer it."""
+        """True if only the scheduler's own metrics have the answer."""
         return self.metric is not None or self.reads_moves
 
     @property
     def reads_moves(self) -> bool:
-        """True if it is about what the queue's counters have counted since the last look."""
+        """True if the expectation is about counts of the queue since the last look."""
         asked = (self.requeued_by, self.not_requeued_by, self.scheduled_after_flush)
         return any(value is not None for value in asked)
 

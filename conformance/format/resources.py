@@ -1,7 +1,7 @@
 """Quantities and requests of pods, in whole nano-units.
 
-The suite judges placements by this arithmetic. It is written apart from the API server's and from
-the scheduler's, so that an error in theirs cannot hide an overcommitted node.
+The suite judges placements by this arithmetic. It is independent of the API server's and of the
+scheduler's arithmetic, so that their errors cannot hide an overcommitted node.
 Source: PodRequests in component-helpers resource/helpers.go of v1.36.3.
 """
 

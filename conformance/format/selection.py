@@ -1,6 +1,6 @@
 """Select cases: by patterns of their names, by an expression over their labels, by shard.
 
--k filter/taint          id (`area/name`) that has this at the beginning of a word
+-k filter/taint          id (`area/name`) with this text at the beginning of a word
 -k 'requeue/*volume*'    id that matches the wildcards
 -l 'preemption and not (slow or faults)'
 --shard 2/4              the second of four parts
@@ -33,7 +33,7 @@ Test: TypeAlias = "Callable[[AbstractSet[str]], bool]"
 
 
 def select(cases: Sequence[Case], *patterns: str, option: str = "-k") -> list[Case]:
-    """Return the cases that match one of the patterns. Raises InputError for one without a match.
+    """Return the cases that match a pattern. Raises InputError for a pattern without a match.
 
     A pattern is an id, which matches one case only; or it has wildcards (`*`, `?`, `[...]`) and
     matches the whole id; or it occurs in the id where a word begins. Case is ignored. Errors name

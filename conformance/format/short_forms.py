@@ -1,7 +1,7 @@
 """Objects of the API as entries of a case: the inverse of `objects.objects_of`.
 
-`entries_of` returns the shortest entries that stand for some objects: `node: {name: a, cpu: 1}`
-where that is the same node, `object: {...}` where no short form has all its fields.
+`entries_of` returns the shortest entries for some objects: `node: {name: a, cpu: 1}` if this entry
+makes an equal node, `object: {...}` if no short form has all fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AMOUNTS = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeral_st
 
 
 def entries_of(things: Iterable[Json]) -> list[Json]:
-    """Return the entries of `cluster` or `create` that stand for objects, in their order.
+    """Return the entries of `cluster` or `create` for objects, in their order.
 
     A priority class that the short form of a later pod creates has no entry of its own.
     """
@@ -44,7 +44,7 @@ def entries_of(things: Iterable[Json]) -> list[Json]:
 
 
 def entry_of(thing: Json) -> Json:
-    """Return the entry that stands for an object. Empty fields of the object are left out."""
+    """Return the entry for an object. Empty fields of the object are left out."""
     thing = _without_empty(thing)
     makers = {"Node": _node, "Pod": _pod, "Namespace": _namespace}
     if thing.get("apiVersion") == "v1" and (make := makers.get(str(thing.get("kind")))):

@@ -50,7 +50,7 @@ class Result:
 
 
 class Interrupted(Exception):
-    """Ctrl-C has ended a search. The result is what was known by then."""
+    """Ctrl-C has ended a search. `result` is the result until then."""
 
     def __init__(self, result: Result) -> None:
         super().__init__("interrupted")

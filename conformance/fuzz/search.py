@@ -1,9 +1,9 @@
-"""Draw cases, run them, and find the smallest ones that break an invariant.
+"""Draw cases, run them, and find the smallest cases that break an invariant.
 
 The search is cut into tasks of a few examples, each with a seed of its own:
 
     explore(task) -> Exploration   run all examples; keep the first case that breaks each invariant
-    shrink(task)  -> Found         draw them again, and make the case of one invariant small
+    shrink(task)  -> Found         draw the examples again, and shrink the case of one invariant
 
 Both are plain functions of bytes, so any executor can run them on any machine. The result depends
 on the seed and the target only, not on the workers.
@@ -50,7 +50,7 @@ _SHORT_BACKOFF: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeco
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Some examples of a search: those of one seed."""
+    """Some examples of a search: the examples of one seed."""
 
     target: TargetOptions
     seed: int

@@ -1,7 +1,7 @@
 """Invariants that compare the decisions on one pod in two related clusters.
 
 The cluster of a case with the pods that are on a node, and the first pod that a step creates, make
-a case with one decision. That decision is compared with the one in a changed cluster. With several
+a case with one decision, which is compared with the decision in a changed cluster. With several
 waiting pods nothing could be compared: one pod's node decides which other pods fit.
 """
 
@@ -71,7 +71,7 @@ def verdicts_independent_of_order_and_names(case: Case, observe: Observe) -> Ite
 
 
 def single_decision(case: Case) -> Case | None:
-    """Return a case with one waiting pod: the first that a step creates. None without one."""
+    """Return a case with one waiting pod: the first that a step creates; None without a pod."""
     waiting = next(
         (
             entry

@@ -1,7 +1,7 @@
 """Invariants of single decisions: bindings, victims, and the pods that are left at the end.
 
-Each is a function of a history and yields its violations. The judge is the suite's own arithmetic
-and matching (`feasibility`), not that of the API server or of a scheduler.
+Each is a function of a history and yields its violations. The suite's own arithmetic and matching
+(`feasibility`) are the judge, not an API server's or a scheduler's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The rules that decide on which nodes a pod may run, each as a function of the cluster's state.
 
-A rule returns the reason against a node, or None. The rules are those of the filters in the default
-profile of kube-scheduler v1.36, written from the documentation and with arithmetic of the suite's
-own. Not judged: limits of volumes per node, devices, extenders, unbound claims that wait for a
-consumer.
+A rule returns the reason against a node, or None. The rules follow the filters in the default
+profile of kube-scheduler v1.36, written from the documentation and with the suite's own arithmetic.
+Not judged: limits of volumes per node, devices, extenders, unbound claims that wait for a consumer.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _UNSCHEDULABLE: Final[Json] = {"key": "node.kubernetes.io/unschedulable", "effec
 
 
 def resources(pod: Json, node: Json, state: State) -> str | None:
-    """Compare requests with the room that is left. Source: NodeResourcesFit, `fitsRequest`."""
+    """Compare requests with the free resources. Source: NodeResourcesFit, `fitsRequest`."""
     own = _others_on(pod, node, state)
     allocatable = amounts(part(part(node, "status"), "allocatable"))
     used = sum((pod_requests(other) for other in own), Counter[str]())
@@ -52,7 +51,7 @@ def resources(pod: Json, node: Json, state: State) -> str | None:
 
 
 def ports(pod: Json, node: Json, state: State) -> str | None:
-    """Compare host ports with those in use. Source: NodePorts, `HostPortInfo.CheckConflict`."""
+    """Compare host ports with the ports in use. Source: NodePorts, `HostPortInfo.CheckConflict`."""
     wanted = host_ports(pod)
     for other in _others_on(pod, node, state):
         for port in wanted:
@@ -85,7 +84,7 @@ def node_affinity(pod: Json, node: Json, state: State) -> str | None:
 
 
 def anti_affinity(pod: Json, node: Json, state: State) -> str | None:
-    """Look for pods that it repels, or that repel it. Source: InterPodAffinity, `Filter`."""
+    """Look for pods that repel the pod, or are repelled. Source: InterPodAffinity, `Filter`."""
     labels, namespaces = labels_of(node), state.namespaces
     for other, place in state.placed:
         if uid_of(other) == uid_of(pod):
@@ -105,9 +104,9 @@ def anti_affinity(pod: Json, node: Json, state: State) -> str | None:
 
 
 def affinity(pod: Json, node: Json, state: State) -> str | None:
-    """Look for the pods that it requires. Source: InterPodAffinity, `satisfyPodAffinity`.
+    """Look for the pods that the pod requires. Source: InterPodAffinity, `satisfyPodAffinity`.
 
-    A pod that matches all terms is needed in the domain of each. The first of a group needs none.
+    Each term's domain needs a pod that matches all terms. The first pod of a group needs none.
     """
     terms = required_terms(pod, "podAffinity")
     if not terms:

@@ -1,4 +1,4 @@
-"""Judge a case by invariants: run it, and look at what happened."""
+"""Judge a case by invariants: run it, and look at its history."""
 
 from __future__ import annotations
 

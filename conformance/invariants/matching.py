@@ -1,6 +1,6 @@
 """The suite's own matching rules: selectors, tolerations, terms of affinity.
 
-They are written from the API's reference, apart from those of the API server and of the scheduler.
+The rules are written from the API's reference, apart from the API server's and the scheduler's.
 Source: `metav1.LabelSelector`, `v1.NodeSelectorTerm`, `v1.Toleration` and `v1.PodAffinityTerm` in
 the Kubernetes API v1.36.
 """
@@ -27,7 +27,7 @@ def labels_of(obj: Json) -> dict[str, str]:
 
 
 def selects(selector: object, labels: Mapping[str, str]) -> bool:
-    """Return True if a label selector selects labels: none selects nothing, an empty one all."""
+    """Return True if a selector selects labels: None selects nothing, an empty selector all."""
     if not isinstance(selector, dict):
         return False
     if any(labels.get(key) != value for key, value in part(selector, "matchLabels").items()):
@@ -69,7 +69,7 @@ def any_term_matches(terms: list[Json], node: Json) -> bool:
 
 
 def node_affinity_matches(pod: Json, node: Json) -> bool:
-    """Return True if a node has what a pod's node selector and required node affinity ask for."""
+    """Return True if a node meets a pod's node selector and required node affinity."""
     spec = part(pod, "spec")
     wanted = part(spec, "nodeSelector")
     if any(labels_of(node).get(key) != value for key, value in wanted.items()):

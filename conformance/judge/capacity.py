@@ -1,6 +1,6 @@
-"""Check that the pods on each node fit it, from the objects on the API server.
+"""Check that the pods on each node fit the node, from the objects on the API server.
 
-The rules are those that NodeResourcesFit and NodePorts of kube-scheduler guarantee: allocatable
+The rules are the guarantees of kube-scheduler's NodeResourcesFit and NodePorts: allocatable
 resources, number of pods, host ports. Pods that have ended use nothing.
 """
 
@@ -82,7 +82,7 @@ def _port_problems(name: str, pods: list[Json]) -> list[str]:
 
 
 def host_ports(pod: Json) -> list[HostPort]:
-    """Return the ports of the node that a pod takes, those of its sidecars too."""
+    """Return the ports of the node that a pod takes, its sidecars included."""
     spec = part(pod, "spec")
     containers = objects(spec.get("containers"))
     containers += [

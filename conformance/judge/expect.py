@@ -1,8 +1,8 @@
 """Check expectations, and describe the actual state if one does not hold.
 
-Each matcher looks at one pod or pod group and yields its mismatches, each with the aspect that it
-belongs to. A few are about things that must not happen; they are meaningful only when the scheduler
-is idle.
+Each matcher looks at one pod or pod group and yields its mismatches, each with its aspect. A few
+matchers are about things that must not happen; these are meaningful only when the scheduler is
+idle.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Mismatch(NamedTuple):
     """A difference between an expectation and the actual state.
 
-    It is final if nothing that the scheduler still does can change it: a pod stays on its node, and
-    counts only grow.
+    A mismatch is final if no further act of the scheduler can change it: a pod stays on its node,
+    and counts only grow.
     """
 
     aspect: Aspect
@@ -105,7 +105,7 @@ def aspects_of(expected: Expectation) -> frozenset[Aspect]:
 
 
 def is_about_rest(expected: Expectation) -> bool:
-    """True if it can only be checked when the scheduler is idle."""
+    """True if the expectation can only be checked when the scheduler is idle."""
     event = expected.event
     return (
         expected.not_bound is not None

@@ -1,6 +1,6 @@
-"""Ask `kubesched-explain` for the decision on a pod over a cluster as it was at a moment.
+"""Get decisions on pods from `kubesched-explain`, over a cluster as of a moment.
 
-All questions go to one process, one per line; it calls no API server. Its answer has the
+All questions go to one process, one per line; the process calls no API server. Its answer has the
 equally best nodes, the scores of each node by plugin, the rejections, and the preemption.
 """
 
@@ -41,7 +41,7 @@ class Question:
 
     @property
     def searches_all_nodes(self) -> bool:
-        """True if the scheduler considers every node, so that only ties are left to chance."""
+        """True if the scheduler considers every node: only ties are left to chance."""
         nodes = sum(1 for each in self.objects if each["kind"] == "Node")
         percentage = (self.config or {}).get("percentageOfNodesToScore")
         return nodes <= _ALL_NODES or percentage == _ALL_NODES
@@ -152,14 +152,14 @@ class _Report(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Answers:
-    """The answers in the order of the questions, None where there is none, for a reason."""
+    """The answers in the order of the questions; None for a missing answer, with a reason."""
 
     answers: list[Answer | None] = field(default_factory=list)
     problem: str = ""
 
 
 async def answers_to(questions: Sequence[Question | None]) -> Answers:
-    """Return an answer to each question. A question that breaks the process has none."""
+    """Return an answer to each question; None for a question that breaks the process."""
     found = Answers([None] * len(questions))
     asked = [index for index, question in enumerate(questions) if question is not None]
     groups: dict[tuple[str, ...], list[int]] = {}

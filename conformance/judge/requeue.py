@@ -1,8 +1,8 @@
 """Check which event brought a pod back into the queue, from the scheduler's own counters.
 
 A case looks at windows: the time between two looks, which begins with the first step after the
-expectations before it. The counters are per event, not per pod, so such a case has no other pending
-pods than those it checks.
+expectations before it. The counters are per event, not per pod, so all pending pods of such a case
+are checked.
 """
 
 from __future__ import annotations

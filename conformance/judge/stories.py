@@ -1,7 +1,7 @@
-"""Read the scheduler's own explanation of pods from its port, if it serves any.
+"""Read the scheduler's own explanation of pods from its port, if the port serves explanations.
 
 Our scheduler serves a pod's story at `/debug/pods/NAMESPACE/NAME`: attempts with verdicts and
-scores, moves in the queue with events and hints, nominations, bindings. Others serve none.
+scores, moves in the queue with events and hints, nominations, bindings. Others serve no stories.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _METRICS: Final = "/metrics"
 
 
 async def read_stories(metrics_url: str, pods: Iterable[str]) -> dict[str, Json]:
-    """Return the stories of pods (`namespace/name`), those without one left out.
+    """Return the stories of pods (`namespace/name`), without pods that have no story.
 
-    Empty for a scheduler that serves none, or that refuses to show them.
+    Empty for a scheduler that serves no stories, or that refuses to show them.
     """
     root = f"{metrics_url.removesuffix(_METRICS)}/debug/pods"
     found: dict[str, Json] = {}

@@ -63,7 +63,7 @@ class Tally:
         return f"{ordered[0].line} (and {others} more)" if others else ordered[0].line
 
     def lines(self) -> list[str]:
-        """Return the failures as lines; alone, a failure is the reason, and not repeated."""
+        """Return the failures as lines; a single failure is the reason, and not repeated."""
         found: list[str] = []
         shown: tuple[str, ...] = ()
         for failure in self.failures:
@@ -75,16 +75,16 @@ class Tally:
         return found
 
     def judged(self, unmet: Iterable[Unmet]) -> list[Unmet]:
-        """Return those whose aspects count."""
+        """Return the unmet expectations whose aspects count."""
         return [each for each in unmet if each.aspect in self._judged]
 
     def record(self, where: str, unmet: Sequence[Unmet]) -> None:
-        """Record the result of an expectation: what does not hold, in the aspects that count."""
+        """Record the result of an expectation: its failures in the aspects that count."""
         self._unchecked.pop(where, None)
         self.failures += [Failure(where, each) for each in unmet]
 
     def verdicts(self) -> dict[Aspect, Verdict]:
-        """Return the verdicts on the case's aspects; SKIPPED if not all was checked."""
+        """Return the verdicts on the case's aspects; SKIPPED for aspects not fully checked."""
         failed = {failure.unmet.aspect for failure in self.failures}
         unchecked = frozenset[Aspect]().union(*self._unchecked.values())
         return {

@@ -2,8 +2,8 @@
 
 unknown-name     a step or an expectation names an object that nothing made before it
 unused-anchor    a YAML anchor without an alias
-uncounted-fault  faults of which no expectation counts any, so that all may never happen; a
-                 named fault that is neither counted nor cleared, and does not only observe
+uncounted-fault  faults that no expectation counts, so that they may never happen; a named fault
+                 that is neither counted nor cleared, and does not only observe
 cannot-fail      a number of at least 0, the same expectation twice, a case that expects nothing
 cannot-hold      a number whose bounds exclude each other
 unchecked-step   the last steps of a case, with no expectation after them

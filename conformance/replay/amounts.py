@@ -49,7 +49,7 @@ class Amounts(NamedTuple):
         return Amounts(self.cpu_milli - a, self.memory_bytes - b, self.gpu_milli - c, self.pods - d)
 
     def fits_in(self, free: Amounts) -> bool:
-        """Return True if there is room for it, by the rule of NodeResourcesFit.
+        """Return True if these amounts fit, by the rule of NodeResourcesFit.
 
         Resources that are not requested are not compared: a node that is overcommitted in a
         resource still fits a pod that requests none of it.
@@ -57,7 +57,7 @@ class Amounts(NamedTuple):
         return all(wanted <= left for wanted, left in zip(self, free, strict=True) if wanted)
 
     def beyond(self, limit: Amounts) -> list[str]:
-        """Return the resources of which this exceeds the limit, such as `cpu_milli 5 > 4`."""
+        """Return the resources whose amounts exceed the limit, such as `cpu_milli 5 > 4`."""
         return [
             f"{name} {amount} > {most}"
             for name, amount, most in zip(self._fields, self, limit, strict=True)

@@ -1,7 +1,7 @@
 """The command `kubesched-conformance replay`.
 
-Exit status: 0 if every pod was bound or reported unschedulable and every rule held; 1 if not, or if
-the run broke off; 2 for invalid input, with one line that names the place.
+Exit status: 0 if every pod was bound or reported unschedulable and every rule held; 1 otherwise, or
+if the run broke off; 2 for invalid input, with one line that names the place.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class TracePod(NamedTuple):
 
     @property
     def gpu_milli_total(self) -> int:
-        """Thousandths of a GPU over all its GPUs."""
+        """Thousandths of a GPU over all GPUs of the task."""
         return self.gpus * self.gpu_milli
 
 
@@ -117,7 +117,7 @@ class Change(NamedTuple):
 def changes_of(trace: Trace) -> list[Change]:
     """Return the changes of a trace with times, up to the last creation.
 
-    Deletions of a moment come first, but for a pod that is created and deleted in one moment.
+    Deletions of a moment come first, except for a pod that is created and deleted in one moment.
     """
     created = [Change(pod.created_seconds, True, pod) for pod in trace.pods]
     deleted = [Change(pod.deleted_seconds, False, pod) for pod in trace.pods]

@@ -56,7 +56,7 @@ def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
 
 
 def matrix_text(folder: Path) -> str:
-    """Return the table of results and that of skipped cases. Raises InputError."""
+    """Return the tables of results and of skipped cases. Raises InputError."""
     results = results_in(folder)
     if not results:
         raise InputError(f"{folder}: no results in it")

@@ -47,7 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A run: the judged scheduler, the suite's version, and the outcome of each case.
 
     `behaves_like` is the version of kube-scheduler by which the cases were chosen. `started` is in
-    UTC, RFC 3339. `features` are those whose extended cases were run; None means all.
+    UTC, RFC 3339. `features` are the features with extended cases in the run; None: all.
     """
 
     format: str = FORMAT
@@ -132,7 +132,7 @@ def _counts(
 
 
 def merged(reports: Sequence[Report]) -> Report:
-    """Return the reports of a run's shards as one. Raises InputError if a case is in two."""
+    """Return the reports of a run's shards as one. Raises InputError for a case in two reports."""
     first = reports[0]
     seen: set[str] = set()
     for report in reports:

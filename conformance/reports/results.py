@@ -1,4 +1,4 @@
-"""Results of whole runs as files, one for each version of a scheduler, and the table of them all.
+"""Results of whole runs as files, one for each version of a scheduler, and a table of all results.
 
     conformance/results/kube-scheduler-1.36.3.json  <--  run --results
     conformance/README.md, conformance/versions.md  <--  matrix
@@ -33,7 +33,7 @@ _NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.jso
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """The verdicts on a version of a scheduler, by the cases' ids.
 
-    `failed` and `skipped` have reasons. A case in neither of the three was never run.
+    `failed` and `skipped` have reasons. A case in none of the three was never run.
     """
 
     scheduler: str
@@ -64,7 +64,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         return Verdict.PASSED if case_id in self.passed else None
 
     def counts(self, cases: Sequence[str]) -> str:
-        """Return how many of some cases passed, and if there are any, failed and so on."""
+        """Return the number of cases that passed, and numbers above 0 of failed ones and so on."""
         verdicts = [self.verdict(case_id) for case_id in cases]
         words = ((Verdict.FAILED, "failed"), (Verdict.SKIPPED, "skipped"), (None, "not run"))
         counts = [str(verdicts.count(Verdict.PASSED))]
@@ -74,7 +74,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(counts)
 
     def updated(self, outcomes: Iterable[Outcome], known: Iterable[str]) -> Results:
-        """Return the results with those of a further run, without cases that are not `known`.
+        """Return the results with a further run added, without cases that are not `known`.
 
         A case that this run left out because of its length keeps an earlier verdict.
         """
@@ -104,7 +104,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def results_at(path: Path) -> Results:
-    """Return the results in a file, or empty ones for a new file with a name to parse.
+    """Return the results in a file; empty results for a new file with a name to parse.
 
     The name is `SCHEDULER-VERSION.json`. Raises InputError.
     """

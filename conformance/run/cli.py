@@ -1,6 +1,6 @@
 """The command `kubesched-conformance run`.
 
-Exit status: 0 if at least one case ran and all passed; 1 if not; 2 for invalid input; 128 and the
+Exit status: 0 if at least one case ran and all passed; else 1; 2 for invalid input; 128 and the
 number of the signal that ended the run.
 """
 

@@ -380,7 +380,7 @@ async def _owned(api: ApiClient, obj: Json, ref: Ref) -> Json:
 
 
 def is_final(failed: list[Unmet]) -> bool:
-    """True if waiting changes nothing: the placement is final, or everything is."""
+    """True if waiting changes nothing: the placement is final, or all mismatches are final."""
     return all(each.is_final for each in failed) or any(
         each.is_final and each.aspect is Aspect.PLACEMENT for each in failed
     )

@@ -2,9 +2,9 @@
 
     look at the cluster --> a case: namespaces, nodes, objects --> steps --> delete them all
 
-Cases run one after another, because they share the scheduler and the nodes. A case is skipped with
-a reason if it needs what a running cluster does not give: see `why_not`, and `_why_not_here` for
-reasons that depend on the cluster.
+Cases run one after another, because they share the scheduler and the nodes. A case that a running
+cluster cannot serve is skipped with a reason: see `why_not`, and `_why_not_here` for reasons that
+depend on the cluster.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class ClusterKind:
 
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
-        """Use the scheduler that runs; the suite neither starts nor ends it."""
+        """Use the cluster's scheduler; the suite neither starts nor ends it."""
         del surroundings
         assert self._api is not None, "a case is served before its scheduler is judged"
         yield _ClusterTarget(self._options, self._api)

@@ -2,10 +2,10 @@
 
     case: default/web  <-->  cluster: conformance-4f1d3e-7-default/web
 
-Each namespace of a case is one of the cluster that only this case has. The names are converted here
-in both directions, also in messages, so cases and expectations stay as they are. Objects without a
-namespace keep their names and get the label `conformance.kubesched/run`. An object of that name
-that is there already is never touched: the case is skipped.
+Each namespace of a case is a namespace of the cluster that only this case uses. The names are
+converted here in both directions, also in messages, so cases and expectations stay as they are.
+Objects without a namespace keep their names and get the label `conformance.kubesched/run`. An
+existing object of such a name is never touched: the case is skipped.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _WATCHED: Final = (Ref("Pod", "", ""), Ref("Event", "", "", "events.k8s.io/v1"))
 
 
 class ClusterApi(ApiClient):
-    """The client of one case. `prefix` is part of the names of its namespaces, and of no others.
+    """The client of one case. `prefix` begins the names of its namespaces, and no other names.
 
     With `fenced`, as the cluster has other nodes, the case's pods only fit the case's nodes, and
-    other pods do not fit there. With `controlled` the cluster has controllers: the nodes are kept
-    ready for them.
+    other pods do not fit there. With `controlled` the cluster has controllers, for which the nodes
+    are kept ready.
     """
 
     def __init__(
@@ -157,12 +157,12 @@ class ClusterApi(ApiClient):
     async def patch(
         self, ref: Ref, patch: object, *, patch_type: str, subresource: str = ""
     ) -> Json:
-        """Patch an object of the case. Raises RequestFailed for any other."""
+        """Patch an object of the case. Raises RequestFailed for any other object."""
         await self._check_ours(ref)
         return await super().patch(ref, patch, patch_type=patch_type, subresource=subresource)
 
     async def delete(self, ref: Ref, *, grace_period_seconds: int = 0) -> None:
-        """Delete an object of the case. Raises RequestFailed for any other."""
+        """Delete an object of the case. Raises RequestFailed for any other object."""
         await self._check_ours(ref)
         await super().delete(ref, grace_period_seconds=grace_period_seconds)
 
@@ -299,8 +299,8 @@ class ClusterApi(ApiClient):
     ) -> Iterator[None]:
         """Call back with each change of the case's objects; of requests with own bindings only.
 
-        It must begin before the first object is created. Changes arrive when the watches deliver
-        them, in order for each kind and namespace only.
+        The block must begin before the first object is created. Changes arrive when the watches
+        deliver them, in order for each kind and namespace only.
         """
         self._on_change, self._on_request = on_change, on_request
         try:
@@ -371,7 +371,7 @@ class ClusterApi(ApiClient):
                     await self.patch(ref, status, patch_type="strategic", subresource="status")
 
     async def clear(self) -> None:
-        """Delete all that the case has left: first its namespaces, then its other objects."""
+        """Delete all objects of the case: first its namespaces, then its other objects."""
         for name in self._namespaces:
             await empty_namespace(self, name)
             await delete_namespace(self, name, controlled=self._controlled)

@@ -15,9 +15,9 @@ then called with `serve=True`, and the scheduler has
 
 Without such a parameter cases that read metrics are skipped. Below that URL a scheduler can serve
 `/debug/pods/NAMESPACE/NAME` as ours does: the story is part of a failure. A scheduler that takes
-plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`; it is
-passed if the user has named some. One with a keyword parameter `identity`, its name in a leader
-election, can be started beside another one: the step `start`.
+plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`, which
+is passed if the user has named plugins. A scheduler with a keyword parameter `identity`, its name
+in a leader election, can be started beside another scheduler: the step `start`.
 """
 
 from __future__ import annotations
