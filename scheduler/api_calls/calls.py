@@ -265,13 +265,13 @@ def _conditions_patch(pod: Pod | PodGroup, condition: Condition, timestamp: str)
         if isinstance(pod, Pod):
             changes["lastProbeTime"] = None
     else:
-        known = {
+        before = {
             "message": old.message,
             "observedGeneration": old.observed_generation,
             "reason": old.reason,
             "status": old.status,
         }
-        changes = {key: value or None for key, value in wanted.items() if value != known[key]}
+        changes = {key: value or None for key, value in wanted.items() if value != before[key]}
         if old.status != condition.status:
             changes["lastTransitionTime"] = timestamp
         if not changes:

@@ -137,10 +137,10 @@ class ApiDispatcher:
         """
         metadata = pod.metadata
         try:
-            found = await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
+            current = await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
         except ClientError:
             return False
-        return found.metadata.uid == metadata.uid and found.spec.node_name == node_name
+        return current.metadata.uid == metadata.uid and current.spec.node_name == node_name
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Set a volume's claim reference; return the volume as the server has it.
@@ -240,9 +240,9 @@ class ApiDispatcher:
             ):
                 await self._patch_object_status(PODS, metadata, patch)
                 return True
-            found = await self._newest(call.pod)
-            if found.metadata.uid == metadata.uid and not found.spec.node_name:
-                version = {"resourceVersion": found.metadata.resource_version}
+            newest = await self._newest(call.pod)
+            if newest.metadata.uid == metadata.uid and not newest.spec.node_name:
+                version = {"resourceVersion": newest.metadata.resource_version}
                 patch = {**(patch or {}), "metadata": version}
                 await self._patch_object_status(
                     PODS, metadata, patch, retry=Retry.IF_VERSION_CHECKED

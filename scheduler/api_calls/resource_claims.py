@@ -228,7 +228,7 @@ def _without_user(claim: bytes, uid: str) -> bytes:
         return number != _RESERVED_FOR or (_USER_UID, uid.encode()) not in fields(value)
 
     def kept(status: bytes) -> bytes:
-        return b"".join(field(*each) for each in fields(status) if is_kept(*each))
+        return b"".join(field(*entry) for entry in fields(status) if is_kept(*entry))
 
     return b"".join(
         field(number, kept(value) if number == _STATUS else value)

@@ -50,10 +50,10 @@ class ClaimsInMemory:
         return self._store.get(name, namespace)
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
-        found = self.stored(claim.key)
-        if found is None:
+        stored = self.stored(claim.key)
+        if stored is None:
             raise ObjectNotFoundError(_not_found(claim))
-        return found
+        return stored
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         self._version += 1

@@ -314,8 +314,8 @@ def _class_of(code: int, reason: str, message: str, details: StatusDetails) -> t
         or any(cause.message == _TOO_LARGE_TEXT for cause in details.causes)
     ):
         return ResourceVersionTooLarge
-    known = _BY_REASON.get(reason)
-    if known is not None:
+    error_class = _BY_REASON.get(reason)
+    if error_class is not None:
         # A 429 is TooManyRequests whatever its reason is.
-        return TooManyRequests if code == 429 else known
+        return TooManyRequests if code == 429 else error_class
     return _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)

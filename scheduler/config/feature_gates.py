@@ -259,13 +259,13 @@ class _Gates:
         for name, value in _NOT_BUILT.items():
             # Without its dependencies a feature is off either way.
             if self._is_on(name) is value and not self._disabled_dependencies(name):
-                what = f"cannot set feature gate {name} to {go_bool(value)}"
+                problem = f"cannot set feature gate {name} to {go_bool(value)}"
                 if name not in self._values:
                     emulation, _ = self._version.texts
-                    what = (
+                    problem = (
                         f"feature gate {name} is {go_bool(value)} at emulated version {emulation}"
                     )
-                yield ConfigError(f"{what}, this behaviour is not built into kubesched")
+                yield ConfigError(f"{problem}, this behaviour is not built into kubesched")
 
     def warn(self) -> None:
         for name, value in self._settings.items():

@@ -93,14 +93,14 @@ class AllocatedState:
     def is_allocated(self, device: DeviceId) -> bool:
         """Return True if a claim has the device, or a share of it."""
         return self.has_device(device) or any(
-            device in each.shared or device in each.capacity
-            for each in (self._written, self._in_flight)
+            device in devices.shared or device in devices.capacity
+            for devices in (self._written, self._in_flight)
         )
 
     def capacity(self, device: DeviceId) -> Mapping[str, int]:
         """Return the amounts that the shares of a device take, in nano-units."""
         written, in_flight = (
-            each.capacity.get(device, {}) for each in (self._written, self._in_flight)
+            devices.capacity.get(device, {}) for devices in (self._written, self._in_flight)
         )
         if not in_flight:
             return written

@@ -60,7 +60,7 @@ def consumed(
 ) -> dict[str, Amount]:
     """Return the amounts that a request takes (`GetConsumedCapacityFromRequest`)."""
     requests = _requests(requirements)
-    return {name: _consumed(requests.get(name), each) for name, each in offered.items()}
+    return {name: _consumed(requests.get(name), capacity) for name, capacity in offered.items()}
 
 
 def _requests(requirements: CapacityRequirements | None) -> Quantities:

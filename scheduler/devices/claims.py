@@ -171,6 +171,6 @@ class ClaimTracker:
 
 def _is_newer(first: ResourceClaim, second: ResourceClaim) -> bool:
     """Return True if the first version of a claim is newer; versions of one kind are ordered."""
-    versions = (each.metadata.resource_version for each in (first, second))
+    versions = (claim.metadata.resource_version for claim in (first, second))
     newer, older = (int(version) if version.isdecimal() else 0 for version in versions)
     return newer > older

@@ -55,7 +55,7 @@ class DeviceClassResolver:
         lister = self._handle.lister(DeviceClass)
         self._cursor, changed = lister.changes_since(self._cursor)
         if changed is None:
-            changed = sorted({each.metadata.name for each in lister.list()} | self._known.keys())
+            changed = sorted({item.metadata.name for item in lister.list()} | self._known.keys())
         for name in changed:
             self._change(self._known.pop(name, None), lister.get(name))
 
@@ -79,7 +79,7 @@ class DeviceClassResolver:
         rival = self._of_resource.get(name) if name is not None else None
         if rival is None:
             return False
-        ages = [_created(each) for each in (new, rival)]
+        ages = [_created(item) for item in (new, rival)]
         if ages[0] != ages[1]:
             return ages[0] < ages[1]
         return new.metadata.name >= rival.metadata.name

@@ -117,8 +117,8 @@ def device_matches(node: Node, device: PoolDevice) -> bool:
     """Return True if a node can reach a device of one of its slices."""
     if not device.slice.spec.per_device_node_selection:
         return True
-    each = device.device
-    return node_matches(node, each.node_name, all_nodes=each.all_nodes, selector=each.node_selector)
+    spec = device.device
+    return node_matches(node, spec.node_name, all_nodes=spec.all_nodes, selector=spec.node_selector)
 
 
 class Slices:
@@ -130,9 +130,9 @@ class Slices:
         self._of_pool: Final[dict[PoolId, list[ResourceSlice]]] = {}
         self._devices: Final[dict[str, list[PoolDevice]]] = {}
         self._by_name: Final = {slice.metadata.name: slice for slice in slices}
-        for name, known in before._devices.items() if before is not None else ():
-            if known and self._by_name.get(name) is known[0].slice:
-                self._devices[name] = known
+        for name, devices in before._devices.items() if before is not None else ():
+            if devices and self._by_name.get(name) is devices[0].slice:
+                self._devices[name] = devices
         for slice in self._by_name.values():
             spec = slice.spec
             self._of_pool.setdefault(PoolId(spec.driver, spec.pool.name), []).append(slice)

@@ -57,7 +57,7 @@ def _result(
         binding_failure_conditions=device.device.binding_failure_conditions,
         share_id=new_share_id() if consumed is not None else None,
         consumed_capacity=(
-            {name: quantity_text(each.nanos, each.text) for name, each in consumed.items()}
+            {name: quantity_text(amount.nanos, amount.text) for name, amount in consumed.items()}
             if consumed
             else None
         ),

@@ -258,9 +258,9 @@ def _decoded(body: bytes) -> msgspec.Raw:
         at = error.pos
         if at >= len(text) or error.msg.startswith("Unterminated"):
             raise ExtenderError("unexpected EOF") from error
-        found = f"invalid character {text[at]!r}"
+        problem = f"invalid character {text[at]!r}"
         where = "looking for beginning of value" if "Expecting value" in error.msg else error.msg
-        raise ExtenderError(f"{found} {where}") from error
+        raise ExtenderError(f"{problem} {where}") from error
     # Go reads one value and leaves the rest.
     return msgspec.Raw(text[:end].encode())
 
@@ -288,8 +288,8 @@ def _converted(raw: msgspec.Raw, kind: Any, go_type: str) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError as error:
-        found = _shown(bytes(raw))
-        text = f"json: cannot unmarshal {found} into Go value of type v1.{go_type}"
+        shown = _shown(bytes(raw))
+        text = f"json: cannot unmarshal {shown} into Go value of type v1.{go_type}"
         raise ExtenderError(text) from error
 
 

@@ -203,8 +203,8 @@ class _Profile:
             for plugin in default_plugins(gates).multi_point.enabled
             if plugin.name not in in_policies
         ]
-        known = {**IN_TREE, **self.classes}
-        pre_scores = [name for name in self.scores if hasattr(known[name], "pre_score")]
+        classes = {**IN_TREE, **self.classes}
+        pre_scores = [name for name in self.scores if hasattr(classes[name], "pre_score")]
         weighted = [{"name": name, "weight": weight} for name, weight in self.scores.items()]
         args = [{"name": name, "args": args} for name, args in self.all_args().items()]
         return {

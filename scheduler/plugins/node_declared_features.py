@@ -61,16 +61,16 @@ class FeatureRegistry:
         Both lists are read in one pass, so that a feature out of order may be missed, as upstream
         (`FeatureMapper.TryMap`).
         """
-        found: list[str] = []
+        matches: list[str] = []
         remaining = iter(self.names)
-        known = next(remaining, None)
+        feature = next(remaining, None)
         for name in declared:
-            while known is not None and known < name:
-                known = next(remaining, None)
-            if known == name:
-                found.append(name)
-                known = next(remaining, None)
-        return frozenset(found)
+            while feature is not None and feature < name:
+                feature = next(remaining, None)
+            if feature == name:
+                matches.append(name)
+                feature = next(remaining, None)
+        return frozenset(matches)
 
     def declared_by(self, node: Node) -> frozenset[str]:
         return self.known_among(node.status.declared_features)

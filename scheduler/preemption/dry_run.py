@@ -114,8 +114,8 @@ class DryRun:
             if world in worlds.failures:
                 continue
             if victims:
-                found = self._sorted(Victims(victims, reprieve.violations.get(world, 0)))
-                candidates[position] = Candidate(names[position], found)
+                ordered = self._sorted(Victims(victims, reprieve.violations.get(world, 0)))
+                candidates[position] = Candidate(names[position], ordered)
             else:
                 text = f'expected at least one victim pod on node "{names[position]}"'
                 verdicts.set(position, Status(Code.ERROR, text))
@@ -128,14 +128,14 @@ class DryRun:
         priority, is_eligible = self._pod.priority, self._rules.is_eligible_pod
         below = np.flatnonzero(nodes.lowest_priority < priority)
         nodes = nodes.take(below)
-        found = [[pod for pod in on.values() if pod.priority < priority] for on in nodes.pods]
+        lower = [[pod for pod in on.values() if pod.priority < priority] for on in nodes.pods]
         if is_eligible is not None:
-            found = [
+            lower = [
                 [pod for pod in pods if is_eligible(node, pod, self._pod)]
-                for node, pods in zip(nodes, found, strict=True)
+                for node, pods in zip(nodes, lower, strict=True)
             ]
-        counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-        pods = PodsByWorld([pod for pods in found for pod in pods], counts[counts > 0])
+        counts = np.fromiter(map(len, lower), dtype=np.int64, count=len(lower))
+        pods = PodsByWorld([pod for pods in lower for pod in pods], counts[counts > 0])
         return below[counts > 0], pods
 
     def _reprieve_order(
@@ -331,10 +331,10 @@ def dry_run_preemption(
 
 def error_statuses(tried: Sequence[tuple[Nodes, Rejections]]) -> list[Status]:
     """Return the Error statuses of the nodes that were tried, in order."""
-    found = []
+    statuses = []
     for _, rejections in tried:
         broken = [status.code == Code.ERROR for status in rejections.statuses]
         if any(broken):
             codes = rejections.codes[rejections.codes >= 0].tolist()
-            found += [rejections.statuses[code] for code in codes if broken[code]]
-    return found
+            statuses += [rejections.statuses[code] for code in codes if broken[code]]
+    return statuses

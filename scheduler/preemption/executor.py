@@ -99,8 +99,8 @@ class Executor:
         if last is None:
             return True
         metadata = last.metadata
-        known = self._handle.lister(Pod).get(metadata.name, metadata.namespace)
-        return known is not None and known.metadata.deletion_timestamp is None
+        current = self._handle.lister(Pod).get(metadata.name, metadata.namespace)
+        return current is not None and current.metadata.deletion_timestamp is None
 
     async def actuate(self, candidate: Candidate, preemptor: Preemptor) -> Status | None:
         """Evict the victims, in the background if its gate is on; return a status on failure.
@@ -225,12 +225,12 @@ class Executor:
             if pod.priority >= preemptor.priority or not pod.pod.status.nominated_node_name:
                 continue
             try:
-                found = await self._handle.api.patch_pod_status(
+                pod_exists = await self._handle.api.patch_pod_status(
                     pod.pod, condition=None, nominating_info=_NOWHERE
                 )
             except Exception as failure:
                 pair = {"pod": pod.key, "err": failure}
                 _log.error("Cannot clear the nominated node of a pod", pair)
-                found = False
-            succeeded &= found
+                pod_exists = False
+            succeeded &= pod_exists
         return succeeded

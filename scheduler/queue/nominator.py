@@ -60,8 +60,8 @@ class Nominator:
             node_name = nominating_info.nominated_node_name
         elif not node_name:
             return
-        known = self._pod_lister(pod.namespace, pod.name)
-        if known is None or known.spec.node_name:
+        current = self._pod_lister(pod.namespace, pod.name)
+        if current is None or current.spec.node_name:
             return
         self._node_of[pod.uid] = node_name
         self._pods_on.setdefault(node_name, {})[pod.uid] = pod

@@ -182,12 +182,12 @@ class PriorityQueue:
     def add(self, pod: PodInfo, now: float) -> Moves:
         """Add a new pod. It becomes active, or is gated."""
         info = QueuedPodInfo(pod, timestamp=now)
-        known = self.find(info.key)
-        if known is None:
+        queued = self.find(info.key)
+        if queued is None:
             return _moves(self._move(info, Place.ACTIVE, _POD_ADDED, now))
         # A pod of the same name, whose place it takes over; it stays if it cannot enter anew.
-        info.place = known.place
-        passes = known.place in POPPABLE
+        info.place = queued.place
+        passes = queued.place in POPPABLE
         if passes:
             self._gate.run_pre_enqueue_plugins(info)
             if info.is_gated:
@@ -561,8 +561,8 @@ class PriorityQueue:
         return Moves(moved, skipped)
 
     def _refuse_if_queued(self, key: str) -> None:
-        if (known := self.find(key)) is not None:
-            raise PodAlreadyQueuedError(key, _QUEUE_NAMES[known.place])
+        if (queued := self.find(key)) is not None:
+            raise PodAlreadyQueuedError(key, _QUEUE_NAMES[queued.place])
 
     def _count_reasons(self, info: QueuedPodInfo, count: int) -> None:
         if rejectors := info.rejector_plugins:

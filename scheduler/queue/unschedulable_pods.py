@@ -118,20 +118,20 @@ class UnschedulablePods:
     def add(self, pod: QueuedPodInfo) -> bool:
         """Add a pod, or index it anew after a change. Return True if its key is new here."""
         key = pod.key
-        known = self._entries.get(key)
-        if known is None:
+        old = self._entries.get(key)
+        if old is None:
             self._arrivals += 1
             arrival = self._arrivals
         else:
-            arrival = known.arrival
-            self._remove_from_index(key, known)
+            arrival = old.arrival
+            self._remove_from_index(key, old)
         pod.place = Place.GATED if pod.is_gated else Place.UNSCHEDULABLE
         group = self._group_of(pod)
         entry = self._entries[key] = _Entry(pod, arrival, group)
         group.add(key, entry)
         self.gated_total += pod.place == Place.GATED
         self._by_age.add_or_update(key, pod)
-        return known is None
+        return old is None
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove a pod; None if it is not unschedulable."""

@@ -117,9 +117,9 @@ class ServerTls:
         the bundle has no certificate.
         """
         try:
-            found = x509.load_pem_x509_certificates(bundle)
+            certs = x509.load_pem_x509_certificates(bundle)
             new = {
-                authority.public_bytes(serialization.Encoding.DER): authority for authority in found
+                authority.public_bytes(serialization.Encoding.DER): authority for authority in certs
             }
             if new.keys() <= authorities.keys():
                 return

@@ -226,8 +226,8 @@ class NodeTable:
         last_uid, last = pods.popitem()
         if last_uid != uid:
             self.pods[row] = {
-                (last_uid if each == uid else each): (last if each == uid else other)
-                for each, other in pods.items()
+                (last_uid if pod_uid == uid else pod_uid): (last if pod_uid == uid else other)
+                for pod_uid, other in pods.items()
             }
         self._count(row, pod, -1)
         if pod.priority == self.lowest_priority[row]:

@@ -299,8 +299,8 @@ class PodIndex(PodsBySlot):
             assert (self.counts(weight) == expected).all(), f"counts by {weight}"
 
 
-def _merged(found: Iterable[Mapping[PodKind, _KindOnNodes]]) -> dict[PodKind, _KindOnNodes]:
-    return {kind: on_nodes for some in found for kind, on_nodes in some.items()}
+def _merged(buckets: Iterable[Mapping[PodKind, _KindOnNodes]]) -> dict[PodKind, _KindOnNodes]:
+    return {kind: on_nodes for some in buckets for kind, on_nodes in some.items()}
 
 
 def _other_terms(kind: PodKind) -> list[AffinityTerm]:

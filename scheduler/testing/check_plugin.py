@@ -78,9 +78,9 @@ def check_plugin(
     `reads`. `pods` are scheduled in every cluster beside the random pods.
     """
     classes: list[object] = [plugin_class] if twin is None else [plugin_class, twin]
-    for each in classes:
-        if not (isinstance(each, type) and issubclass(each, Plugin)):
-            raise TypeError(f"expected a subclass of scheduler.Plugin, got {each!r}")
+    for checked_class in classes:
+        if not (isinstance(checked_class, type) and issubclass(checked_class, Plugin)):
+            raise TypeError(f"expected a subclass of scheduler.Plugin, got {checked_class!r}")
     require_extension_point(plugin_class)
     seen = Observations()
     for number, seed in enumerate(seeds):

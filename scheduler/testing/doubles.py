@@ -177,7 +177,7 @@ def make_plugin(
     `PluginSetupError`.
     """
     framework = framework_with(plugin_class, args=args, handle=handle or FakeHandle())
-    return next(each for each in framework.instances if isinstance(each, plugin_class))
+    return next(plugin for plugin in framework.instances if isinstance(plugin, plugin_class))
 
 
 def framework_with(plugin_class: type[Plugin], *, args: object, handle: FakeHandle) -> Framework:
@@ -187,7 +187,7 @@ def framework_with(plugin_class: type[Plugin], *, args: object, handle: FakeHand
     classes: list[type[Plugin]] = [plugin_class, _Binder]
     if not hasattr(plugin_class, "less"):
         classes.insert(0, _Sort)
-    enabled = tuple(PluginEntry(name=each.name) for each in classes)
+    enabled = tuple(PluginEntry(name=plugin.name) for plugin in classes)
     profile = KubeSchedulerProfile(
         scheduler_name=handle.profile_name,
         plugins=Plugins(multi_point=PluginSet(enabled=enabled)),

@@ -130,10 +130,10 @@ class RandomObjects:
         # The last, not the first: Hypothesis shrinks to 0, that is, to less.
         return self.rng.randrange(number) == number - 1
 
-    def _some_of(self, known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    def _some_of(self, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Return some of the keys, each with one of its values."""
         return {
-            key: self.rng.choice(list(values)) for key, values in known.items() if self._one_in(2)
+            key: self.rng.choice(list(values)) for key, values in choices.items() if self._one_in(2)
         }
 
     def _node_selector(self) -> dict[str, str]:

@@ -288,7 +288,7 @@ class Simulation:
 
     def _has_seen(self, version: int) -> bool:
         seen = self._running.resource_versions.values()
-        return all(each.isdecimal() and int(each) >= version for each in seen)
+        return all(text.isdecimal() and int(text) >= version for text in seen)
 
     def _is_at_rest(self) -> bool:
         numbers = self._server.statistics()
@@ -308,4 +308,4 @@ class Simulation:
 
 
 def _with_images(containers: Iterable[Container]) -> tuple[Container, ...]:
-    return tuple(replace(each, image=each.image or _IMAGE) for each in containers)
+    return tuple(replace(container, image=container.image or _IMAGE) for container in containers)

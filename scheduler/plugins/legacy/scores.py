@@ -299,7 +299,7 @@ def _avoided(node: Node) -> tuple[tuple[str, str], ...]:
     try:
         entries = json.loads(text)["preferAvoidPods"]
         controllers = [entry["podSignature"]["podController"] for entry in entries]
-        return tuple((str(found["kind"]), str(found["uid"])) for found in controllers)
+        return tuple((str(owner["kind"]), str(owner["uid"])) for owner in controllers)
     except (ValueError, TypeError, KeyError):
         return ()
 

@@ -241,8 +241,8 @@ class _Wanted:
         if row is not None:
             counts = counts.copy()
             counts[row] += self.changes[row]
-        found = np.flatnonzero(counts)
-        return int(found[0]) if len(found) else None
+        rows = np.flatnonzero(counts)
+        return int(rows[0]) if len(rows) else None
 
 
 _WANTED: Final = StateKey[_Wanted]("PreFilterCheckServiceAffinity")

@@ -173,13 +173,13 @@ def default_selector(pod: PodInfo, handle: Handle) -> Selector:
     kind = (owner.api_version, owner.kind) if owner is not None else None
     if owner is None or kind not in _CONTROLLERS:
         return selector_from_set(labels)
-    found = handle.lister(_CONTROLLERS[kind]).get(owner.name, pod.namespace)
-    if found is not None and owner.kind == "ReplicationController":
-        labels.update(cast("ReplicationController", found).spec.selector)
+    controller = handle.lister(_CONTROLLERS[kind]).get(owner.name, pod.namespace)
+    if controller is not None and owner.kind == "ReplicationController":
+        labels.update(cast("ReplicationController", controller).spec.selector)
     selector = selector_from_set(labels)
-    if found is None or owner.kind == "ReplicationController":
+    if controller is None or owner.kind == "ReplicationController":
         return selector
-    own = _parsed_or_nothing(cast("ReplicaSet | StatefulSet", found).spec.selector)
+    own = _parsed_or_nothing(cast("ReplicaSet | StatefulSet", controller).spec.selector)
     return Selector((*selector.requirements, *own.requirements))
 
 

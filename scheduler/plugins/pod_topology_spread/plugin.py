@@ -210,8 +210,8 @@ class PodTopologySpread(Plugin):
             try:
                 return parse_constraints(own, labels, action)
             except (SelectorError, FieldErrors) as error:
-                what = f"pod's {_WORDS[action]} topology spread constraints"
-                raise ValueError(f"obtaining {what}: {error}") from error
+                subject = f"pod's {_WORDS[action]} topology spread constraints"
+                raise ValueError(f"obtaining {subject}: {error}") from error
         defaults = self._defaults[action]
         if not defaults:
             return ()
