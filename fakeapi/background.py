@@ -73,8 +73,8 @@ class BackgroundServer:
 
     def load(self, objects: Iterable[Json | str | Path]) -> int:
         """Store objects, from files and directories too; return their number."""
-        given = list(objects)
-        return self.call(lambda server: server.load(given))
+        listed = list(objects)
+        return self.call(lambda server: server.load(listed))
 
     def statistics(self) -> Statistics:
         return self.call(lambda server: server.statistics())

@@ -35,10 +35,10 @@ def uncovered(owned: Sequence[Json], granted: Iterable[Json]) -> list[str]:
     """
     partly = [rule for rule in granted if not any(_covers(owner, rule) for owner in owned)]
     single = itertools.chain.from_iterable(map(_permissions, partly))
-    found = list(itertools.islice(single, PERMISSIONS_MAX + 1))
-    if len(found) > PERMISSIONS_MAX:
+    permissions = list(itertools.islice(single, PERMISSIONS_MAX + 1))
+    if len(permissions) > PERMISSIONS_MAX:
         return [f"more than {PERMISSIONS_MAX} permissions"]
-    missing = [rule for rule in found if not any(_covers(owner, rule) for owner in owned)]
+    missing = [rule for rule in permissions if not any(_covers(owner, rule) for owner in owned)]
     return sorted({_shown(rule) for rule in _compact(missing)})
 
 

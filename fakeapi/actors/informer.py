@@ -145,8 +145,8 @@ class Informer:
         answer = await self._client.list_all(self.resource)
         present: dict[str, Object] = {}
         kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
-        for given in mappings(answer.get("items")):
-            item = Object({**kind, **given})
+        for content in mappings(answer.get("items")):
+            item = Object({**kind, **content})
             present[item.key] = item
         for key in [key for key in self.objects if key not in present]:
             self._remove(key)

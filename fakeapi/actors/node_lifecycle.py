@@ -102,10 +102,10 @@ class NodeLifecycle(Controller):
         name = node.name
         if name in self._registered:
             return
-        known = Object(metadata={"name": name, "uid": node.uid})
-        self._registered[name] = known
+        involved = Object(metadata={"name": name, "uid": node.uid})
+        self._registered[name] = involved
         message = f"Node {name} event: Registered Node {name} in Controller"
-        await self._recorder.record(NODES, known, "RegisteredNode", message)
+        await self._recorder.record(NODES, involved, "RegisteredNode", message)
 
     async def _forget(self, name: str) -> None:
         gone = self._registered.pop(name, None)

@@ -44,10 +44,10 @@ class NamespaceLifecycle(Plugin):
         namespace = review.target.namespace
         if review.operation is Operation.DELETE or not namespace:
             return
-        found = review.registry.store.get(_NAMESPACES, "", namespace)
-        if found is None:
+        stored = review.registry.store.get(_NAMESPACES, "", namespace)
+        if stored is None:
             raise NotFound("namespaces", "", namespace)
-        phase = mapping(found.object.get("status")).get("phase")
+        phase = mapping(stored.object.get("status")).get("phase")
         if review.operation is not Operation.CREATE or phase != "Terminating":
             return
         error = review.forbid(

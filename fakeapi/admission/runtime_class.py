@@ -68,10 +68,10 @@ def _class_of(review: Review, spec: Json) -> Json:
     name = spec.get("runtimeClassName")
     if name is None:
         return {}
-    found = review.registry.store.get(_RUNTIME_CLASSES, "", text(name))
-    if found is None:
+    stored = review.registry.store.get(_RUNTIME_CLASSES, "", text(name))
+    if stored is None:
         raise review.forbid(f'pod rejected: RuntimeClass "{text(name)}" not found')
-    return found.object
+    return stored.object
 
 
 def _placement(review: Review, spec: Json, scheduling: Json) -> Json:

@@ -213,16 +213,16 @@ def canonical(fields: FieldSet) -> FieldSet:
     if id(fields) in _interned.by_id:
         return fields
     key = encode(fields)
-    found = _interned.by_json.get(key)
-    if found is not None:
-        return found
+    cached = _interned.by_json.get(key)
+    if cached is not None:
+        return cached
     ordered = _in_order(fields)
     if len(key) > _INTERNED_BYTES_MAX:
         return ordered
     in_order = encode(ordered)
-    found = _interned.by_json.get(in_order, ordered)
-    _interned.add(found, key, in_order)
-    return found
+    cached = _interned.by_json.get(in_order, ordered)
+    _interned.add(cached, key, in_order)
+    return cached
 
 
 def _in_order(fields: FieldSet) -> FieldSet:

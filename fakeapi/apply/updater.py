@@ -126,9 +126,9 @@ class Updater:
         return new, owned
 
     def _type(self, api_version: str) -> Type:
-        found = self._versions.type_in(api_version)
-        assert found is not None, f"writes come in served versions, not in {api_version}"
-        return found
+        kind_type = self._versions.type_in(api_version)
+        assert kind_type is not None, f"writes come in served versions, not in {api_version}"
+        return kind_type
 
     def _take(
         self,

@@ -58,22 +58,22 @@ def go(pattern: str) -> Any:
 def _compiled(pattern: str) -> Pattern | str:
     """Return the pattern, or RE2's error."""
     try:
-        found: Pattern = go(pattern)
+        result: Pattern = go(pattern)
     except re2.error as error:
         why: str = error.args[0].decode(errors="replace")
         return why
-    return found
+    return result
 
 
 def compiled(pattern: str) -> Pattern | None:
     """Return the pattern, None if it cannot be enforced."""
-    found = _compiled(pattern)
-    return None if isinstance(found, str) else found
+    result = _compiled(pattern)
+    return None if isinstance(result, str) else result
 
 
 def problem(pattern: str) -> str:
     """Return the error of a pattern that Go does not compile, else an empty string."""
-    found = _compiled(pattern)
-    if isinstance(found, str) and found and not found.startswith(_GO_COMPILES):
-        return f"error parsing regexp: {found}"
+    result = _compiled(pattern)
+    if isinstance(result, str) and result and not result.startswith(_GO_COMPILES):
+        return f"error parsing regexp: {result}"
     return ""

@@ -76,8 +76,8 @@ def has_match(pattern: Pattern, source: str, value: str) -> bool:
     if pattern.programsize * len(value) <= _STEPS_MAX or not is_available():
         return pattern.search(value) is not None
     variables = {"self": value, "pattern": source}
-    (found,) = run([("size(self.findAll(pattern, 1)) == 1", variables)], _SEARCH_SECONDS)
-    return found is not None and found.value is True
+    (outcome,) = run([("size(self.findAll(pattern, 1)) == 1", variables)], _SEARCH_SECONDS)
+    return outcome is not None and outcome.value is True
 
 
 @functools.lru_cache(maxsize=256)
@@ -87,8 +87,8 @@ def compiled(expression: str) -> Outcome:
     if length > EXPRESSION_LENGTH_MAX:
         limit = f"size: {length}, limit {EXPRESSION_LENGTH_MAX}"
         return Outcome(error=f"expression code point size exceeds limit: {limit}")
-    (found,) = run([(expression, None)], _COMPILE_SECONDS)
-    return found or Outcome(error="expression is too complex")
+    (outcome,) = run([(expression, None)], _COMPILE_SECONDS)
+    return outcome or Outcome(error="expression is too complex")
 
 
 def run(jobs: Sequence[Job], seconds: float) -> list[Outcome | None]:
@@ -100,10 +100,10 @@ def run(jobs: Sequence[Job], seconds: float) -> list[Outcome | None]:
     with _lock:
         if _worker is None or _worker.owner != os.getpid():  # a fork has a worker of its own
             _worker = _Worker()
-        found = _worker.run(jobs, seconds)
+        outcomes = _worker.run(jobs, seconds)
         if _worker.has_ended:
             _worker = None
-        return found
+        return outcomes
 
 
 _worker: _Worker | None = None

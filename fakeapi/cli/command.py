@@ -225,6 +225,6 @@ def run() -> None:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        click.echo(f"kubesched-fakeapi: {what}", err=True)
+        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(f"kubesched-fakeapi: {problem}", err=True)
         sys.exit(1)

@@ -25,10 +25,10 @@ def click_options(groups: Groups) -> list[click.Option]:
     ]
 
 
-def values_of(groups: Groups, given: dict[str, Any]) -> dict[str, Any]:
+def values_of(groups: Groups, values: dict[str, Any]) -> dict[str, Any]:
     """Return an object of each class with the values of the command line, by group."""
     return {
-        group: owner(**{name: given[f"{group}__{name}"] for name in options_of(owner)})
+        group: owner(**{name: values[f"{group}__{name}"] for name in options_of(owner)})
         for group, owner in groups.items()
     }
 

@@ -69,8 +69,8 @@ def why_not_evaluated(expression: str) -> str:
     """Return the reason why an expression cannot be evaluated, else an empty string."""
     if not is_available():
         return "needs pip install 'kubesched[cel]'"
-    found = worker.compiled(expression.strip())
-    return found.error or found.not_evaluated
+    outcome = worker.compiled(expression.strip())
+    return outcome.error or outcome.not_evaluated
 
 
 def not_evaluated(node: Json) -> Iterator[str]:
@@ -128,10 +128,10 @@ def evaluate(
 ) -> list[FieldError]:
     """Return the errors of all rules of a schema, for a value and its old value."""
     checks = list(_checks(node, value, old, path, is_root=is_root))
-    found = worker.run([check.job("rule") for check in checks], seconds) if checks else []
+    outcomes = worker.run([check.job("rule") for check in checks], seconds) if checks else []
     failed = [
         (check, outcome)
-        for check, outcome in zip(checks, found, strict=False)  # it ends where the time ended
+        for check, outcome in zip(checks, outcomes, strict=False)  # it ends where the time ended
         if outcome is None
         or outcome.error
         or (outcome.value is not True and not check.is_ratcheted)

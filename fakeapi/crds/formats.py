@@ -61,10 +61,10 @@ def _is_date(value: str) -> bool:
 
 def _is_date_time(value: str) -> bool:
     date, separator, time = value.lower().partition("t")
-    found = _DATE_TIME.fullmatch(time)
-    if not separator or not _is_date(date) or found is None:
+    match = _DATE_TIME.fullmatch(time)
+    if not separator or not _is_date(date) or match is None:
         return False
-    return bool(found[1] <= "23" and found[2] <= "59" and found[3] <= "59")
+    return bool(match[1] <= "23" and match[2] <= "59" and match[3] <= "59")
 
 
 def duration_seconds(value: str) -> float:
@@ -74,16 +74,16 @@ def duration_seconds(value: str) -> float:
     try:
         return parse_duration(value)
     except ValueError:
-        found = [
+        parts = [
             int(number) * seconds
             for number, word in _WORDED_DURATION.findall(value.lower())
             for seconds, names_of_unit in _UNITS
             if word in names_of_unit or word.startswith(names_of_unit[-1])
             if len(number) <= _NUMBER_DIGITS_MAX
         ]
-        if not found or sum(found) > DURATION_SECONDS_MAX:
+        if not parts or sum(parts) > DURATION_SECONDS_MAX:
             raise
-        return sum(found)
+        return sum(parts)
 
 
 def _is_duration(value: str) -> bool:

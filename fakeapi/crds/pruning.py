@@ -93,9 +93,9 @@ def _prune_fields(
     for key in list(value):
         if embeds and key in _META_FIELDS:
             continue
-        inner, known = below(node, key)
+        inner, is_known = below(node, key)
         where = child_path(path, key)
-        if known:
+        if is_known:
             prune(value[key], inner, dropped, where)
         elif not preserves:
             if path or key not in _META_FIELDS:

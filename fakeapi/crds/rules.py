@@ -53,23 +53,23 @@ _KEP: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 def _all_warnings(definition: Json) -> list[str]:
     """Return a warning for each format, rule and pattern that is not enforced, and bad columns."""
-    found: list[str] = []
+    texts: list[str] = []
     for version in mappings(mapping(definition.get("spec")).get("versions")):
         columns = mappings(version.get("additionalPrinterColumns"))
         shown = len(custom_columns(columns)) - 1
         if shown < len(columns):
             path = text(columns[shown].get("jsonPath"))[:_SHOWN_MAX]
-            found.append(f'additionalPrinterColumns: not shown from jsonPath "{path}" on')
+            texts.append(f'additionalPrinterColumns: not shown from jsonPath "{path}" on')
         root = mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
         for node in schemas_in(root):
             declared, pattern = text(node.get("format")), text(node.get("pattern"))
             if declared and not formats.is_known(declared, text(node.get("type"))):
-                found.append(f'unrecognized format "{declared}"')
+                texts.append(f'unrecognized format "{declared}"')
             rules = cel_rules.not_evaluated(node)
-            found += [f"{cel_rules.RULES}: this server does not evaluate {rule}" for rule in rules]
+            texts += [f"{cel_rules.RULES}: this server does not evaluate {rule}" for rule in rules]
             if pattern and patterns.compiled(pattern) is None:
-                found.append(f'pattern: this server does not enforce "{pattern}"')
-    return list(dict.fromkeys(found))
+                texts.append(f'pattern: this server does not enforce "{pattern}"')
+    return list(dict.fromkeys(texts))
 
 
 def _new_warnings(definition: Json, old: Json | None) -> list[str]:
@@ -160,12 +160,12 @@ def _name_errors(definition: Json, spec: Json) -> Iterator[FieldError]:
 
 
 def _label_errors(path: str, value: object, *, mixed_case: bool = False) -> Iterator[FieldError]:
-    given = text(value)
-    complaints = ",".join(names.dns_1035_label(given.lower() if mixed_case else given))
+    label = text(value)
+    complaints = ",".join(names.dns_1035_label(label.lower() if mixed_case else label))
     if complaints:
         if mixed_case:
             complaints = f"may have mixed case, but should otherwise match: {complaints}"
-        yield invalid(path, given, complaints)
+        yield invalid(path, label, complaints)
 
 
 def _version_errors(versions: list[Json]) -> Iterator[FieldError]:
@@ -224,9 +224,9 @@ def _column_errors(version: Json, path: str) -> Iterator[FieldError]:
         for field, name in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath")):
             if not column.get(field):
                 yield required(f"{where}.{name}")
-        for field, known in (("type", _COLUMN_TYPES), ("format", _COLUMN_FORMATS)):
-            if column.get(field) and column[field] not in known:
-                why = f"must be one of {','.join(known)}"
+        for field, valid in (("type", _COLUMN_TYPES), ("format", _COLUMN_FORMATS)):
+            if column.get(field) and column[field] not in valid:
+                why = f"must be one of {','.join(valid)}"
                 yield invalid(f"{where}.{field}", column[field], why)
         if json_path and not json_path.startswith("."):
             why = "must be a simple json path starting with ."
@@ -254,9 +254,9 @@ def _conversion_errors(spec: Json) -> Iterator[FieldError]:
 
 
 def _stored_version_errors(stored: list[str], versions: list[Json]) -> Iterator[FieldError]:
-    known = [version.get("name") for version in versions]
+    names = [version.get("name") for version in versions]
     for index, name in enumerate(stored):
-        if name not in known:
+        if name not in names:
             why = f"missing from spec.versions; {name} was previously a storage version"
             yield invalid(f"status.storedVersions[{index}]", name, why)
 

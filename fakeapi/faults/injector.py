@@ -149,11 +149,11 @@ class Faults:
 
         A file ending in .jsonl is a log, and its script is set. After a FaultError no fault is set.
         """
-        found: list[Fault] = []
+        added: list[Fault] = []
         for fault in faults:
-            found += [fault] if isinstance(fault, Fault) else self._read(fault)
-        self._active.check_names(found)
-        return tuple(self._add(fault) for fault in found)
+            added += [fault] if isinstance(fault, Fault) else self._read(fault)
+        self._active.check_names(added)
+        return tuple(self._add(fault) for fault in added)
 
     def begin_log(self) -> None:
         """Begin the file of the log, once the server has its port. Raises OSError."""
@@ -204,12 +204,12 @@ class Faults:
         for channel in self._channels.values():
             channel.release()
 
-    def _read(self, given: FaultFile | Json | str | Path) -> list[Fault]:
-        if isinstance(given, FaultFile):
-            return self._of_file(given)
-        if isinstance(given, dict):
-            return self._of_file(faults_of(given))
-        path = Path(given)
+    def _read(self, source: FaultFile | Json | str | Path) -> list[Fault]:
+        if isinstance(source, FaultFile):
+            return self._of_file(source)
+        if isinstance(source, dict):
+            return self._of_file(faults_of(source))
+        path = Path(source)
         return script_from(path) if path.suffix == _LOG_SUFFIX else self._of_file(read_faults(path))
 
     def _of_file(self, file: FaultFile) -> list[Fault]:

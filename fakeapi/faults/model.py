@@ -54,9 +54,9 @@ def texts(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def _one_of(field: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"expected {field} to be one of {', '.join(known)}; got {value!r}")
+def _one_of(field: str, value: str, names: tuple[str, ...]) -> None:
+    if value not in names:
+        raise ValueError(f"expected {field} to be one of {', '.join(names)}; got {value!r}")
 
 
 def _at_least(field: str, value: int, minimum: int) -> None:
@@ -396,12 +396,12 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self.name and not _NAME.fullmatch(self.name):
             raise ValueError(f"expected a name in lower case without spaces, got {self.name!r}")
-        given = [effect for effect in _EFFECTS if getattr(self, effect) is not None]
-        if len(given) != 1:
+        named = [effect for effect in _EFFECTS if getattr(self, effect) is not None]
+        if len(named) != 1:
             raise ValueError(
-                f"expected exactly one of {', '.join(_EFFECTS)}; got {', '.join(given) or 'none'}"
+                f"expected exactly one of {', '.join(_EFFECTS)}; got {', '.join(named) or 'none'}"
             )
-        self._check_match(given[0])
+        self._check_match(named[0])
 
     def _check_match(self, effect: str) -> None:
         """A match that can never come true is a mistake. Raises ValueError."""
@@ -419,11 +419,11 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     def _check_verbs(self, effect: str) -> None:
         """A verb whose requests the effect means nothing to is a mistake. Raises ValueError."""
-        possible, what = _VERBS_OF.get(effect, (_VERBS, ""))
+        possible, noun = _VERBS_OF.get(effect, (_VERBS, ""))
         if effect in WATCH_EFFECTS or self.match.event:
-            possible, what = ("watch",), "watches"
+            possible, noun = ("watch",), "watches"
         if set(texts(self.match.verb)) - set(possible):
-            raise ValueError(f"{effect} is of {what}: match.verb can only be {', '.join(possible)}")
+            raise ValueError(f"{effect} is of {noun}: match.verb can only be {', '.join(possible)}")
 
     @property
     def kind(self) -> str:

@@ -120,10 +120,10 @@ def _drop_fields(spec: Json, old: Json) -> None:
 def _keep_node_ports(spec: Json, old: Json) -> None:
     """Keep node ports that the client leaves out; ports are known by name."""
     before = {port.get("name"): port.get("nodePort") for port in mappings(old.get("ports"))}
-    asked = {port.get("nodePort") for port in mappings(spec.get("ports"))}
+    wanted = {port.get("nodePort") for port in mappings(spec.get("ports"))}
     for port in mappings(spec.get("ports")):
         number = before.get(port.get("name"))
-        if number and number not in asked and not port.get("nodePort"):
+        if number and number not in wanted and not port.get("nodePort"):
             port["nodePort"] = number
 
 

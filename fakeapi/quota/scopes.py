@@ -81,11 +81,11 @@ def _crosses_namespaces(spec: Json) -> bool:
     affinity = mapping(spec.get("affinity"))
     for field in ("podAffinity", "podAntiAffinity"):
         terms = mapping(affinity.get(field))
-        found = mappings(terms.get("requiredDuringSchedulingIgnoredDuringExecution"))
-        found += [
+        required = mappings(terms.get("requiredDuringSchedulingIgnoredDuringExecution"))
+        required += [
             mapping(weighted.get("podAffinityTerm"))
             for weighted in mappings(terms.get("preferredDuringSchedulingIgnoredDuringExecution"))
         ]
-        if any(term.get("namespaces") or "namespaceSelector" in term for term in found):
+        if any(term.get("namespaces") or "namespaceSelector" in term for term in required):
             return True
     return False

@@ -144,13 +144,13 @@ class Guard:
 
     def _known_tokens(self) -> dict[str, User]:
         options = self.options
-        known = {} if options.token_auth_file is None else read_token_file(
+        users = {} if options.token_auth_file is None else read_token_file(
             Path(options.token_auth_file)
         )  # fmt: skip
-        known.update(options.tokens)
+        users.update(options.tokens)
         if options.token:
-            known[options.token] = ADMIN
-        return known
+            users[options.token] = ADMIN
+        return users
 
     def _authority(self, common_name: str) -> Authority:
         from fakeapi.security.certificates import Authority
@@ -180,15 +180,15 @@ class Guard:
 
     def _client_authorities(self) -> str:
         """The certificates that those of clients may be signed by, in PEM."""
-        found = b"" if self._clients is None else self._clients.certificate
+        authorities = b"" if self._clients is None else self._clients.certificate
         if self.options.client_ca_file is not None:
             path = Path(self.options.client_ca_file)
-            given = _read(path, "--client-ca-file")
-            if b"-----BEGIN CERTIFICATE-----" not in given:
+            content = _read(path, "--client-ca-file")
+            if b"-----BEGIN CERTIFICATE-----" not in content:
                 raise SecurityError(f"--client-ca-file: {path}: expected certificates in PEM")
-            found += given
+            authorities += content
         try:
-            return found.decode("ascii")
+            return authorities.decode("ascii")
         except UnicodeDecodeError as error:
             raise SecurityError("--client-ca-file: expected certificates in PEM") from error
 

@@ -74,12 +74,12 @@ class RbacAuthorizer:
         if MASTERS in user.groups:
             return Decision(allowed=True)
         key = (user, attributes)
-        found = self._decisions.get(key)
-        if found is None:
-            found = self._decided(user, attributes)
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decided(user, attributes)
             if _is_short(user, *attributes):
-                self._decisions[key] = found
-        return found
+                self._decisions[key] = decision
+        return decision
 
     def rules_for(self, user: User, namespace: str) -> Rules:
         """Return all rules of the bindings that name the user or one of the user's groups."""
@@ -102,12 +102,12 @@ class RbacAuthorizer:
 
     def _grants(self, user: User, namespace: str) -> list[_Grant]:
         """The rules of the bindings that mean the user, looked up once until something changes."""
-        found = self._known.get((user, namespace))
-        if found is None:
-            found = list(self._looked_up(user, namespace))
+        grants = self._known.get((user, namespace))
+        if grants is None:
+            grants = list(self._looked_up(user, namespace))
             if _is_short(user, namespace):
-                self._known[user, namespace] = found
-        return found
+                self._known[user, namespace] = grants
+        return grants
 
     def _looked_up(self, user: User, namespace: str) -> Iterator[_Grant]:
         """First those of the whole cluster, then those of the namespace."""
@@ -143,8 +143,8 @@ class RbacAuthorizer:
 
     def role(self, resource: ResourceKey, namespace: str, name: str) -> Json | None:
         """Return the role that a binding in the namespace names, None if it is missing."""
-        found = self._store.get(resource, namespace if resource == ROLES else "", name)
-        return None if found is None else found.object
+        stored = self._store.get(resource, namespace if resource == ROLES else "", name)
+        return None if stored is None else stored.object
 
 
 def _is_short(user: User, *texts: object) -> bool:

@@ -238,10 +238,10 @@ class Database:
         """
         start = collection.log.compacted_version
         kept = {revision.resource_version for revision in collection.at_version(start).values()}
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT version FROM revisions WHERE collection = ? AND version <= ?", (number, start)
         ).fetchall()
-        gone = [(version,) for (version,) in found if version not in kept]
+        gone = [(version,) for (version,) in rows if version not in kept]
         self._connection.executemany("DELETE FROM revisions WHERE version = ?", gone)
         self._connection.execute("UPDATE collections SET start = ? WHERE id = ?", (start, number))
 

@@ -114,13 +114,13 @@ class Recording:
 
 def _in_order(store: Store) -> list[tuple[Json, ResourceKey]]:
     """All objects and where they are: definitions first, then what was written first."""
-    found = [
+    objects = [
         (revision.resource_version, revision.object, collection.resource)
         for collection in store.collections()
         for revision in collection.revisions.values()
     ]
-    found.sort(key=lambda entry: (entry[2] != _DEFINITIONS, entry[0]))
-    return [(obj, resource) for _, obj, resource in found]
+    objects.sort(key=lambda entry: (entry[2] != _DEFINITIONS, entry[0]))
+    return [(obj, resource) for _, obj, resource in objects]
 
 
 def read_recording(path: Path) -> Iterator[tuple[int, RecordedChange]]:

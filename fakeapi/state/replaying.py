@@ -134,10 +134,10 @@ class _Player:
 
 def _stored_resources(kinds: KindTable) -> frozenset[ResourceKey]:
     """The resources whose objects are stored, worked out once for each state of the table."""
-    known = kinds.derived.get(_STORED)
-    if not isinstance(known, frozenset):
-        known = kinds.derived[_STORED] = frozenset(kind.storage_key for kind in kinds)
-    return known
+    stored = kinds.derived.get(_STORED)
+    if not isinstance(stored, frozenset):
+        stored = kinds.derived[_STORED] = frozenset(kind.storage_key for kind in kinds)
+    return stored
 
 
 def _uid(obj: Json) -> object:

@@ -71,10 +71,10 @@ class Registry:
 
     def extension(self, kind: type[_T]) -> _T:
         """Return this server's object of type `kind`, made by `kind()` on first use."""
-        found = self.extensions.get(kind)
-        if not isinstance(found, kind):
-            found = self.extensions[kind] = kind()
-        return found
+        instance = self.extensions.get(kind)
+        if not isinstance(instance, kind):
+            instance = self.extensions[kind] = kind()
+        return instance
 
     def now(self) -> str:
         """Return the current time as a metav1.Time."""
@@ -83,30 +83,30 @@ class Registry:
     def view(self, kind: Kind) -> View:
         """Return the wire form of a kind's objects."""
         key = (kind.group, kind.version, kind.plural)
-        found = self.views.get(key)
-        if found is None or found.kind is not kind:
-            found = self.views[key] = View(kind)
-        return found
+        view = self.views.get(key)
+        if view is None or view.kind is not kind:
+            view = self.views[key] = View(kind)
+        return view
 
     def collection(self, kind: Kind) -> Collection:
         return self.store.collection(kind.storage_key)
 
     def find(self, kind: Kind, namespace: str, name: str) -> Revision:
         """Return an object's newest revision. Raises NotFound; BadRequest for invalid names."""
-        found = self.newest(kind, namespace, name)
-        if found is None:
+        revision = self.newest(kind, namespace, name)
+        if revision is None:
             raise NotFound(kind.plural, kind.group, name)
-        return found
+        return revision
 
     def newest(self, kind: Kind, namespace: str, name: str) -> Revision | None:
         """Return an object's newest revision or None. Raises BadRequest for invalid names."""
-        found = self.store.get(kind.storage_key, namespace, name)
-        if found is None:
+        revision = self.store.get(kind.storage_key, namespace, name)
+        if revision is None:
             problems = path_segment(name)
             if problems:
                 shown = gotext.quoted(name)
                 raise BadRequest(f"Name parameter invalid: {shown}: {';'.join(problems)}")
-        return found
+        return revision
 
 
 class Target(Record, frozen=True):

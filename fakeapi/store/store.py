@@ -64,9 +64,9 @@ class _Interner:
         text = encode(spec)
         if len(text) > _SPEC_BYTES_MAX:
             return spec
-        found = self._by_text.get(text)
-        if found is not None:
-            return found
+        stored = self._by_text.get(text)
+        if stored is not None:
+            return stored
         if len(self._by_text) >= _SPECS_MAX:
             self._by_text.clear()
         self._by_text[text] = spec
@@ -348,11 +348,11 @@ class Store:
 
     def collection(self, resource: ResourceKey) -> Collection:
         """Return the objects of one resource, at first an empty collection."""
-        found = self._collections.get(resource)
-        if found is None:
-            found = Collection(resource, self._log_size, self._log_bytes, self.started_at)
-            self._collections[resource] = found
-        return found
+        collection = self._collections.get(resource)
+        if collection is None:
+            collection = Collection(resource, self._log_size, self._log_bytes, self.started_at)
+            self._collections[resource] = collection
+        return collection
 
     def collections(self) -> list[Collection]:
         """Return all collections in use."""

@@ -369,9 +369,9 @@ class KindTable:
     def find_kind(self, api_version: str, kind: str) -> Kind | None:
         """Return a kind by the apiVersion and kind of its objects, None if it is not served."""
         group, _, version = api_version.rpartition("/")
-        for found in self._versions.get((group, version), {}).values():
-            if found.kind == kind:
-                return found
+        for served in self._versions.get((group, version), {}).values():
+            if served.kind == kind:
+                return served
         return None
 
     def in_version(self, group: str, version: str) -> list[Kind]:

@@ -170,8 +170,8 @@ def _owner_errors(owners: list[Json]) -> list[FieldError]:
     for owner in owners:
         for part in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(part):
-                what = "version must not be empty" if part == "apiVersion" else "must not be empty"
-                errors.append(invalid(f"{field}.{part}", "", what))
+                rule = "version must not be empty" if part == "apiVersion" else "must not be empty"
+                errors.append(invalid(f"{field}.{part}", "", rule))
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
             why = "/v1, Kind=Event is disallowed from being an owner"
             errors.append(invalid(field, owner, why))

@@ -243,12 +243,12 @@ def validate_status_update(pod: Json, old_pod: Json) -> list[FieldError]:
 
 def _claim_status_errors(spec: Json, status: Json) -> list[FieldError]:
     """Return the errors of the claims of devices in a status."""
-    known = {claim.get("name") for claim in mappings(spec.get("resourceClaims"))}
+    claims = {claim.get("name") for claim in mappings(spec.get("resourceClaims"))}
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, entry in enumerate(mappings(status.get("resourceClaimStatuses"))):
         path, name = f"status.resourceClaimStatuses[{index}]", text(entry.get("name"))
-        if name not in known:
+        if name not in claims:
             why = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(f"{path}.name", name, why))
         if name in seen:

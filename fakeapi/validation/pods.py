@@ -188,21 +188,21 @@ def _claim_errors(claims: list[Json], field: str) -> list[FieldError]:
             errors += [invalid(f"{path}.name", name, why) for why in names.dns_label(name)]
         seen.add(name)
         sources = ("resourceClaimName", "resourceClaimTemplateName")
-        given = [part for part in sources if part in claim]
+        sources_set = [part for part in sources if part in claim]
         shown = {
             "Name": name,
             "ResourceClaimName": claim.get("resourceClaimName"),
             "ResourceClaimTemplateName": claim.get("resourceClaimTemplateName"),
         }
-        if len(given) == 2:
+        if len(sources_set) == 2:
             why = (
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             )
             errors.append(invalid(path, shown, why))
-        elif not given:
+        elif not sources_set:
             why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             errors.append(invalid(path, shown, why))
-        for part in given:
+        for part in sources_set:
             value = text(claim[part])
             errors += [invalid(f"{path}.{part}", value, why) for why in names.dns_subdomain(value)]
     return errors

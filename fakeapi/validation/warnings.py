@@ -54,16 +54,16 @@ def warnings_of_pod(pod: Json) -> list[str]:
     """Return the warnings for the author of a new pod."""
     spec = mapping(pod.get("spec"))
     annotations = mapping(mapping(pod.get("metadata")).get("annotations"))
-    found = [*_node_warnings(spec), *_spread_warnings(spec)]
-    found += [
+    warnings = [*_node_warnings(spec), *_spread_warnings(spec)]
+    warnings += [
         f"metadata.annotations[{name}]: {why}"
         for name, why in _OLD_ANNOTATIONS.items()
         if name in annotations
     ]
     for name in ("initContainers", "containers"):
         for index, container in enumerate(mappings(spec.get(name))):
-            found += _container_warnings(container, f"spec.{name}[{index}]")
-    return [*found, *_affinity_warnings(mapping(spec.get("affinity")))]
+            warnings += _container_warnings(container, f"spec.{name}[{index}]")
+    return [*warnings, *_affinity_warnings(mapping(spec.get("affinity")))]
 
 
 def _node_warnings(spec: Json) -> Iterator[str]:

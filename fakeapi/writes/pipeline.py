@@ -328,8 +328,8 @@ def remove(registry: Registry, kind: Kind, key: str) -> None:
     """Remove a stored object, and the object of `Kind.deleted_with`."""
     registry.store.remove(kind.storage_key, key)
     if kind.deleted_with is not None:
-        found = registry.store.collection(kind.deleted_with).revisions.get(key)
-        if found is not None and not finalizers_of(found.object):
+        companion = registry.store.collection(kind.deleted_with).revisions.get(key)
+        if companion is not None and not finalizers_of(companion.object):
             registry.store.remove(kind.deleted_with, key)
 
 

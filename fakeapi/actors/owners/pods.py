@@ -62,17 +62,17 @@ def deletion_rank(pod: Object) -> tuple[object, ...]:
 
 def pod_from(resource: Resource, owner: Object, template: Object, **metadata: object) -> Object:
     """Return a pod of the owner to create; `metadata` are more fields of its metadata."""
-    given = template.metadata
-    labels = {**string_map(given.get("labels")), **string_map(metadata.pop("labels", None))}
+    labelled = template.metadata
+    labels = {**string_map(labelled.get("labels")), **string_map(metadata.pop("labels", None))}
     annotations = {
-        **string_map(given.get("annotations")),
+        **string_map(labelled.get("annotations")),
         **string_map(metadata.pop("annotations", None)),
     }
     own: Json = {
         "namespace": owner.namespace,
         "labels": labels,
         "annotations": annotations,
-        "finalizers": given.get("finalizers"),
+        "finalizers": labelled.get("finalizers"),
         "ownerReferences": [owner_reference(resource, owner)],
         **metadata,
     }

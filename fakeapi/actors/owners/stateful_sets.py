@@ -271,8 +271,8 @@ def _status(replicas: _Replicas) -> Json:
 
 
 def _ordinal(pod: Object) -> int:
-    found = _ORDINAL(pod.name)
-    return int(found[1]) if found else -1
+    match = _ORDINAL(pod.name)
+    return int(match[1]) if match else -1
 
 
 def _new_claim(owner: Object, template: Object, name: str) -> Json:

@@ -231,10 +231,10 @@ def _direct_references(name: str) -> frozenset[str]:
 
 def closure(names: Iterable[str]) -> dict[str, Json]:
     """Return the built-in definitions of `names` and of all references in them, by name."""
-    pending, found = list(names), set()
+    pending, reached = list(names), set()
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             pending += _direct_references(name)
-    return {name: built_in(name) for name in sorted(found)}
+    return {name: built_in(name) for name in sorted(reached)}

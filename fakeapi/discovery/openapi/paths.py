@@ -116,17 +116,17 @@ def paths_of(subject: Subject) -> dict[str, Json]:
     root = f"{base}/{kind.plural}"
     namespaced = f"{base}/namespaces/{{namespace}}/{kind.plural}"
     collection = namespaced if kind.namespaced else root
-    found: dict[str, Json] = {}
-    found[collection] = _with_parameters(kind, _collection(subject), named=False)
+    paths: dict[str, Json] = {}
+    paths[collection] = _with_parameters(kind, _collection(subject), named=False)
     if kind.namespaced and "list" in kind.verbs:
         everywhere = _list(subject, "ForAllNamespaces")
-        found[root] = {"get": everywhere, "parameters": [_PARAMETERS["pretty"]]}
+        paths[root] = {"get": everywhere, "parameters": [_PARAMETERS["pretty"]]}
     if "get" in kind.verbs:
-        found[f"{collection}/{{name}}"] = _with_parameters(kind, _item(subject), named=True)
+        paths[f"{collection}/{{name}}"] = _with_parameters(kind, _item(subject), named=True)
     for name in sorted(set(kind.subresources) - STREAMS):
         operations = _subresource(subject, name)
-        found[f"{collection}/{{name}}/{name}"] = _with_parameters(kind, operations, named=True)
-    return found
+        paths[f"{collection}/{{name}}/{name}"] = _with_parameters(kind, operations, named=True)
+    return paths
 
 
 def _with_parameters(kind: Kind, operations: Json, *, named: bool) -> Json:
