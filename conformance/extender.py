@@ -171,8 +171,8 @@ class RunningExtender:
         }
 
     async def _uid_of(self, pod: str) -> str:
-        found: Any = await self._api.find(Ref("Pod", pod)) or {"metadata": {"uid": pod}}
-        return str(found["metadata"]["uid"])
+        obj: Any = await self._api.find(Ref("Pod", pod)) or {"metadata": {"uid": pod}}
+        return str(obj["metadata"]["uid"])
 
 
 def _filtered(args: Json, answer: ExtenderAnswer) -> Json:
@@ -203,9 +203,9 @@ def matches(expected: object, actual: object) -> bool:
             return False
         left = list(actual)
         for item in expected:
-            found = next((at for at, other in enumerate(left) if matches(item, other)), None)
-            if found is None:
+            position = next((at for at, other in enumerate(left) if matches(item, other)), None)
+            if position is None:
                 return False
-            del left[found]
+            del left[position]
         return True
     return expected == actual

@@ -244,32 +244,32 @@ class _Decisions:
             if "bound_to" in expected or "bound_to_one_of" in expected
         }
         nodes = len(seen.objects("Node"))
-        found: dict[str, tuple[int, bool]] = {}
+        rivals: dict[str, tuple[int, bool]] = {}
         for pod in bound:
             feasible = _feasible_nodes(seen.stories.get(pod, {}))
-            found[pod] = (2, True) if feasible > 1 else (min(nodes, 2), False)
-        return found
+            rivals[pod] = (2, True) if feasible > 1 else (min(nodes, 2), False)
+        return rivals
 
 
 def _feasible_nodes(story: Json) -> int:
     """Return the number of feasible nodes of the last attempt of a story; 0 if it is not known."""
     counts = [entry.get("feasible_nodes") for entry in objects(story.get("entries"))]
-    known = [count for count in counts if isinstance(count, int)]
-    return known[-1] if known else 0
+    numbers = [count for count in counts if isinstance(count, int)]
+    return numbers[-1] if numbers else 0
 
 
 def _anew(expected: Json, messages: dict[str, str], nodes: set[str]) -> Json:
     """Return an expectation with the message and the nodes of the smallest case."""
-    found = {**expected}
+    anew = {**expected}
     unschedulable = part(expected, "unschedulable")
     if any(name in unschedulable for name in _MESSAGES):
         kept = {name: value for name, value in unschedulable.items() if name not in _MESSAGES}
-        found["unschedulable"] = {**kept, "message_prefix": head_of(messages[_key(expected)])}
+        anew["unschedulable"] = {**kept, "message_prefix": head_of(messages[_key(expected)])}
     some = expected.get("bound_to_one_of")
     if isinstance(some, list):
         there = [node for node in some if node in nodes]
-        found["bound_to_one_of"] = there or some
-    return found
+        anew["bound_to_one_of"] = there or some
+    return anew
 
 
 def _without_counts(expected: Json) -> Json:
@@ -327,8 +327,8 @@ def _failure_in(raw: Json, reason: str) -> tuple[object, str]:
 
 def _top_index(reason: str) -> int | None:
     place = _PLACE.match(reason)
-    found = _INDEX.search(place[1]) if place else None
-    return int(found[1]) if found else None
+    match = _INDEX.search(place[1]) if place else None
+    return int(match[1]) if match else None
 
 
 def shrunk(
@@ -542,13 +542,13 @@ def _field_names(entry: Json) -> Iterator[tuple[str, ...]]:
 
 def _with_fields(raw: Json, left_out: Collection[tuple[str, ...]]) -> Json:
     """Return a copy without some fields of the objects."""
-    found = copy.deepcopy(raw)
-    for path in _entry_paths(found):
+    copied = copy.deepcopy(raw)
+    for path in _entry_paths(copied):
         for names in left_out:
-            holder = _at(found, (*path, *names[:-1]))
+            holder = _at(copied, (*path, *names[:-1]))
             if isinstance(holder, dict):
                 holder.pop(names[-1], None)
-    return found
+    return copied
 
 
 def _mistakes_in(raw: Json) -> frozenset[str]:
@@ -572,9 +572,9 @@ def _at(raw: object, path: tuple[str | int, ...]) -> Any:
 
 def _with(raw: Json, path: tuple[str | int, ...], value: object) -> Json:
     """Return a copy with another value at a path."""
-    found = copy.deepcopy(raw)
+    copied = copy.deepcopy(raw)
     if not path:
         assert isinstance(value, dict), "a case is a mapping"
         return value
-    _at(found, path[:-1])[path[-1]] = value
-    return found
+    _at(copied, path[:-1])[path[-1]] = value
+    return copied

@@ -121,7 +121,7 @@ def diff(options: DiffOptions) -> None:
     if is_interrupted:
         click.echo(f"interrupted after {len(compared)} of {len(cases)} scenarios")
         raise SystemExit(128 + signal.SIGINT)
-    verdicts = {each.comparison.verdict for each in compared}
+    verdicts = {result.comparison.verdict for result in compared}
     if any(verdict.is_divergence for verdict in verdicts) or verdicts == {Verdict.SKIPPED}:
         raise SystemExit(1)
 
@@ -175,9 +175,9 @@ def _compare(
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("comparing", total=len(cases))
-        for each in compare_all(cases, a, b, seed=seed, timeout_seconds=timeout_seconds):
-            done.append(each)
-            progress.update(bar, advance=1, description=each.comparison.case.area)
+        for result in compare_all(cases, a, b, seed=seed, timeout_seconds=timeout_seconds):
+            done.append(result)
+            progress.update(bar, advance=1, description=result.comparison.case.area)
 
 
 def _write(file: Path, compared: Sequence[Compared], labels: tuple[str, str]) -> None:

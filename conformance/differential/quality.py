@@ -96,11 +96,11 @@ def quality_of(seen: Observation) -> Quality:
     )
 
 
-def mean_quality(found: Sequence[Quality]) -> Quality:
+def mean_quality(qualities: Sequence[Quality]) -> Quality:
     """Return the measures of several runs: counts added up, other measures averaged."""
     values: dict[str, float] = {}
     for name, (_, is_sum) in MEASURES.items():
-        of_each = [float(getattr(each, name)) for each in found]
+        of_each = [float(getattr(quality, name)) for quality in qualities]
         values[name] = sum(of_each) if is_sum or not of_each else statistics.fmean(of_each)
     return Quality(**values)
 
@@ -136,9 +136,9 @@ class _Cluster:
         """Return the allocated part of a resource."""
         return self._used[resource]
 
-    def _row(self, found: Counter[str]) -> tuple[int, ...]:
+    def _row(self, amounts: Counter[str]) -> tuple[int, ...]:
         # Thousandths of a CPU, whole units of everything else: both fit into 64 bits.
-        return tuple(found[name] // (_MILLI if name == _CPU else NANO) for name in self._names)
+        return tuple(amounts[name] // (_MILLI if name == _CPU else NANO) for name in self._names)
 
     def _most_requested(self, capacity: Iterable[Counter[str]], load: list[Counter[str]]) -> str:
         """Return the resource of which the pods request the largest part; CPU without requests."""

@@ -264,16 +264,16 @@ def load_cases(paths: Iterable[Path]) -> list[Case]:
 
 def case_files(paths: Iterable[Path]) -> list[Path]:
     """Return the files of cases in files and directories. Raises InputError."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
             if not inside:
                 raise InputError(f"{path}: no .yaml file in it or below it")
-            found += inside
+            files += inside
         else:
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def _load_file(file: Path) -> Sequence[Case]:

@@ -164,7 +164,7 @@ class PodShorthand(_Shorthand, frozen=True):
         affinity = {**self.affinity}
         if self.node_affinity is not None:
             affinity["nodeAffinity"] = self.node_affinity.expand()
-        given: Json = {
+        short: Json = {
             "nodeName": self.node,
             "schedulerName": self.scheduler_name,
             "priorityClassName": self.priority_class,
@@ -174,7 +174,7 @@ class PodShorthand(_Shorthand, frozen=True):
             "schedulingGates": [{"name": gate} for gate in self.scheduling_gates],
             "schedulingGroup": self.pod_group and {"podGroupName": self.pod_group},
         }
-        spec.update({name: value for name, value in given.items() if value})
+        spec.update({name: value for name, value in short.items() if value})
         return spec
 
     def _containers(self) -> list[Json]:

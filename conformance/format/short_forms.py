@@ -34,13 +34,13 @@ def entries_of(things: Iterable[Json]) -> list[Json]:
 
     A priority class that the short form of a later pod creates has no entry of its own.
     """
-    found: list[tuple[Json, Json]] = [(thing, entry_of(thing)) for thing in things]
+    pairs: list[tuple[Json, Json]] = [(thing, entry_of(thing)) for thing in things]
     made = [
         priority_class_of(priority)
-        for _, entry in found
+        for _, entry in pairs
         if isinstance(priority := part(entry, "pod").get("priority"), int)
     ]
-    return [entry for thing, entry in found if thing not in made]
+    return [entry for thing, entry in pairs if thing not in made]
 
 
 def entry_of(thing: Json) -> Json:

@@ -100,8 +100,8 @@ def explore(task: bytes) -> bytes:
         count += 1
         some, reason = judged(case, order)
         refused.extend([reason] if reason else [])
-        for each in some:
-            found.setdefault(each.invariant, each)
+        for violation in some:
+            found.setdefault(violation.invariant, violation)
 
     _draw(order, look, phases=(Phase.generate,))
     result = Exploration(examples=count, found=tuple(found.values()), refused=tuple(refused))
@@ -172,7 +172,7 @@ def _settling(case: Case) -> Case:
     """Return a case that waits after each step until the scheduler has done all it can."""
     steps = case.raw["steps"]
     assert isinstance(steps, list)
-    settled = [each for step in steps for each in (step, {"wait_until_settled": None})]
+    settled = [part for step in steps for part in (step, {"wait_until_settled": None})]
     return case_of({**case.raw, "steps": settled}, area=case.area, origin=case.origin)
 
 
@@ -221,9 +221,9 @@ def _found(case: Case, violation: Violation) -> Found:
 
 def invariant_names(text: str) -> tuple[str, ...]:
     """Parse the names of invariants, with commas between them. Raises InputError."""
-    known = [*INVARIANTS, RUNS_TO_THE_END]
-    names = [name.strip() for name in text.split(",") if name.strip()] or known
+    names_known = [*INVARIANTS, RUNS_TO_THE_END]
+    names = [name.strip() for name in text.split(",") if name.strip()] or names_known
     for name in names:
-        if name not in known:
-            raise InputError(f"--invariants: expected some of {', '.join(known)}, got {name}")
+        if name not in names_known:
+            raise InputError(f"--invariants: expected some of {', '.join(names_known)}, got {name}")
     return tuple(names)

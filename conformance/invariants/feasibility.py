@@ -115,17 +115,17 @@ def affinity(pod: Json, node: Json, state: State) -> str | None:
     for term in terms:
         if str(term.get("topologyKey")) not in labels:
             return f"the node has no label {term.get('topologyKey')}"
-    found = [
+    places = [
         labels_of(place)
         for other, place in state.placed
         if uid_of(other) != uid_of(pod)
         and all(term_matches(term, pod, other, namespaces) for term in terms)
     ]
     keys = [str(term.get("topologyKey")) for term in terms]
-    missing = [key for key in keys if not any(each.get(key) == labels[key] for each in found)]
+    missing = [key for key in keys if not any(each.get(key) == labels[key] for each in places)]
     if not missing:
         return None
-    anywhere = any(key in each for each in found for key in keys)
+    anywhere = any(key in each for each in places for key in keys)
     if not anywhere and all(term_matches(term, pod, pod, namespaces) for term in terms):
         return None
     return f"no pod that its affinity requires is in {missing[0]}={labels[missing[0]]}"
@@ -134,11 +134,11 @@ def affinity(pod: Json, node: Json, state: State) -> str | None:
 def spread(pod: Json, node: Json, state: State) -> str | None:
     """Compute the skew of hard constraints. Source: PodTopologySpread, `Filter`."""
     constraints = [
-        each
-        for each in objects(part(pod, "spec").get("topologySpreadConstraints"))
-        if each.get("whenUnsatisfiable") == "DoNotSchedule"
+        rule
+        for rule in objects(part(pod, "spec").get("topologySpreadConstraints"))
+        if rule.get("whenUnsatisfiable") == "DoNotSchedule"
     ]
-    keys = [str(each.get("topologyKey")) for each in constraints]
+    keys = [str(rule.get("topologyKey")) for rule in constraints]
     for constraint, key in zip(constraints, keys, strict=True):
         domain = labels_of(node).get(key)
         if domain is None:
@@ -241,8 +241,8 @@ RULES: Final[dict[str, Rule]] = {
 
 def reasons_against(pod: Json, node: Json, state: State) -> dict[str, str]:
     """Return the reasons against a node, by rule; empty if the pod may run there."""
-    found = {name: rule(pod, node, state) for name, rule in RULES.items()}
-    return {name: reason for name, reason in found.items() if reason is not None}
+    reasons = {name: rule(pod, node, state) for name, rule in RULES.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def feasible_nodes(pod: Json, state: State) -> list[str]:

@@ -80,7 +80,7 @@ class History:
         self._deleted: list[_Moment] = []
         self._starts: list[State] = []
         self.end = self._replay()
-        self.bindings = [self._binding(each) for each in self._bound]
+        self.bindings = [self._binding(change) for change in self._bound]
         self.preemptions = self._preemptions()
 
     def _replay(self) -> State:
@@ -140,7 +140,7 @@ class History:
         )
 
     def _moments(self, before: State, step: int) -> list[State]:
-        bound = [each.pod for each in self._bound if each.step == step]
+        bound = [bound_pod.pod for bound_pod in self._bound if bound_pod.step == step]
         start = self._starts[step] if 0 <= step < len(self._starts) else before
         return [before, before.with_pods(bound), start.with_pods(bound)]
 
@@ -151,13 +151,13 @@ class History:
         """Group the victims by preemptor, node and step."""
         preemptors = self.observation.preemptors
         groups: dict[tuple[str, str, int], list[_Moment]] = {}
-        for each in self._deleted:
-            key = preemptors.get(uid_of(each.pod), ""), node_of(each.pod), each.step
-            groups.setdefault(key, []).append(each)
+        for deleted in self._deleted:
+            key = preemptors.get(uid_of(deleted.pod), ""), node_of(deleted.pod), deleted.step
+            groups.setdefault(key, []).append(deleted)
         return [
             Preemption(
                 preemptor=group[0].before.pods.get(preemptor),
-                victims=[each.pod for each in group],
+                victims=[deleted.pod for deleted in group],
                 node_name=node_name,
                 moments=self._moments(group[0].before, step),
                 step=self._place(step),

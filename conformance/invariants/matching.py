@@ -32,24 +32,24 @@ def selects(selector: object, labels: Mapping[str, str]) -> bool:
         return False
     if any(labels.get(key) != value for key, value in part(selector, "matchLabels").items()):
         return False
-    return all(_meets(each, labels) for each in objects(selector.get("matchExpressions")))
+    return all(_meets(rule, labels) for rule in objects(selector.get("matchExpressions")))
 
 
 def _meets(expression: Json, labels: Mapping[str, str]) -> bool:
     """Return True if labels meet a requirement. NotIn also holds for labels without the key."""
     key, operator, values = expression.get("key"), expression.get("operator"), _values(expression)
-    found = labels.get(str(key))
+    value = labels.get(str(key))
     if operator == "In":
-        return found in values
+        return value in values
     if operator == "NotIn":
-        return found not in values
+        return value not in values
     if operator == "Exists":
-        return found is not None
+        return value is not None
     if operator == "DoesNotExist":
-        return found is None
-    if found is None or not found.lstrip("-").isdecimal() or len(values) != 1:
+        return value is None
+    if value is None or not value.lstrip("-").isdecimal() or len(values) != 1:
         return False
-    return int(found) > int(values[0]) if operator == "Gt" else int(found) < int(values[0])
+    return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
 
 
 def _values(expression: Json) -> list[str]:
@@ -62,8 +62,8 @@ def any_term_matches(terms: list[Json], node: Json) -> bool:
     name = {"metadata.name": str(part(node, "metadata").get("name"))}
     return any(
         (term.get("matchExpressions") or term.get("matchFields"))
-        and all(_meets(each, labels_of(node)) for each in objects(term.get("matchExpressions")))
-        and all(_meets(each, name) for each in objects(term.get("matchFields")))
+        and all(_meets(rule, labels_of(node)) for rule in objects(term.get("matchExpressions")))
+        and all(_meets(rule, name) for rule in objects(term.get("matchFields")))
         for term in terms
     )
 

@@ -55,7 +55,7 @@ class State:
 
     def of_kind(self, kind: str) -> list[Json]:
         """Return the objects of a kind that is neither Node nor Pod."""
-        return [obj for (each, _, _), obj in self.others.items() if each == kind]
+        return [obj for (other_kind, _, _), obj in self.others.items() if other_kind == kind]
 
     def without(self, uids: Iterable[str]) -> State:
         """Return the state without some pods."""

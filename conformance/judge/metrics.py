@@ -196,8 +196,8 @@ def is_loopback(url: str) -> bool:
 def risen(after: Mapping[str, int], before: Mapping[str, int] | None) -> dict[str, int]:
     """Return the increase of the counters that have increased."""
     old = before or {}
-    found = {event: count - old.get(event, 0) for event, count in after.items()}
-    return {event: count for event, count in sorted(found.items()) if count}
+    rises = {event: count - old.get(event, 0) for event, count in after.items()}
+    return {event: count for event, count in sorted(rises.items()) if count}
 
 
 def in_words(counts: Mapping[str, int], events: Iterable[str] | None = None) -> str:

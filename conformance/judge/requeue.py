@@ -36,10 +36,10 @@ class Moves(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return the counts as lines."""
-        found = [f"requeued since the last look: {in_words(self.requeued or {})}"]
+        lines = [f"requeued since the last look: {in_words(self.requeued or {})}"]
         if self.handled is not None:
-            found.append(f"events handled since then: {in_words(self.handled)}")
-        return found
+            lines.append(f"events handled since then: {in_words(self.handled)}")
+        return lines
 
 
 def moves_between(before: QueueCounters, after: QueueCounters) -> Moves:

@@ -64,24 +64,24 @@ class Tally:
 
     def lines(self) -> list[str]:
         """Return the failures as lines; a single failure is the reason, and not repeated."""
-        found: list[str] = []
+        lines: list[str] = []
         shown: tuple[str, ...] = ()
         for failure in self.failures:
             if len(self.failures) > 1:
-                found.append(f"{failure.unmet.aspect.value}: {failure.line}")
+                lines.append(f"{failure.unmet.aspect.value}: {failure.line}")
             if failure.unmet.lines != shown:
                 shown = failure.unmet.lines
-                found += shown
-        return found
+                lines += shown
+        return lines
 
     def judged(self, unmet: Iterable[Unmet]) -> list[Unmet]:
         """Return the unmet expectations whose aspects count."""
-        return [each for each in unmet if each.aspect in self._judged]
+        return [mismatch for mismatch in unmet if mismatch.aspect in self._judged]
 
     def record(self, where: str, unmet: Sequence[Unmet]) -> None:
         """Record the result of an expectation: its failures in the aspects that count."""
         self._unchecked.pop(where, None)
-        self.failures += [Failure(where, each) for each in unmet]
+        self.failures += [Failure(where, mismatch) for mismatch in unmet]
 
     def verdicts(self) -> dict[Aspect, Verdict]:
         """Return the verdicts on the case's aspects; SKIPPED for aspects not fully checked."""

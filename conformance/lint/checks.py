@@ -105,12 +105,12 @@ def _is_expectation(step: Step) -> bool:
 
 def _unknown(case: Case, steps: Iterable[Step]) -> Iterator[tuple[str, Ref]]:
     """Yield the references to objects that nothing made before, with their places."""
-    known = {*_made(case.cluster)}
+    made = {*_made(case.cluster)}
     for step in steps:
         if isinstance(step.action, Create):
-            known |= {*_made(step.action.objects)}
+            made |= {*_made(step.action.objects)}
         for ref in _named(step):
-            if (ref.kind, ref.name) not in known and ref.kind not in _MADE_BY_SCHEDULERS:
+            if (ref.kind, ref.name) not in made and ref.kind not in _MADE_BY_SCHEDULERS:
                 yield step.where, ref
 
 

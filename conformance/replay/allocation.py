@@ -55,13 +55,13 @@ def samples_by_load(
     """Return samples from the first to the last decision; `unschedulable` pods wait."""
     cluster = _Cluster(trace)
     arrived = cluster.arrived_loads([verdict.pod for verdict in recorder.verdicts])
-    found: list[Sample] = []
+    drawn: list[Sample] = []
     for number in _equally_distant(arrived, samples):
         seconds = recorder.verdicts[number - 1].seconds if number else start_seconds
         cluster.apply_placements(recorder, seconds)
         waiting = _last_before(recorder.unschedulable_counts, seconds)
         cpu, memory, gpu, _ = cluster.allocation.used_percent()
-        found.append(
+        drawn.append(
             Sample(
                 load_percent=arrived[number],
                 seconds=seconds - start_seconds,
@@ -74,7 +74,7 @@ def samples_by_load(
                 fragmentation_percent=cluster.allocation.fragmentation_percent(),
             )
         )
-    return found
+    return drawn
 
 
 class _Cluster:

@@ -86,18 +86,18 @@ def capacity_of_row(node: TraceNode) -> Amounts:
 
 def requested(pod: HeldPod) -> Amounts:
     """Return the requests of a pod on the server, summed over its containers."""
-    asked = [
+    amounts = [
         container.resources.requests or {}
         for container in pod.spec.containers
         if container.resources is not None
     ]
-    return total(_amounts(requests, pods=0) for requests in asked)._replace(pods=1)
+    return total(_amounts(requests, pods=0) for requests in amounts)._replace(pods=1)
 
 
 def allocatable(node: HeldNode) -> Amounts:
     """Return the allocatable resources of a node on the server."""
-    given = node.status.allocatable
-    return _amounts(given, pods=nano_units(given.get("pods", "0")) // NANO)
+    amounts = node.status.allocatable
+    return _amounts(amounts, pods=nano_units(amounts.get("pods", "0")) // NANO)
 
 
 def _amounts(quantities: Mapping[str, str], *, pods: int) -> Amounts:

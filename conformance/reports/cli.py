@@ -117,10 +117,10 @@ def _compare(files: tuple[Path, ...], outputs: tuple[Path, ...]) -> int:
     if wrong := [output for output in outputs if output.suffix != ".md"]:
         raise InputError(f"--output: {wrong[0]}: a comparison has the form .md only")
     check_outputs(outputs, option="--output")
-    found = compare(*(Report.from_file(file) for file in files))
-    text = comparison_in_markdown(found)
+    comparison = compare(*(Report.from_file(file) for file in files))
+    text = comparison_in_markdown(comparison)
     for output in outputs:
         output.write_text(text, encoding="utf-8")
     if not outputs:
         click.echo(text, nl=False)
-    return 1 if found.worse else 0
+    return 1 if comparison.worse else 0

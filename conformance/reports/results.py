@@ -73,8 +73,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         ]
         return ", ".join(counts)
 
-    def updated(self, outcomes: Iterable[Outcome], known: Iterable[str]) -> Results:
-        """Return the results with a further run added, without cases that are not `known`.
+    def updated(self, outcomes: Iterable[Outcome], case_ids: Iterable[str]) -> Results:
+        """Return the results with a further run added, without cases outside of `case_ids`.
 
         A case that this run left out because of its length keeps an earlier verdict.
         """
@@ -84,7 +84,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             for outcome in outcomes
             if outcome.id not in judged or not _REAL_TIME.fullmatch(outcome.reason)
         }
-        kept = {*known} - {*new}
+        kept = {*case_ids} - {*new}
         passed = [case_id for case_id in self.passed if case_id in kept]
         failed = {name: reason for name, reason in self.failed.items() if name in kept}
         skipped = {name: reason for name, reason in self.skipped.items() if name in kept}
@@ -136,11 +136,11 @@ def matrix_of(results: Sequence[Results], cases: Iterable[str]) -> list[str]:
     everything = [case_id for members in areas.values() for case_id in members]
     rows = [*areas.items(), ("**all**", everything)]
     lines = [
-        "| area | cases | " + " | ".join(each.title for each in results) + " |",
+        "| area | cases | " + " | ".join(result.title for result in results) + " |",
         "|---|--:|" + "--:|" * len(results),
     ]
     for area, members in rows:
-        cells = " | ".join(each.counts(members) for each in results)
+        cells = " | ".join(result.counts(members) for result in results)
         lines.append(f"| {area} | {len(members)} | {cells} |")
     return lines
 
@@ -159,10 +159,10 @@ def skips_of(results: Sequence[Results]) -> list[str]:
     Cases that hold for other versions only are counted, not named.
     """
     rows: dict[tuple[str, str], list[str]] = {}
-    for each in results:
-        for reason, names in _skipped_by_reason(each).items():
+    for result in results:
+        for reason, names in _skipped_by_reason(result).items():
             cell = str(len(names)) if reason.startswith("holds ") else ", ".join(names)
-            rows.setdefault((reason, cell), []).append(each.title)
+            rows.setdefault((reason, cell), []).append(result.title)
     if not rows:
         return []
     lines = ["| skipped because a case | on | cases |", "|---|---|---|"]
@@ -174,7 +174,7 @@ def skips_of(results: Sequence[Results]) -> list[str]:
 def _skipped_by_reason(results: Results) -> dict[str, list[str]]:
     """Return the ids of skipped cases by reason."""
     names: dict[str, list[str]] = {}
-    for case_id, given in results.skipped.items():
-        reason = _REAL_TIME.sub(r"needs more than \1 of real time", given)
+    for case_id, why in results.skipped.items():
+        reason = _REAL_TIME.sub(r"needs more than \1 of real time", why)
         names.setdefault(_OTHER_VERSION.sub(r"\1", reason), []).append(case_id)
     return names

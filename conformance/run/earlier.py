@@ -42,11 +42,11 @@ class KnownFailures:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"--known-failures: {path}: {reason}") from error
-        known = {case.id for case in cases}
+        ids = {case.id for case in cases}
         places: dict[str, str] = {}
         for number, line in enumerate(lines, 1):
             case_id = line.partition(_COMMENT)[0].strip()
-            if case_id and case_id not in known:
+            if case_id and case_id not in ids:
                 raise InputError(f"--known-failures: {path}:{number}: no case {case_id!r}")
             if case_id:
                 places[case_id] = f"{path}:{number}"
@@ -91,4 +91,4 @@ class LastFailed:
                 failed.add(outcome.id)
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text("".join(f"{each}\n" for each in sorted(failed)), encoding="utf-8")
+            self._path.write_text("".join(f"{name}\n" for name in sorted(failed)), encoding="utf-8")

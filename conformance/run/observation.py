@@ -95,7 +95,7 @@ class PodRecord:
     @property
     def nominations(self) -> list[Rejection]:
         """The reports with which a node was nominated."""
-        return [each for each in self.rejections if each.nominated_node]
+        return [rejection for rejection in self.rejections if rejection.nominated_node]
 
     def waiting_seconds(self, end_seconds: float) -> float:
         """Return the time from the creation to the binding, or to the end of pod or run."""
@@ -161,20 +161,20 @@ class Observation:
 
     def objects(self, *kinds: str) -> list[Json]:
         """Return the objects of some kinds, or of all kinds, as they were at the end."""
-        return [each for each in self.objects_before(None) if not kinds or each["kind"] in kinds]
+        return [obj for obj in self.objects_before(None) if not kinds or obj["kind"] in kinds]
 
     def objects_before(self, version: int | None) -> list[Json]:
         """Return all objects as they were before a change; None means at the end."""
-        found: dict[tuple[str, str, str, str], Json] = {}
+        objects: dict[tuple[str, str, str, str], Json] = {}
         for change in self.changes:
             if version is not None and change.resource_version >= version:
                 break
             key = change.group, change.resource, change.namespace, change.name
             if change.type == "DELETED":
-                found.pop(key, None)
+                objects.pop(key, None)
             else:
-                found[key] = self.object_after(change)
-        return list(found.values())
+                objects[key] = self.object_after(change)
+        return list(objects.values())
 
     def object_after(self, change: ObjectChange) -> Json:
         """Return the object of a change as the API shows it."""

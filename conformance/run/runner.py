@@ -199,8 +199,8 @@ class _Suite:
 
         def stop(number: signal.Signals) -> None:
             self._ended_by = number
-            for each in watched:
-                loop.remove_signal_handler(each)
+            for pending in watched:
+                loop.remove_signal_handler(pending)
             task.cancel()
 
         if threading.current_thread() is not threading.main_thread():

@@ -189,8 +189,8 @@ class _Life:
         self._nodes_so_far = len(self._nodes)
         self._pods = {_pod_name(pod): copy.deepcopy(pod) for pod in cluster.pods}
         self._pods_so_far = len(self._pods)
-        self._namespaces = [_name(each) for each in cluster.of_kind("Namespace")]
-        priorities = [_value(each) for each in cluster.of_kind("PriorityClass")]
+        self._namespaces = [_name(obj) for obj in cluster.of_kind("Namespace")]
+        priorities = [_value(obj) for obj in cluster.of_kind("PriorityClass")]
         self._highest = max([0, *(_priority(pod) for pod in cluster.pods)])
         self._values = PodValues(
             node_names=[*self._nodes],

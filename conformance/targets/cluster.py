@@ -102,7 +102,7 @@ class ClusterKind:
             return "needs pods that are there before the scheduler starts"
         if case.reads_metrics and "{port}" in self._options.metrics_url:
             return "reads metrics, and no --metrics-url of the cluster's scheduler is given"
-        if any(each.metric is not None for each in expected):
+        if any(item.metric is not None for item in expected):
             return "counts from the start of the scheduler"
         return why_not_in_real_time(case, self._options)
 
@@ -226,9 +226,9 @@ async def clean_cluster(connection: Connection) -> list[str]:
 async def _left(api: ApiClient, kind: str, api_version: str = "v1") -> list[str]:
     """Return the names of a kind's objects that runs have made."""
     ref = Ref(kind, "", "", api_version)
-    found = (await api.listing(ref, Json, query={"labelSelector": OWNER_LABEL})).items
-    metadata = [each["metadata"] for each in found]
-    return [str(each["name"]) for each in metadata if isinstance(each, dict)]
+    objects = (await api.listing(ref, Json, query={"labelSelector": OWNER_LABEL})).items
+    metadata = [item["metadata"] for item in objects]
+    return [str(item["name"]) for item in metadata if isinstance(item, dict)]
 
 
 def _why_not_here(case: Case, facts: _Facts) -> str | None:

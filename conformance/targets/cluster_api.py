@@ -111,17 +111,17 @@ class ClusterApi(ApiClient):
             return [self._renamed(item) for item in value]
         if not isinstance(value, dict):
             return value
-        found: dict[str, Any] = {name: self._renamed(item) for name, item in value.items()}
-        if found.get("kind") == "Namespace" and isinstance(found.get("metadata"), dict):
-            found["metadata"]["name"] = self._namespace(found["metadata"]["name"])
+        renamed: dict[str, Any] = {name: self._renamed(item) for name, item in value.items()}
+        if renamed.get("kind") == "Namespace" and isinstance(renamed.get("metadata"), dict):
+            renamed["metadata"]["name"] = self._namespace(renamed["metadata"]["name"])
         for name in ("namespace", _NAMESPACE_NAME):
-            if isinstance(found.get(name), str):
-                found[name] = self._namespace(found[name])
-        if isinstance(found.get("namespaces"), list):
-            found["namespaces"] = [self._namespace(str(name)) for name in found["namespaces"]]
-        if found.get("key") == _NAMESPACE_NAME and isinstance(found.get("values"), list):
-            found["values"] = [self._namespace(str(name)) for name in found["values"]]
-        return found
+            if isinstance(renamed.get(name), str):
+                renamed[name] = self._namespace(renamed[name])
+        if isinstance(renamed.get("namespaces"), list):
+            renamed["namespaces"] = [self._namespace(str(name)) for name in renamed["namespaces"]]
+        if renamed.get("key") == _NAMESPACE_NAME and isinstance(renamed.get("values"), list):
+            renamed["values"] = [self._namespace(str(name)) for name in renamed["values"]]
+        return renamed
 
     # Writes
 
@@ -148,10 +148,10 @@ class ClusterApi(ApiClient):
         ref = ref_of(obj)
         if ref in self._made:
             return
-        found = await self.find(ref)
-        if found is None:
+        obj_there = await self.find(ref)
+        if obj_there is None:
             await self.create(obj)
-        elif found.get("value") != obj.get("value"):
+        elif obj_there.get("value") != obj.get("value"):
             raise _is_not_ours(ref)
 
     async def patch(
@@ -249,16 +249,16 @@ class ClusterApi(ApiClient):
 
     def _adapted_node(self, node: Json) -> Json:
         """Return a node that keeps the pods of others away, and is ready for controllers."""
-        found = {**node}
+        adapted = {**node}
         if self._fenced:
             spec = part(node, "spec")
             taints = [{"key": key, "effect": "NoSchedule"} for key in self._owner]
-            found["spec"] = {**spec, "taints": [*objects(spec.get("taints")), *taints]}
+            adapted["spec"] = {**spec, "taints": [*objects(spec.get("taints")), *taints]}
         if self._controlled:
             # The controller remembers the heartbeat of an earlier node of that name.
             ready = {**_READY, "lastHeartbeatTime": _now()}
-            found["status"] = {"conditions": [ready], **part(node, "status")}
-        return found
+            adapted["status"] = {"conditions": [ready], **part(node, "status")}
+        return adapted
 
     # Reads
 
@@ -276,7 +276,7 @@ class ClusterApi(ApiClient):
             for name in names
         ]
         version = parts[-1].resource_version if parts else ""
-        return Listing(version, [found for part in parts for found in part.items])
+        return Listing(version, [obj for part in parts for obj in part.items])
 
     @property
     def _owned(self) -> str:

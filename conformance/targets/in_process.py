@@ -96,14 +96,14 @@ class InProcessKind:
         """Find the function and the plugins. Raises InputError if one of them does not exist."""
         reference = f"{module}:{function}"
         try:
-            found = getattr(importlib.import_module(module), function)
+            loaded = getattr(importlib.import_module(module), function)
         except (ImportError, AttributeError) as error:
             raise InputError(f"--in-process: {reference}: {error}") from error
-        if not callable(found):
+        if not callable(loaded):
             raise InputError(f"--in-process: {reference}: expected a function")
-        self._function: RunInProcess = found
+        self._function: RunInProcess = loaded
         self._reference = reference
-        parameters = inspect.signature(found).parameters
+        parameters = inspect.signature(loaded).parameters
         self._serves = "serve" in parameters
         self._takes_gates = "feature_gates" in parameters
         self._takes_identity = "identity" in parameters

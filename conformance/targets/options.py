@@ -153,7 +153,7 @@ def _with_target(command: _Command, options: Sequence[_Option]) -> _Command:
         }
         command(target=msgspec.convert(chosen, TargetOptions), **given)
 
-    found: _Command = converted
+    decorated: _Command = converted
     for option in reversed(options):
-        found = option(found)
-    return found
+        decorated = option(decorated)
+    return decorated
