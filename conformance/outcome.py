@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Level(enum.Enum):
-    """The level of a case: for every scheduler, or for those with the case's feature."""
+    """The level of a case: for every scheduler, or for schedulers with the case's feature."""
 
     CORE = "core"
     EXTENDED = "extended"

@@ -216,7 +216,7 @@ class FakeApiServer:
         )
 
     def _set_up(self, given: Iterable[Json | str | Path]) -> None:
-        """Create the first objects; a restored state only gets those that are missing."""
+        """Create the first objects; a restored state only gets missing objects."""
         registry = self._registry
         if self.state.is_restored:
             registry.ids.continue_after(self.resource_version)

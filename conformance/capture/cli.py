@@ -182,7 +182,7 @@ def shrink(
     attempts_max: int,
     time_seconds_max: float,
 ) -> None:
-    """Make a case smaller while its outcome stays the same: the failure, or what it expects."""
+    """Make a case smaller while its outcome stays the same: the failure, or the expectations."""
     limits = Limits(attempts_max=attempts_max, seconds_max=time_seconds_max)
     area, raw = _raw_case(file, name)
     interest = interest_in(raw, area, target_kind(target), seed=seed, seconds_max=time_seconds_max)

@@ -237,7 +237,7 @@ class _Decisions:
         }
 
     def _rivals_in(self, seen: Observation, raw: Json) -> dict[str, tuple[int, bool]]:
-        """Return by bound pod the number of nodes to keep, at most 2, and if those are feasible."""
+        """Return by bound pod the number of nodes to keep, at most 2, and if these are feasible."""
         bound = {
             _key(expected)
             for expected in self._expected
@@ -286,14 +286,14 @@ def _key(expected: Json) -> str:
 
 
 def _expectations(raw: Json) -> Iterator[Json]:
-    """Yield the expectations of a case, those of repeated steps once."""
+    """Yield the expectations of a case, expectations of repeated steps once."""
     for step in _all_steps(raw):
         if "expect" in step:
             yield part(step, "expect")
 
 
 def _all_steps(raw: Json) -> Iterator[Json]:
-    """Yield the steps of a case, and those of its repetitions."""
+    """Yield the steps of a case, and the steps of its repetitions."""
     for step in objects(raw.get("steps")):
         yield step
         yield from _all_steps(part(step, "repeat"))
@@ -529,7 +529,7 @@ def _entry_paths(raw: Json) -> Iterator[tuple[str | int, ...]]:
 
 
 def _field_names(entry: Json) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of an entry's fields, but those that identify it."""
+    """Yield the paths of an entry's fields, except the fields that identify it."""
     for form, content in entry.items():
         for name, value in part(entry, form).items() if isinstance(content, dict) else ():
             if form != "object" and name not in ("name", "namespace", "count"):

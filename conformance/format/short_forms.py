@@ -201,7 +201,7 @@ def _without_defaults(containers: list[Json], prefix: str) -> list[Json]:
 
 
 def _affinity(affinity: Json) -> Json:
-    """Return the fields of an affinity, that of nodes in the short form."""
+    """Return the fields of an affinity, node affinity in the short form."""
     rest = {name: value for name, value in affinity.items() if name != "nodeAffinity"}
     of_nodes = part(affinity, "nodeAffinity")
     terms = part(of_nodes, "requiredDuringSchedulingIgnoredDuringExecution")

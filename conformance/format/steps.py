@@ -98,7 +98,7 @@ class Touch(Subject, frozen=True, kw_only=True):
 
 
 class Inject(Part, frozen=True, kw_only=True):
-    """Inject faults into the API server; the format is that of the server."""
+    """Inject faults into the API server; the server has the format."""
 
     faults: list[Json]
 

@@ -1,4 +1,4 @@
-"""Count, for each aspect of a case, the expectations that were checked and those that failed."""
+"""Count, for each aspect of a case, the expectations that were checked and that failed."""
 
 from __future__ import annotations
 

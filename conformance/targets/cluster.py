@@ -194,7 +194,7 @@ class _ClusterTarget:
         )
 
     async def advance(self, seconds: float) -> None:
-        """Wait that long."""
+        """Wait for `seconds`."""
         await self._clock.sleep(seconds)
 
     def check(self) -> None:
@@ -307,7 +307,7 @@ def _creates_node(step: Step) -> bool:
 
 
 def _created(case: Case) -> Iterator[Json]:
-    """Yield the objects of a case, those of its steps too."""
+    """Yield the objects of a case, objects of its steps too."""
     items = [*case.cluster]
     for step in _steps(case):
         if isinstance(step.action, Create):

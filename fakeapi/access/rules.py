@@ -62,7 +62,7 @@ def _has_all(owned: list[str], wanted: object) -> bool:
 
 
 def _has_names(owned: list[str], wanted: list[str]) -> bool:
-    """Return True if the names, none of which are all names, are among those of the owner."""
+    """Return True if the names, none of which are all names, are among the owner's names."""
     return not owned or (bool(wanted) and set(wanted) <= set(owned))
 
 
@@ -87,7 +87,7 @@ def _permissions(rule: Json) -> Iterator[Json]:
 
 
 def _compact(rules: Iterable[Json]) -> list[Json]:
-    """Return rules of one permission with those joined that differ in the verb only."""
+    """Join rules of one permission that differ in the verb only."""
     joined: dict[object, Json] = {}
     for rule in rules:
         *others, verbs = (tuple(texts(rule.get(part))) for part in _PARTS)

@@ -196,7 +196,7 @@ def _status_entry(pod: Object, entry: Json) -> Json | None:
 
 
 def _claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
-    """Yield the names of the pod's claims; True with those that were created for the pod."""
+    """Yield the names of the pod's claims; True with claims that were created for the pod."""
     for entry in mappings(pod.spec.get("resourceClaims")):
         if entry.get("resourceClaimName") is not None:
             yield text(entry["resourceClaimName"]), False

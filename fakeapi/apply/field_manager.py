@@ -176,7 +176,7 @@ class FieldManager:
         return Manager(manager or UNKNOWN_MANAGER, operation, version, self._subresource)
 
     def _managed_of(self, live: Json, new: Json) -> Managed:
-        """Return the owners that the client sent, else those of the stored object."""
+        """Return the owners that the client sent, else the stored object's owners."""
         stored = metadata_of(live).get("managedFields")
         if self._subresource:
             return self._parsed(stored)

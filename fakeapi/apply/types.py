@@ -156,7 +156,7 @@ def _field_type(field: schema.Field) -> Type:
 
 
 def _list_type(field: schema.Field, element: Type) -> ListType:
-    """Return the list type that a field declares, else that of its strategic merge patch."""
+    """Return the list type that a field, or else its strategic merge patch, declares."""
     keys: tuple[str, ...] = ()
     if field.list_type == "map":
         keys = field.list_map_keys

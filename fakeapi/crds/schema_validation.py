@@ -133,7 +133,7 @@ def equal(left: object, right: object) -> bool:
 
 
 def _all_rules(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
-    """Check all rules in upstream's order: type, junctors, then those of the type of value."""
+    """Check all rules in upstream's order: type, junctors, then rules of the type of value."""
     findings = Findings(matched=1)
     findings.add(_by_type(node, value, path))
     if value is None:

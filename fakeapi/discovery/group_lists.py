@@ -38,7 +38,7 @@ def plain(path: str, kinds: KindTable, request: DocumentRequest) -> Answer | Non
 
 
 def _paths(kinds: KindTable) -> set[str]:
-    """Return all paths but those within a version; apiserver pkg/server/routes/index.go."""
+    """Return all paths except paths within a version; apiserver pkg/server/routes/index.go."""
     paths = {"/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version", *health.paths()}
     for group, version in kinds.versions():
         paths |= {f"/apis/{group}", f"/apis/{group}/{version}"} if group else {f"/api/{version}"}

@@ -249,7 +249,7 @@ class ActiveFaults:
         self._note(entry, 0)
 
     def _joins(self, entry: ActiveFault, chosen: list[Applied], adding: frozenset[str]) -> bool:
-        """Count a match; return True if the fault applies together with those chosen."""
+        """Count a match; return True if the fault applies together with the chosen ones."""
         match = entry.count_match(self._clock.now())
         others = any(applied.fault.kind not in adding for applied in chosen)
         return bool(match) and (entry.fault.kind in adding or not others)

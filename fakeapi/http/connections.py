@@ -225,7 +225,7 @@ def _make_request(
 
 
 async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResponse:
-    """Answer a request that aiohttp accepts; refuse those that net/http refuses."""
+    """Answer a request that aiohttp accepts; refuse requests that net/http refuses."""
     connection = http.protocol
     assert isinstance(connection, Connection)
     connection.request_began()

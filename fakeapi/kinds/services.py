@@ -101,7 +101,7 @@ def _validate_service(service: Json) -> list[FieldError]:
 
 
 def _validate_service_update(service: Json, old_service: Json) -> list[FieldError]:
-    """Return the errors of changes that are not allowed, then those of the new state."""
+    """Return the errors of changes that are not allowed, then the errors of the new state."""
     spec, old = mapping(service.get("spec")), mapping(old_service.get("spec"))
     errors: list[FieldError] = []
     now, before = texts(spec.get("clusterIPs")), texts(old.get("clusterIPs"))

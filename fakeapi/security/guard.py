@@ -179,7 +179,7 @@ class Guard:
         return context
 
     def _client_authorities(self) -> str:
-        """The certificates that those of clients may be signed by, in PEM."""
+        """Return the certificates of the authorities of clients, in PEM."""
         authorities = b"" if self._clients is None else self._clients.certificate
         if self.options.client_ca_file is not None:
             path = Path(self.options.client_ca_file)

@@ -110,7 +110,7 @@ class RbacAuthorizer:
         return grants
 
     def _looked_up(self, user: User, namespace: str) -> Iterator[_Grant]:
-        """First those of the whole cluster, then those of the namespace."""
+        """Yield the grants of the cluster's bindings, then of the namespace's."""
         bindings = self._store.collection(CLUSTER_ROLE_BINDINGS)
         everywhere = [bindings.revisions[key].object for key in bindings.sorted_keys()]
         yield from self._granted_by(everywhere, user, "")

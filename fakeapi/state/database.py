@@ -67,7 +67,7 @@ class _Row(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A change that the log of its collection still holds, and what it will make superfluous."""
+    """A change in the log of its collection, and the row that the change makes superfluous."""
 
     version: int
     previous: int  # the version it superseded, 0 if it was the first

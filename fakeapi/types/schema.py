@@ -1,4 +1,4 @@
-"""The fields of every built-in type, and decoding of JSON into exactly those fields.
+"""The fields of every built-in type, and decoding of JSON into exactly these fields.
 
 `schema.json` is written by tests/fakeapi/schema_generator from the struct tags of k8s.io/api
 v0.36.3: per type its fields in order, `[name, type, {flags, mergeKey, strategy, listType, ...}]`.

@@ -199,7 +199,7 @@ def _merge_lists(original: list[object], patch: list[object], field: schema.Fiel
 def _apply_element_directives(
     original: list[object], patch: list[object], field: schema.Field
 ) -> tuple[list[object], list[Json]]:
-    """Apply the elements with delete or replace directives; return those to merge."""
+    """Apply the elements with delete or replace directives; return elements to merge."""
     elements: list[Json] = []
     deleted, replaces = set(), False
     for item in patch:

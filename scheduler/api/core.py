@@ -107,7 +107,7 @@ class NodeSelectorTerm(Struct, frozen=True):
 
 
 class NodeSelector(Struct, frozen=True):
-    """One of the terms must match."""
+    """At least one term must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 

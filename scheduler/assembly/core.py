@@ -290,7 +290,7 @@ def _cycle_parts(
 
 
 def _shadow(options: ShadowOptions, shared: _Shared, profiles: Mapping[str, Framework]) -> Shadow:
-    """Build shadow mode; its event handler goes before those of the cache."""
+    """Build shadow mode; its event handler goes before the cache's handlers."""
     shadow = Shadow(
         options=options,
         profiles=profiles,

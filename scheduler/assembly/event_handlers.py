@@ -276,7 +276,7 @@ class PodEventHandler:
         )
 
     def _free_nomination(self, pod: Pod) -> None:
-        """Move the pods that the end of a nomination may help: those of no higher priority."""
+        """Move the pods of no higher priority, which the end of a nomination may help."""
         priority = priority_of(pod)
         self._queue.move_all_to_active_or_backoff_queue(
             EVENT_ASSIGNED_POD_DELETE,

@@ -99,7 +99,7 @@ class _Handlers(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """A local copy of the objects of one kind; the module describes what it promises.
+    """A local copy of the objects of one kind; the module describes the promises.
 
     `transform` is applied to every object before it is stored; it must keep the metadata's name,
     namespace and version.

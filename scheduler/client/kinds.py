@@ -105,7 +105,7 @@ class Resource(Generic[T]):
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def collection_path(self, namespace: str = "") -> str:
-        """Return the path of all objects, or of those in one namespace."""
+        """Return the path of all objects, or of the objects in one namespace."""
         if self.namespaced and namespace:
             return f"{self._root}/namespaces/{_segment(namespace)}/{self.plural}"
         return f"{self._root}/{self.plural}"

@@ -229,7 +229,7 @@ class SchedulingAlgorithm:
     async def _find_nodes_that_pass_extenders(
         self, pod: PodInfo, nodes: Nodes, diagnosis: Diagnosis
     ) -> Nodes:
-        """Return the nodes that the extenders accept; each is called with those that are left.
+        """Return the nodes that the extenders accept; each gets the nodes that are left.
 
         Raises `ExtenderError` for an extender that fails and is not ignorable.
         Source: `findNodesThatPassExtenders`.

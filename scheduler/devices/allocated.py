@@ -65,7 +65,7 @@ class Devices:
 def _results(
     allocation: AllocationResult,
 ) -> Iterator[tuple[DeviceId, str | None, Mapping[str, int] | None]]:
-    """Return the devices of an allocation with shares; those with admin access do not count."""
+    """Return the devices of an allocation with shares; devices with admin access do not count."""
     for result in allocation.devices.results:
         if result.admin_access:
             continue
@@ -80,7 +80,7 @@ def _results(
 
 
 class AllocatedState:
-    """The devices of all claims, those in flight included. It follows their changes."""
+    """The devices of all claims, claims in flight included; follows their changes."""
 
     def __init__(self, written: Devices, in_flight: Devices) -> None:
         self._written: Final = written

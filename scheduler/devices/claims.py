@@ -65,7 +65,7 @@ class ClaimTracker:
         return assumed
 
     def list(self, namespace: str = "") -> Iterator[ResourceClaim]:
-        """Return all claims, or those of a namespace."""
+        """Return all claims, or the claims of a namespace."""
         for stored in self._lister.list(namespace):
             metadata = stored.metadata
             yield self.get(metadata.name, metadata.namespace) or stored

@@ -99,7 +99,7 @@ class Pool(NamedTuple):
 def node_matches(
     node: Node, name: str | None, *, all_nodes: bool | None, selector: NodeSelector | None
 ) -> bool:
-    """Return True if a node is one of those that can reach devices (`NodeMatches`)."""
+    """Return True if a node is among the nodes that can reach devices (`NodeMatches`)."""
     if name:
         return node.metadata.name == name
     if all_nodes:
@@ -169,7 +169,7 @@ class Slices:
         return nodes
 
     def candidates(self, node_name: str) -> Iterator[ResourceSlice]:
-        """Return the slices that may be for a node: its own, and those for several nodes."""
+        """Return the slices that may be for a node: its own, and slices for several nodes."""
         yield from self._on_node.get(node_name, ())
         yield from self._shared
 
@@ -271,7 +271,7 @@ def _add_slice(slices: dict[PoolId, list[ResourceSlice]], slice: ResourceSlice) 
 
 
 def _wrong_consumption(slice: ResourceSlice, counter_sets: Mapping[str, CounterSet]) -> str:
-    """Return why a device of the slice consumes counters that do not exist; empty if none does."""
+    """Return why a device of the slice consumes counters that do not exist; else an empty text."""
     for device in slice.spec.devices:
         for consumption in device.consumes_counters:
             counter_set = counter_sets.get(consumption.counter_set)

@@ -65,7 +65,7 @@ def _result(
 
 
 def _configuration(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:
-    """Return the configuration of the classes, each once, then that of the claim.
+    """Return the configuration of the classes, each once, then the claim's own.
 
     As upstream, configuration of the claim is repeated for each request that it names.
     """

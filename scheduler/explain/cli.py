@@ -60,7 +60,7 @@ _FAILURES: Final = (
 
 
 class _Commands(click.Group):
-    """Sub-commands. Without a sub-command the arguments are those of `pods` or `story`."""
+    """Sub-commands. Without a sub-command the arguments belong to `pods` or `story`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {*self.commands, *ctx.help_option_names, "--version"}
@@ -294,7 +294,7 @@ def batch(*, questions: Iterable[bytes], plugin: tuple[str, ...]) -> None:
 async def _extenders(
     config: KubeSchedulerConfiguration, *, call: bool
 ) -> AsyncIterator[Sequence[Extender]]:
-    """Yield the extenders of a configuration, if the user wants calls; else name those left out.
+    """Yield the extenders of a configuration, if the user wants calls; else print their names.
 
     A call may change the state of an extender, so that it needs the user's consent.
     """

@@ -110,7 +110,7 @@ def _port(port: ContainerPort, spec: PodSpec) -> ContainerPort:
 
 
 def _pod_level(pod: Pod, wanted: ResourceRequirements) -> ResourceRequirements:
-    """Complete the pod-level requests and limits from those of the containers.
+    """Complete the pod-level requests and limits from the containers' own.
 
     Hugepages cannot be overcommitted: their pod-level limit is the sum of the containers' limits,
     and the request equals the limit. CPU and memory take their requests from the containers'

@@ -53,7 +53,7 @@ class Budgets:
         return bool(self._by_namespace)
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Split pods into those whose eviction, in this order, violates a budget, and the others.
+        """Return the pods whose eviction, in this order, violates a budget, and the others.
 
         Every pod counts against each budget that matches it, also against budgets that it violates.
         """

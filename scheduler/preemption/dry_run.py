@@ -218,7 +218,7 @@ class PodsByWorld:
 
 
 class _Reprieve:
-    """Adds removed pods again, one per world and round, and collects those that cannot stay.
+    """Adds removed pods again, one per world and round, and collects pods that cannot stay.
 
     `pods` are the pods to add in each of the `fitting` worlds; the eviction of the first
     `violating` ones of each world violates a budget.

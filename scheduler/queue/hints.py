@@ -234,7 +234,7 @@ class QueueingHints:
                     self._depends_on.setdefault((profile, name), {})[depends_on] = None
 
     def registered_for(self, event: ClusterEvent) -> RegisteredHints:
-        """Return the hints for an event, those of more general registrations included."""
+        """Return the hints for an event, hints of more general registrations included."""
         known = self._registered.get(event)
         if known is None:
             by_profile = {

@@ -82,7 +82,7 @@ async def decide(
     *,
     extenders: Sequence[Extender] = (),
 ) -> Decision:
-    """Filter all nodes and score those that fit, even if it is a single one.
+    """Filter all nodes and score the feasible nodes, even a single one.
 
     PreEnqueue, PostFilter, Reserve and Permit are not called. Only extenders are awaited. The
     decision has a diagnosis unless there is no node, or a plugin or an extender fails.

@@ -97,13 +97,13 @@ class _Turn:
         return self.job.spec
 
     def total(self, kind: str) -> int:
-        """Return the number of pods that have succeeded or failed, with those not counted yet."""
+        """Return the number of pods that have succeeded or failed, with pods not counted yet."""
         if kind == "succeeded" and _is_indexed(self.job):
             return len(self.completed)
         return integer(self.status.get(kind)) + len(self.uncounted[kind])
 
     def note(self, kind: str, pods: Iterable[Object]) -> None:
-        """Add pods to those that have ended and are not counted yet."""
+        """Add pods to the pods that have ended and are not counted yet."""
         listed = {uid for uids in self.uncounted.values() for uid in uids}
         self.uncounted[kind] += [pod.uid for pod in pods if pod.uid not in listed]
 

@@ -28,7 +28,7 @@ _ORDINAL: Final = re.compile(r"-(\d+)$", re.ASCII).search
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Replicas:
-    """The pods of a StatefulSet by ordinal, its current revision and that of its template."""
+    """The pods of a StatefulSet by ordinal, its current revision and its template's revision."""
 
     owner: Object
     pods: Mapping[int, Object]

@@ -107,7 +107,7 @@ def _fields(message_name: str) -> dict[str, tuple[int, str]]:
 
 
 def _message(name: str, value: Json) -> Json:
-    """Return the fields of a message, with those of its parts."""
+    """Return the fields of a message, with the fields of its parts."""
     if name in ("Schema", "Operation"):
         extensions = [
             {"name": key, "value": item} for key, item in value.items() if key.startswith("x-")

@@ -158,7 +158,7 @@ class NodeFilter:
         return masks
 
     def _extended_resources(self, nodes: Nodes) -> tuple[BoolArray, dict[str, BoolArray]]:
-        """Return the nodes that lack a resource, and by resource those where devices provide it."""
+        """Return the nodes that lack a resource, and by resource the nodes with devices for it."""
         lacking = np.zeros(len(nodes), dtype=np.bool_)
         by_devices: dict[str, BoolArray] = {}
         if self._data.extended_claim is None:
@@ -251,5 +251,5 @@ def _remember(data: StateData, unavailable: Sequence[BoolArray], which: BoolArra
 
 
 def _offered(node: Node) -> frozenset[str]:
-    """Return the names of the node's resources, including those with an amount of 0."""
+    """Return the names of the node's resources, including resources with an amount of 0."""
     return frozenset(node.status.allocatable)

@@ -51,7 +51,7 @@ class NodeAllocations:
 
 @dataclass(slots=True)
 class ClaimState:
-    """One claim of a pod. PreBind replaces `claim` by what it has written."""
+    """One claim of a pod. PreBind replaces `claim` by the written claim."""
 
     claim: ResourceClaim
     #: True for the claim of the extended resources that devices provide.

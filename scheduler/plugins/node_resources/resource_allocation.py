@@ -145,7 +145,7 @@ def _score(
     scored: _ScoredRequests,
     counts: Mapping[str, Callable[[Node], DeviceCount] | None],
 ) -> IntArray:
-    """Score nodes; where they do not offer all resources, those with the same ones at once.
+    """Score nodes; without all resources, nodes that offer equal resources at once.
 
     `counts` has the resources that devices provide.
     """

@@ -1,4 +1,4 @@
-"""The CSI volumes of a pod: those that must be attached, and their drivers.
+"""The CSI volumes of a pod that must be attached, and their drivers.
 
     pod volume -> claim -> volume -> driver and handle   bound; in-tree volumes translated
                       `--> class  -> its provisioner     not bound: the claim is the handle
