@@ -151,7 +151,13 @@ def _full(name: str) -> str:
 
 @click.command(cls=SuiteCommand)
 @click.argument("file", metavar="CASE", type=PATH)
-@click.option("--case", "name", metavar="NAME", default="", help="One case of a file with several.")
+@click.option(
+    "--case",
+    "name",
+    metavar="NAME",
+    default="",
+    help="The name of the case, if the file has several.",
+)
 @click.option("-o", "--output", metavar="FILE", type=FILE, required=True, help="The case file.")
 @target_options
 @seed_option
@@ -161,7 +167,7 @@ def _full(name: str) -> str:
     type=click.IntRange(min=1),
     default=2000,
     show_default=True,
-    help="How many smaller cases to try.",
+    help="The number of smaller cases to try.",
 )
 @click.option(
     "--time-max",
@@ -170,7 +176,7 @@ def _full(name: str) -> str:
     type=click.FloatRange(min=1),
     default=600,
     show_default=True,
-    help="Stop after that long, with the smallest case so far.",
+    help="Stop after this time, with the smallest case so far.",
 )
 def shrink(
     *,

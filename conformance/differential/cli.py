@@ -56,14 +56,14 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
         help="One scheduler: `ours`, MODULE:FUNCTION, or a command with {kubeconfig} or {config}; "
         "before it any of config=FILE, gates=NAME=true,..., plugin=MODULE:CLASS, name=LABEL.",
     )
-    text_b: str = _option("--b", metavar="TARGET", required=True, help="The other one.")
+    text_b: str = _option("--b", metavar="TARGET", required=True, help="Another, as --a.")
     paths: tuple[Path, ...] = _option(
         "--cases",
         metavar="PATH",
         type=PATH,
         help="Scenarios: files or directories of cases. Without any source, the built-in cases.",
     )
-    pattern: str = _option("-k", metavar="PATTERN", default="", help="Only cases like this.")
+    pattern: str = _option("-k", metavar="PATTERN", default="", help="Only these cases.")
     fuzz: int | None = _option(
         "--fuzz", metavar="N", type=click.IntRange(min=1), help="N random scenarios."
     )
@@ -96,7 +96,7 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = given_by(
         timeout_option(600, "How long one run of one scenario may take.")
     )
-    json_file: Path | None = _option("--json", metavar="FILE", help="Write all of it here.")
+    json_file: Path | None = _option("--json", metavar="FILE", help="Write the report.")
 
 
 @click.command(cls=SuiteCommand)

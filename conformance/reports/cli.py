@@ -36,7 +36,9 @@ _END: Final = "<!-- /matrix -->\n"
     type=FILE,
     help=f"Replace the table between {_BEGIN.strip()} and {_END.strip()} in a file.",
 )
-@click.option("--check", is_flag=True, help="With --into: change nothing, fail if it is not fresh.")
+@click.option(
+    "--check", is_flag=True, help="With --into: change nothing, fail if FILE is outdated."
+)
 def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
     """Print a table of the results of all versions, in Markdown."""
     try:

@@ -214,7 +214,7 @@ def _load_files(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     try:
         context.load_cert_chain(certificate, key, password=lambda: b"")
     except (ssl.SSLError, ValueError) as error:
-        raise SecurityError(f"{certificate} and {key} are no certificate and its key") from error
+        raise SecurityError(f"{certificate} and {key} are not a certificate and its key") from error
 
 
 def _read(path: Path, flag: str) -> bytes:

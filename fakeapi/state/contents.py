@@ -140,5 +140,5 @@ def _change(collection: Collection, entry: SavedChange, at: str) -> Change:
         kind = ADDED if previous is None else MODIFIED
         return Change(kind, version, revision, previous)
     if previous is None:
-        raise StateError(f"{at}: {revision.key} is deleted before it is there")
+        raise StateError(f"{at}: {revision.key} is deleted before it exists")
     return Change(DELETED, version, None, previous, revision)

@@ -306,7 +306,7 @@ def resource_named(kind: Kind) -> Resource[Any] | GroupVersionResource:
         if kind in _CORE_PLURALS_WITHOUT_TYPE:
             nearest = f' (did you mean "{kind}.v1"?)'
         raise ValueError(
-            f"{kind!r} is no kind that is known{nearest}; "
+            f"{kind!r} is not a known kind{nearest}; "
             "expected a plural or <plural>.<version>.<group>, "
             "for the core group <plural>.<version>"
         )

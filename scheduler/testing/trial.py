@@ -143,7 +143,7 @@ class Trial:
         answers = self._answers(pod, self.state)
         for part, value in _fingerprint(self._snapshot, pod).items():
             if value != before[part]:
-                self.fail(f"wrote to what it was shown: {part}")
+                self.fail(f"changed an argument: {part}")
         return answers
 
     def _answers(self, pod: PodInfo, state: CycleState) -> Results:

@@ -109,5 +109,5 @@ async def _advancing(work: Awaitable[R], clock: VirtualClock) -> R:
             return task.result()
         if clock.next_wake_up is None:
             task.cancel()
-            raise TimeoutError("it waits for something that never happens")
+            raise TimeoutError("the work waits for more than the clock")
         clock.advance_nowait(clock.next_wake_up - clock.now())
