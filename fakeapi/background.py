@@ -105,7 +105,7 @@ class BackgroundServer:
             async with FakeApiServer(**self._options) as self._server:
                 self._started.set()
                 await self._stopping.wait()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread that started the server
             self._failure = failure
         finally:
             self._server = None

@@ -17,7 +17,6 @@ from fakeapi import private_file
 from fakeapi.access.access import Access
 from fakeapi.admission.selection import KNOWN, OFF, admission_chain
 from fakeapi.clock import SystemClock
-from fakeapi.crds.cel_rules import SECONDS
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
 from fakeapi.faults import FaultOptions, Faults
@@ -39,6 +38,7 @@ from fakeapi.store.registry import Registry
 from fakeapi.store.store import LOG_BYTES, Store
 from fakeapi.types.identity import IdSource
 from fakeapi.types.kind import KindTable
+from fakeapi.types.limits import Limits
 from fakeapi.types.option import check_values, option
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ _DEFAULT_PLUGINS: Final = ", ".join(plugin.name for plugin in KNOWN if plugin.na
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ServerOptions:
+class ServerOptions(Limits):
     """Options of a server's API, named like kube-apiserver's flags where it has such a flag.
 
     A list of admission plugins is names, or texts with commas between names.
@@ -111,30 +111,6 @@ class ServerOptions:
         flag="--event-ttl",
         metavar="SECONDS",
         minimum=0,
-    )
-    cel_seconds: float = option(
-        SECONDS,
-        "Processor time for the rules in CEL of one object; the next rule is an error.",
-        metavar="SECONDS",
-        above=0,
-    )
-    max_object_bytes: int = option(
-        1536 * 1024,
-        "Size of the largest object that is stored, as JSON; 0 for no limit. Compare etcd's "
-        "--max-request-bytes.",
-        minimum=0,
-    )
-    json_patch_max_copy_bytes: int = option(
-        3 * 1024 * 1024,
-        "Bytes that the operations of a JSON patch may copy in all; 0 for no limit.",
-        minimum=0,
-    )
-    write_timeout_seconds: float = option(
-        60.0,
-        "Disconnect clients that do not read their response or watch for this long.",
-        flag="--write-timeout",
-        metavar="SECONDS",
-        above=0,
     )
     initial_resource_version: int | None = option(
         None,
@@ -194,7 +170,6 @@ class FakeApiServer:
         fault_options = FaultOptions.from_value(faults)
         self._guard = Guard(security or Security())
         self._requested_port = port
-        self._write_timeout_seconds = options.write_timeout_seconds
         self._clock: Clock = clock or SystemClock()
         self._registry = _new_registry(options, self._clock, IdSource(seed))
         store = self._registry.store
@@ -377,7 +352,7 @@ class FakeApiServer:
             self._handler,
             clock=self._clock,
             body_bytes_max=security.max_request_bytes,
-            write_timeout_seconds=self._write_timeout_seconds,
+            limits=self._registry.limits,
         )
         self._port = Port(
             self._connections, security.host, self._requested_port, tls=self._guard.tls
@@ -438,7 +413,5 @@ def _new_registry(options: ServerOptions, clock: Clock, ids: IdSource) -> Regist
             options.disable_admission_plugins,
         ),
         options.managed_fields,
-        cel_seconds=options.cel_seconds,
-        max_object_bytes=options.max_object_bytes,
-        json_patch_max_copy_bytes=options.json_patch_max_copy_bytes,
+        limits=options,
     )

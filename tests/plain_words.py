@@ -8,8 +8,6 @@ messages and options' help, and markdown. Not counted: code blocks in markdown, 
 `test_house.py` records a maximum per package, which may only fall.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -94,7 +94,7 @@ _PREFIXES: Final = {
     "path": "/",
     "urlPrefix": "https://example.com/",
 }
-_ANY_HOST: Final = frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"})
+_ANY_HOST: Final = frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"})  # noqa: S104 - names in a case
 #: The first pseudonym of an address; the block is reserved for tests.
 _ADDRESS: Final = ipaddress.ip_address("198.18.0.0")
 _KEY_FIELDS: Final = frozenset({"topologyKey"})

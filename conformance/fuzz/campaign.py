@@ -92,7 +92,7 @@ def search(
                 done = msgspec.json.decode(future.result(), type=Exploration)
             except InputError:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a worker's failure is part of the result
                 result.errors.append(f"{_range(tasks, number)}: {_words(error)}")
                 continue
             result.examples += done.examples
@@ -131,7 +131,7 @@ def _shrink_all(
             continue
         try:
             smallest = msgspec.json.decode(futures[invariant].result(), type=Found | None)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a worker's failure is part of the result
             result.errors.append(f"shrinking {invariant}: {_words(error)}")
             continue
         if smallest is not None and smallest.size < found.size:
@@ -156,7 +156,7 @@ class _Here(concurrent.futures.Executor):
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised by the future
             future.set_exception(error)
         return future
 

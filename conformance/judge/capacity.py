@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["HostPort", "host_ports", "overcommitments"]
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
-_ANY_ADDRESS: Final = "0.0.0.0"
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a value of the API
 
 
 class HostPort(NamedTuple):

@@ -89,7 +89,7 @@ async def run_case_with(
         raise
     except ConformanceError as failure:
         error = failure
-    except Exception as bug:
+    except Exception as bug:  # noqa: BLE001 - a bug is the outcome of one case
         lines = "".join(traceback.format_exception(bug)).splitlines()
         error = TargetError(f"broke off: {type(bug).__name__}: {bug}", tuple(lines))
     return _judged(case, progress, tally, error, real.monotonic() - begun)

@@ -227,7 +227,7 @@ class Cluster:
                     self._started_case = running
                     self._started.set()
                     await self._stopping.wait()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread of the test
             self._failure = failure
         finally:
             self._started_case = None

@@ -107,7 +107,7 @@ class RunningScheduler:
                     self._started.set()
                     await self._stopping.wait()
                     self._target.check()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread of the test
             self._failure = failure
         finally:
             self._started.set()

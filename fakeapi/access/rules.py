@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _ALL: Final = "*"
 #: The lists of a rule in the order of its text.
 _PARTS: Final = ("apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs")
-#: Rules are compared permission by permission; four short lists in a rule are millions of them.
-PERMISSIONS_MAX: Final = 10_000
 
 
 def path_matches(url: str, path: str) -> bool:
@@ -27,17 +25,17 @@ def path_matches(url: str, path: str) -> bool:
     return url in (_ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
-def uncovered(owned: Sequence[Json], granted: Iterable[Json]) -> list[str]:
+def uncovered(owned: Sequence[Json], granted: Iterable[Json], permissions_max: int) -> list[str]:
     """Return the texts of the granted permissions that no owned rule has, sorted.
 
-    More than `PERMISSIONS_MAX` permissions, beside rules that an owned rule covers whole, count as
-    not owned.
+    More than `permissions_max` permissions, beside rules that an owned rule covers whole, count as
+    not owned: four short lists in a rule are millions of permissions.
     """
     partly = [rule for rule in granted if not any(_covers(owner, rule) for owner in owned)]
     single = itertools.chain.from_iterable(map(_permissions, partly))
-    permissions = list(itertools.islice(single, PERMISSIONS_MAX + 1))
-    if len(permissions) > PERMISSIONS_MAX:
-        return [f"more than {PERMISSIONS_MAX} permissions"]
+    permissions = list(itertools.islice(single, permissions_max + 1))
+    if len(permissions) > permissions_max:
+        return [f"more than {permissions_max} permissions"]
     missing = [rule for rule in permissions if not any(_covers(owner, rule) for owner in owned)]
     return sorted({_shown(rule) for rule in _compact(missing)})
 

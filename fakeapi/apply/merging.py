@@ -52,8 +52,9 @@ def _merge_maps(kind: MapType, live: object, applied: object) -> object:
     if kind.is_atomic or not (old or new):
         return applied
     merged: Json = {}
+    fields, element = kind.fields, kind.element
     for name in {**old, **new}:
-        inner = kind.type_of(name)
+        inner = fields.get(name, element)
         if inner is None:
             raise TypedError(f".{name}: field not declared in schema")
         value = merge(inner, old.get(name, ABSENT), new.get(name, ABSENT))

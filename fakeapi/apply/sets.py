@@ -194,7 +194,7 @@ def with_named_fields(fields: FieldSet, kind: Type | None) -> FieldSet:
     """Return the set with each struct field above a member as a member, too."""
     result: FieldSet = {}
     for element, node in fields.items():
-        if element == _SELF:
+        if not node:
             result[element] = node
             continue
         inner, is_declared = None, False
@@ -232,7 +232,7 @@ def _in_order(fields: FieldSet) -> FieldSet:
     if _SELF in fields:
         result[_SELF] = LEAF
     for element in sorted((name for name in fields if name != _SELF), key=paths.order):
-        result[element] = _in_order(fields[element])
+        result[element] = _in_order(fields[element]) if fields[element] else LEAF
     return result
 
 
@@ -266,7 +266,7 @@ def _parsed(value: object) -> FieldSet:
                 continue
             element = paths.canonical(name)
             if element is not None:
-                result[element] = _parsed(inner)
+                result[element] = _parsed(inner) if inner else LEAF
     if set(result) <= {_SELF}:
         return LEAF
     return result

@@ -41,6 +41,8 @@ class Branch(enum.Enum):
 
 def branch_of(kind: Type, value: object) -> Branch:
     """Return the branch of the value if the type allows it, else the type's first branch."""
+    if type(value) is str and kind.scalar:
+        return Branch.SCALAR
     if isinstance(value, dict):
         if kind.map is not None:
             return Branch.MAP
@@ -128,10 +130,11 @@ def _node(kind: Type, value: object) -> FieldSet | None:
 
 def _map_node(kind: MapType, value: object) -> FieldSet | None:
     result: FieldSet = {}
+    fields, element = kind.fields, kind.element
     for name, item in fields_of(value).items():
-        inner = kind.type_of(name)
+        inner = fields.get(name, element)
         node = _node(inner, item) if inner is not None else LEAF
-        if item is None or item == {} or not kind.declares(name):
+        if item is None or item == {} or name not in fields:
             node = sets.as_member(node)
         if node is not None:
             result[paths.FIELD + name] = node
@@ -223,7 +226,7 @@ def same(left: object, right: object) -> bool:
         return False
     if isinstance(left, dict):
         assert isinstance(right, dict)
-        return all(same(value, right[name]) for name, value in left.items())
+        return all(type(value) is str or same(value, right[name]) for name, value in left.items())
     if isinstance(left, list):
         assert isinstance(right, list)
         return all(same(one, other) for one, other in zip(left, right, strict=True))

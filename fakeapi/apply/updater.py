@@ -121,7 +121,8 @@ class Updater:
         fields = typed.to_set(kind, config)
         fields = sets.recursive_difference(fields, self._resets.get(api_version, LEAF))
         owned[manager] = Owned(fields, api_version, applied=True)
-        new = self._pruned(new, api_version, owned, last)
+        if last is not None and _abandons(last, owned[manager]):
+            new = self._pruned(new, api_version, owned, last)
         owned, _ = self._take(live, new, api_version, owned, manager, force=force)
         return new, owned
 
@@ -173,11 +174,9 @@ class Updater:
         return typed.compare(kind, live, new).without(self._resets.get(target, LEAF))
 
     def _pruned(
-        self, merged: object, api_version: str, owned: dict[Manager, Owned], last: Owned | None
+        self, merged: object, api_version: str, owned: dict[Manager, Owned], last: Owned
     ) -> object:
         """Remove the fields that only this applier owned and does not apply any more."""
-        if last is None or not last.fields:
-            return merged
         version = last.api_version
         kind = self._versions.type_in(version)
         if kind is None:
@@ -226,6 +225,13 @@ class Updater:
                 fields = reconciled(kind, part.fields)
                 result[manager] = dataclasses.replace(part, fields=fields)
         return result
+
+
+def _abandons(last: Owned, now: Owned) -> bool:
+    """Return True if an applier may not own all fields any more that it owned."""
+    if last.api_version != now.api_version:
+        return bool(last.fields)
+    return bool(sets.difference(last.fields, now.fields))
 
 
 def _without_fields(owned: Owned, taken: FieldSet, removed: FieldSet) -> Owned:

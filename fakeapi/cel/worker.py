@@ -118,7 +118,7 @@ class _Worker:
         self.has_ended = False
         self._connection, far = Pipe()
         command = _START.format(path=sys.path, descriptor=far.fileno())
-        self._process = subprocess.Popen(  # noqa: S603 - this Python, with a constant program
+        self._process = subprocess.Popen(
             [sys.executable, "-c", command],
             pass_fds=[far.fileno()],
             stdin=subprocess.DEVNULL,

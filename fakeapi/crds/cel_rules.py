@@ -24,6 +24,7 @@ from fakeapi.cel import worker
 from fakeapi.crds.cel_values import as_cel
 from fakeapi.crds.pruning import child_path, items_of
 from fakeapi.types.errors import OMITTED, FieldError, invalid
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from fakeapi.crds.schema_validation import Correlated
 
 RULES: Final = "x-kubernetes-validations"
-#: Processor time for the rules of one object, about what upstream's cost limit allows one rule.
-SECONDS: Final = 0.1
 _BLOCKING: Final = frozenset({
     "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany",
     "FieldValueTypeInvalid",
@@ -124,7 +123,7 @@ def evaluate(
     path: str = "",
     *,
     is_root: bool = True,
-    seconds: float = SECONDS,
+    seconds: float = DEFAULT.cel_seconds,
 ) -> list[FieldError]:
     """Return the errors of all rules of a schema, for a value and its old value."""
     checks = list(_checks(node, value, old, path, is_root=is_root))

@@ -11,6 +11,7 @@ from fakeapi.crds.schema_validation import Correlated, validate
 from fakeapi.crds.values import validate_embedded, validate_lists
 from fakeapi.types import gotext, names, schema
 from fakeapi.types.errors import FieldError, in_order, invalid
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import Json, finalizers_of, mapping
 from fakeapi.types.schema import DecodeError
 
@@ -37,7 +38,7 @@ class CustomStructure:
         *,
         stored: Json | None = None,
         scale: ScalePaths | None = None,
-        cel_seconds: float = cel_rules.SECONDS,
+        cel_seconds: float = DEFAULT.cel_seconds,
     ) -> None:
         self._type_meta: Json = {"apiVersion": api_version, "kind": kind}
         self._node = _ANYTHING if node is None else node

@@ -76,7 +76,6 @@ def update(state: Registry, request: Call) -> Answer:
     unknown: list[str] = []
     wanted = bodies.decode_side_object(
         request.body,
-        request.content_type,
         "Scale",
         _TYPE,
         unknown=unknown,

@@ -63,7 +63,6 @@ def bind(state: Registry, request: Call) -> Answer:
     unknown: list[str] = []
     binding = bodies.decode_side_object(
         request.body,
-        request.content_type,
         "Binding",
         "core/v1.Binding",
         unknown=unknown,
@@ -80,7 +79,7 @@ def bind(state: Registry, request: Call) -> Answer:
         raise BadRequest("name in URL does not match name in Binding object")
     errors = _binding_errors(mapping(binding.get("target")))
     if errors:
-        raise UnreasonedFailure(aggregate(errors))
+        raise UnreasonedFailure(aggregate(errors, state.limits.max_errors_length))
     existing = state.find(pods, target.namespace, name)
     _check_binding_preconditions(target, existing, binding)
     _check_bindable(existing.object)
@@ -182,7 +181,6 @@ def evict(state: Registry, request: Call) -> Answer:
     unknown: list[str] = []
     eviction = bodies.decode_side_object(
         request.body,
-        request.content_type,
         "Eviction",
         "policy/v1.Eviction",
         unknown=unknown,

@@ -41,7 +41,6 @@ def create_token(state: Registry, request: Call) -> Answer:
     options = write_options(request.query, "CreateOptions")
     wanted = bodies.decode_side_object(
         request.body,
-        request.content_type,
         _KIND.kind,
         _TYPE,
         versions=(_KIND.api_version,),

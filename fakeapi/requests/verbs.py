@@ -7,6 +7,7 @@ Only deletecollection waits. Lists and watches are in `dispatch`, verbs of singl
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from fakeapi.decoding.options import (
     parse_resource_version,
     write_options,
 )
-from fakeapi.decoding.parsing import TOO_DEEP, check_width, load_json, nests_too_deep
+from fakeapi.decoding.parsing import check_depth, check_width, load_json
 from fakeapi.http import answers
 from fakeapi.store.listing import listing
 from fakeapi.types import gotext
@@ -51,6 +52,7 @@ from fakeapi.writes.patching import json_patch, merge_patch
 from fakeapi.writes.strategic import strategic_merge
 
 if TYPE_CHECKING:
+    from fakeapi.decoding.bodies import Body
     from fakeapi.decoding.options import DeleteOptions, WriteOptions
     from fakeapi.http.answers import Answer
     from fakeapi.requests.call import Call
@@ -75,7 +77,7 @@ def get(state: Registry, request: Call) -> Answer:
 def decoded_body(state: Registry, request: Call, options: WriteOptions) -> Json:
     """Return the stored form of the body of a create or update. Raises ApiError."""
     kind = request.route.kind
-    value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
+    value = bodies.parse_object(request.body, kind, state.kinds)
     return _decoded(kind, value, options, request)
 
 
@@ -176,10 +178,13 @@ def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Cal
     request.warnings += findings
 
 
-def decoded_patch(raw: bytes) -> object:
+def decoded_patch(body: Body) -> object:
     """Decode a patch. Raises BadRequest."""
     try:
-        return load_json(raw)
+        limits = body.limits
+        if body.content_type == JSON_PATCH:  # each operation is an object
+            limits = dataclasses.replace(limits, max_values=2 * limits.max_values)
+        return load_json(body.raw, limits)
     except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
 
@@ -189,9 +194,7 @@ def patched(
 ) -> Json:
     """Return the object after a patch; `type_name` is its schema. Raises ApiError."""
     if content_type == JSON_PATCH:
-        result = json_patch(whole, change, copy_bytes_max=state.json_patch_max_copy_bytes)
-        if nests_too_deep(result):  # copy by copy it may double
-            raise BadRequest(f"error decoding patch: {TOO_DEEP}")
+        result = json_patch(whole, change, state.limits)
     elif not isinstance(change, dict):
         raise BadRequest("error decoding patch: a patch is an object")
     elif content_type == MERGE_PATCH:
@@ -201,10 +204,19 @@ def patched(
     if not isinstance(result, dict):
         raise BadRequest("error decoding patch: the result is not an object")
     try:
-        check_width(result)
+        check_depth(result, state.limits)  # copy by copy it may double
+        check_width(_without_same_owners(result, whole), state.limits)
     except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
     return result
+
+
+def _without_same_owners(result: Json, whole: Json) -> Json:
+    """Return the result of a patch without managedFields, unless the patch has changed them."""
+    metadata, owners = result.get("metadata"), metadata_of(whole).get("managedFields")
+    if not isinstance(metadata, dict) or metadata.get("managedFields") != owners:
+        return result
+    return {**result, "metadata": {**metadata, "managedFields": None}}
 
 
 def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> Json:
@@ -317,9 +329,7 @@ async def delete_collection(state: Registry, request: Call) -> Answer:
 
 
 def _delete_options(request: Call) -> DeleteOptions:
-    if not request.body:
+    if not request.body.raw:
         return delete_options(None, request.query)
-    body = bodies.decode_side_object(
-        request.body, request.content_type, "DeleteOptions", _DELETE_OPTIONS
-    )
+    body = bodies.decode_side_object(request.body, "DeleteOptions", _DELETE_OPTIONS)
     return delete_options(body, request.query)

@@ -77,15 +77,14 @@ class _Entry(NamedTuple):
 class _Written:
     """The rows of one collection: its number in the file, and the changes of its log."""
 
-    def __init__(self, number: int, log: ChangeLog) -> None:
+    def __init__(self, number: int) -> None:
         self.number = number
-        self.log = log
         self.entries: collections.deque[_Entry] = collections.deque()
 
-    def forget(self) -> tuple[int, list[tuple[int]]]:
+    def forget(self, log: ChangeLog) -> tuple[int, list[tuple[int]]]:
         """Return the start of the log, 0 if unchanged, and the versions that can be deleted."""
         start, gone = 0, []
-        while self.entries and self.entries[0].version <= self.log.compacted_version:
+        while self.entries and self.entries[0].version <= log.compacted_version:
             entry = self.entries.popleft()
             start = entry.version
             if entry.previous:
@@ -101,6 +100,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         """Open or create the file, lock it and check it. Raises StateError."""
         self._path = path
+        self._store: Store | None = None
         self._written: dict[ResourceKey, _Written] = {}
         self._numbers: dict[ResourceKey, int] = {}
         #: Where the logs of resources that are new to the file started.
@@ -202,6 +202,7 @@ class Database:
         Its content is part of the first commit: a server that cannot be set up leaves no state.
         Raises StateError.
         """
+        self._store = store
         self._newest = store.resource_version
         try:
             self._connection.execute("BEGIN")
@@ -258,7 +259,7 @@ class Database:
                 )
                 number = cursor.lastrowid
                 assert number is not None
-            written = _Written(number, collection.log)
+            written = _Written(number)
             self._written[collection.resource] = written
         return written
 
@@ -328,8 +329,9 @@ class Database:
         """Delete what the logs do not hold any more; in a transaction."""
         self._since_forgetting = 0
         execute = self._connection.execute
-        for written in self._written.values():
-            start, gone = written.forget()
+        assert self._store is not None, "a file without a store is not written"
+        for resource, written in self._written.items():
+            start, gone = written.forget(self._store.collection(resource).log)
             if start:
                 self._connection.executemany("DELETE FROM revisions WHERE version = ?", gone)
                 execute("UPDATE collections SET start = ? WHERE id = ?", (start, written.number))

@@ -41,7 +41,7 @@ def write_snapshot(path: Path, contents: Contents, *, now_seconds: float) -> Non
     """Put a snapshot in the place of the old file, if any. Raises StateError."""
     snapshot = _Snapshot(_FORMAT, _FORMAT_VERSION, saved_seconds=now_seconds, contents=contents)
     try:
-        private_file.replace(path, msgspec.json.encode(snapshot) + b"\n")
+        private_file.replace(path, msgspec.json.encode(snapshot) + b"\n", is_durable=True)
     except OSError as error:
         raise file_error(path, error) from error
 

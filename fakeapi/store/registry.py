@@ -12,6 +12,7 @@ from fakeapi.store.store import Revision, object_key
 from fakeapi.store.views import View
 from fakeapi.types import gotext, times
 from fakeapi.types.errors import BadRequest, Forbidden, NotFound
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.names import path_segment
 from fakeapi.types.objects import Json, metadata_of, text
 from fakeapi.types.records import Record
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Collection, Store
     from fakeapi.types.identity import IdSource
     from fakeapi.types.kind import Kind, KindTable, ResourceKey
+    from fakeapi.types.limits import Limits
 
 _T = TypeVar("_T")
 
@@ -55,13 +57,8 @@ class Registry:
     admission: Admission
     #: True if objects have managedFields from the start, not only from their first apply.
     tracks_fields: bool = True
-    #: Processor time for the rules in CEL of one object.
-    cel_seconds: float = 0.1
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
-    #: The size of the largest object that is stored, as JSON; 0 for any.
-    max_object_bytes: int = 0
-    #: The bytes that a JSON patch may copy in all; 0 for any.
-    json_patch_max_copy_bytes: int = 0
+    limits: Limits = DEFAULT
     #: True if new Services keep the addresses that they have from another server.
     keeps_service_addresses: bool = False
     #: Called with the registry or a copy of it; each follows the objects of a kind.

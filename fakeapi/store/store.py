@@ -401,6 +401,17 @@ class Store:
         for collection in self._collections.values():
             collection.log.compact()
 
+    def forget(self, resource: ResourceKey) -> None:
+        """Drop the log of a resource without objects, which is served no more.
+
+        Watches that are about to end keep it for themselves. If the resource comes back, its log
+        begins after the present version.
+        """
+        if resource in self._collections and not self._collections[resource].revisions:
+            self._collections[resource] = Collection(
+                resource, self._log_size, self._log_bytes, self.resource_version
+            )
+
     def continue_from(self, resource_version: int, *, started_at: int) -> None:
         """Set the counter to the version of another store with the same contents."""
         self.resource_version = max(self.resource_version, resource_version)

@@ -5,7 +5,7 @@ A text may be as long as a head or a body, so code that reads it takes time prop
 - Digits go through `parse_int`: `int()` is quadratic, and refuses more than 4,300 of them.
 - A pattern of `re` matches a text in one way only. Patterns of clients, and patterns with several
   ways to match the same text, are for google-re2.
-- Nothing recurses over a text. Values nest at most `decoding.parsing.DEPTH_MAX` levels.
+- Nothing recurses over a text. Values nest at most `Limits.max_depth` levels.
 - A cache has a bound on its entries, and on the length of its keys (`cached`).
 """
 

@@ -90,7 +90,7 @@ def _confirm(
 ) -> None:
     """Raise Forbidden unless the user has all granted permissions in the namespace."""
     owned = registry.extension(Access).authorizer.rules_for(user, target.namespace)
-    missing = uncovered(owned.rules, granted)
+    missing = uncovered(owned.rules, granted, registry.limits.max_permissions)
     if not missing:
         return
     if not why:

@@ -321,7 +321,7 @@ def _stored(registry: Registry, target: Target, key: str, obj: Json) -> tuple[Js
 
 
 def _is_too_large(registry: Registry, obj: Json) -> bool:
-    return 0 < registry.max_object_bytes < len(encode(obj))
+    return 0 < registry.limits.max_object_bytes < len(encode(obj))
 
 
 def remove(registry: Registry, kind: Kind, key: str) -> None:

@@ -228,7 +228,7 @@ class SchedulerApp:
             if self.has_synced and self.is_idle:
                 try:
                     self.compare_cache()
-                except Exception:
+                except Exception:  # noqa: BLE001 - a diagnosis that fails stops nothing
                     _log.exception("Cache and queue could not be compared with the API's view")
 
     def metrics_text(self, names: Collection[str] = ()) -> bytes:

@@ -113,7 +113,7 @@ async def find_node(
         return Found(None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(failure), cause=failure))
     except (FrameworkError, ExtenderError) as failure:
         return Found(None, error(failure))
-    except Exception as bug:
+    except Exception as bug:  # noqa: BLE001 - any failure requeues the pod
         _log.exception("The scheduling cycle of pod %s failed", attempt.pod.key)
         return Found(None, error(bug))
 

@@ -126,7 +126,7 @@ class Executor:
             await self._handle.run_in_parallel(
                 self._preempt_pod(victim, preemptor, node_name) for victim in victims
             )
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - any failure is the status
             return Status(Code.ERROR, str(failure), cause=failure)
         await self._clear_nominations(node_name, preemptor)
         return None
@@ -164,7 +164,7 @@ class Executor:
                 )
             self._last_victims[preemptor.uid] = last.pod
             await self._preempt_pod(last, preemptor, node_name)
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - no other task sees the error
             pair = {"preemptor": preemptor.key, "err": failure}
             _log.error("Error occurred during preemption", pair)
             return False
@@ -228,7 +228,7 @@ class Executor:
                 pod_exists = await self._handle.api.patch_pod_status(
                     pod.pod, condition=None, nominating_info=_NOWHERE
                 )
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - the other pods are cleared
                 pair = {"pod": pod.key, "err": failure}
                 _log.error("Cannot clear the nominated node of a pod", pair)
                 pod_exists = False

@@ -113,7 +113,7 @@ class Gate:
             started = stopwatch() if is_sampled else 0.0
             try:
                 status = plugin.pre_enqueue(pod.pod_info)
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - code of a plugin
                 status = statuses.error(failure)
             if is_sampled:
                 code = _SUCCESS if status is None else str(status.code)

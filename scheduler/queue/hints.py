@@ -406,7 +406,7 @@ class QueueingHints:
         try:
             hint = function.queueing_hint_fn(pod.pod_info, old_obj, new_obj)
             answer = "Queue" if hint == QueueingHint.QUEUE else "QueueSkip"
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - code of a plugin
             # An attempt in vain is better than a pod that waits for an event that has passed.
             is_new = self._seen_failures.is_new(plugin, error)
             _log.error(

@@ -286,13 +286,14 @@ def _current(
 
 
 def _answer(
-    decision: Decision, choice: Choice | None, current: CurrentNode | None, feasible: int, all: int
+    decision: Decision, choice: Choice | None, current: CurrentNode | None, feasible: int, size: int
 ) -> str:
-    text = _answer_without_node(decision, choice, f"{feasible:,} of {all:,} nodes feasible")
+    share = f"{feasible:,} of {size:,} nodes feasible"
+    text = _answer_without_node(decision, choice, share)
     if current is None:
         return text
     if choice is not None and current.would_be_chosen:
-        return f"is on {current.name}, and {_again(choice)}; {feasible:,} of {all:,} nodes feasible"
+        return f"is on {current.name}, and {_again(choice)}; {share}"
     if current.problem:
         there = f", where it would not fit now: {current.problem}"
     elif current.rank:

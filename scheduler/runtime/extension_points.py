@@ -9,6 +9,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`getExtensionPoints`, `u
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import re
 from types import MappingProxyType
@@ -154,12 +155,18 @@ def _defines(plugin: Plugin | type[Plugin], method: str) -> bool:
 def _meant(plugin_class: type[Plugin], name: str) -> str:
     """Return the extension method that a method is nearly called; an empty text for none."""
     snake_case = _snake_case(name)
-    similar = difflib.get_close_matches(snake_case, METHODS, n=1, cutoff=_SIMILARITY_MIN)
-    if not similar:
-        return ""
-    is_same_word = similar[0] == snake_case
-    own, contract = getattr(plugin_class, name), METHODS[similar[0]]
-    return similar[0] if is_same_word or _arity(own) == _arity(contract) else ""
+    similar = _most_similar(snake_case)
+    if similar in ("", snake_case):
+        return similar
+    own, contract = getattr(plugin_class, name), METHODS[similar]
+    return similar if _arity(own) == _arity(contract) else ""
+
+
+@functools.lru_cache(maxsize=1024)  # a process that tests builds hundreds of schedulers
+def _most_similar(name: str) -> str:
+    """Return the extension method whose name is most similar; an empty text for none."""
+    matches = difflib.get_close_matches(name, METHODS, n=1, cutoff=_SIMILARITY_MIN)
+    return matches[0] if matches else ""
 
 
 def _arity(method: Callable[..., object]) -> int:

@@ -109,7 +109,7 @@ async def run_in_parallel(works: Iterable[Coroutine[None, None, None]]) -> None:
         async with asyncio.TaskGroup() as group:
             for work in works:
                 group.create_task(work)
-    except* Exception as several:
+    except* Exception as several:  # noqa: BLE001 - raised below, without the group
         failures.extend(several.exceptions)
     if failures:
         raise failures[0]

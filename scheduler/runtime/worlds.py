@@ -182,7 +182,7 @@ class Worlds:
                 answer = change_pod(state, self._pod, pod, node)
                 if answer is not None and (status := as_verdict(answer)) is not None:
                     raise PluginFailedError(status.message)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - code of a plugin
                 failure = PluginFailedError(
                     f'running {upstream_name} on PreFilter plugin "{plugin.name}": {error}',
                     plugin=plugin.name,

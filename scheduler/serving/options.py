@@ -96,7 +96,7 @@ class ServingOptions:
     A `secure_port` of 0 serves nothing, None takes any free port.
     """
 
-    bind_address: str = "0.0.0.0"
+    bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default
     secure_port: int | None = DEFAULT_PORT
     permit_port_sharing: bool = False
     cert_dir: str = ""

@@ -202,7 +202,7 @@ class NodeTable:
         """
         try:
             self._derived[value_of].set(row, value_of(node) if node is not None else None)
-        except Exception:
+        except Exception:  # noqa: BLE001 - code of a plugin
             return False
         return True
 

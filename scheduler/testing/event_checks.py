@@ -216,7 +216,7 @@ def _hint(
     trial.seen.called.add(_hint_name(entry.event))
     try:
         answer = entry.queueing_hint_fn(pod, old, new)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - code of a plugin; `fail` raises
         label = entry.event.label
         trial.fail(f"hint for {label} raised {type(error).__name__}: {error}", error)
     if not isinstance(answer, QueueingHint):

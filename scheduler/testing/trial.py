@@ -347,7 +347,7 @@ class Trial:
         self.seen.called.add(method)
         try:
             answer: object = bound(*arguments)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - code of a plugin; `fail` raises
             self.fail(f"{method} raised {type(error).__name__}: {error}", error)
         return answer
 
@@ -359,7 +359,7 @@ class Trial:
             answer = getattr(self.plugin, method)(*arguments)
             if inspect.isawaitable(answer):
                 return run_on_clock(answer, self.handle.clock)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - code of a plugin; `fail` raises
             self.fail(f"{method} raised {type(error).__name__}: {error}", error)
         self.fail(f"{method} must be async (`async def {method}`), and returned {answer!r}")
 

@@ -1,7 +1,5 @@
 """Plugins make the scheduler watch kinds, and changes of these kinds move pods."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import ObjectMeta

@@ -1,7 +1,5 @@
 """The cache's state machine: what upstream's `cache_test.go` promises, and its words."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """From watch events to queue and cache, against upstream's own cases."""
 
-from __future__ import annotations
-
 import functools
 import operator
 

@@ -182,7 +182,7 @@ class ClaimBinder:
                 stored = await self._api.get(claim)
             except ObjectNotFoundError:
                 break
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - read again, as upstream
                 _log.error("Cannot read a claim", {"resourceclaim": claim.key, "err": error})
             else:
                 if stored.metadata.uid != claim.metadata.uid or self._claims.assume(stored):
@@ -221,7 +221,7 @@ class ClaimBinder:
         except WriteOutcomeUnknownError as error:
             try:
                 stored = await self._api.get(claim)
-            except Exception:
+            except Exception:  # noqa: BLE001 - read again later
                 self._look_up_later(uid, claim, pod)
             else:
                 self._claims.assume(stored)
@@ -331,7 +331,7 @@ class ClaimBinder:
         """Remove a pod from the users of a claim; an error is logged."""
         try:
             await self._api.release(claim, pod.metadata.uid)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the undoing goes on
             # Removed when the pod fails again, or by the controller of claims when it is gone.
             _log.error("unreserve", {"resourceclaim": claim.key, "err": error})
 
@@ -339,7 +339,7 @@ class ClaimBinder:
         """Delete a claim for extended resources; an error is logged."""
         try:
             await self.delete(claim)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the undoing goes on
             # PostFilter deletes it, or the garbage collector when the pod is gone.
             pair = {"pod": pod.key, "resourceclaim": claim.key, "err": error}
             _log.error("Failed to delete the claim for extended resources", pair)

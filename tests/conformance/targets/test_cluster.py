@@ -1,7 +1,5 @@
 """A running cluster: fakeapi with a scheduler process that the suite has not started."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

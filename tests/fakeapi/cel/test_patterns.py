@@ -1,7 +1,5 @@
 """Patterns of schemas: enforced by RE2 in Go's syntax."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi.cel import worker

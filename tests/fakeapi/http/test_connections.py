@@ -1,7 +1,5 @@
 """Connections, over real sockets; requests are written in pieces where that matters."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -97,6 +95,25 @@ async def test_requests_on_one_connection_are_answered_in_turn(server: FakeApiSe
             await client.send(raw)
             assert (await client.answer())[0] == code
     assert server.statistics().requests_total == 6
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("http://other/api/v1/namespaces/default", 200),
+        ("HTTPS://other:1/api/v1/namespaces/default?pretty=true", 200),
+        ("http://other", 404),
+        ("http://other?x", 404),
+        ("other", 400),
+        ("//other/api/v1/namespaces/default", 404),
+    ],
+)
+async def test_of_an_absolute_target_only_path_and_query_count(
+    server: FakeApiServer, target: str, code: int
+) -> None:
+    async with client_of(server) as client:
+        await client.send(request("GET", target))
+        assert int((await client.head())[9:12]) == code
 
 
 async def test_a_target_may_be_utf8_as_it_is(server: FakeApiServer) -> None:

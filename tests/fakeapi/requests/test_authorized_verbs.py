@@ -1,7 +1,5 @@
 """The server carries out the verb that the authorizer allowed, for any method and form of path."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator

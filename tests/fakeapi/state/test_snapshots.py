@@ -1,7 +1,5 @@
 """Snapshots: the restored state equals the saved one to the byte; errors name the file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

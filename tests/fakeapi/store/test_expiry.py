@@ -1,7 +1,5 @@
 """Events end after their time to live, on the server's clock."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any
