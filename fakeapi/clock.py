@@ -1,4 +1,4 @@
-"""Time as a dependency: the protocol of a clock, the machine's clock, and one moved by hand.
+"""Time as a dependency: the protocol of a clock, the machine's clock, and a manual clock.
 
 Nothing else in this package reads the time or sleeps. A test that passes a `ManualClock` moves
 grace periods, bookmarks and watch deadlines by calling `advance`.

@@ -1,6 +1,6 @@
 """Files that only this user may read, whatever their mode was before.
 
-They hold Secrets and private keys. A snapshot and a kubeconfig are replaced in one step. A fault
+Such files hold Secrets and keys. A snapshot and a kubeconfig are replaced in one step. A fault
 log or a recording is written by one server at a time: `open_locked` keeps the content of the file;
 the server calls `truncate` once it has its port.
 """

@@ -65,7 +65,7 @@ _DEFAULT_PLUGINS: Final = ", ".join(plugin.name for plugin in KNOWN if plugin.na
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions(Limits):
-    """Options of the API that a server offers, named like kube-apiserver's flags where it has one.
+    """Options of a server's API, named like kube-apiserver's flags where it has such a flag.
 
     A list of admission plugins is names, or texts with commas between names.
     """
@@ -191,7 +191,7 @@ class FakeApiServer:
         )
 
     def _set_up(self, given: Iterable[Json | str | Path]) -> None:
-        """Create the first objects; a restored state only gets those that are missing."""
+        """Create the first objects; a restored state only gets missing objects."""
         registry = self._registry
         if self.state.is_restored:
             registry.ids.continue_after(self.resource_version)
@@ -213,7 +213,7 @@ class FakeApiServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on, once the server is entered."""
+        """The port of the server, once the server is entered."""
         return self._port.number if self._port is not None else self._requested_port
 
     @property
@@ -227,9 +227,9 @@ class FakeApiServer:
         return self._guard.loopback
 
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> str:
-        """Return a kubeconfig for another user: with a new certificate, or a known token.
+        """Return a kubeconfig for another user: with a new certificate, or the user's token.
 
-        Raises SecurityError if there is neither TLS of the server's own nor such a token.
+        Raises SecurityError without TLS of the server's own and without a token of the user.
         """
         return self._guard.kubeconfig(self.url, user, groups)
 
@@ -251,7 +251,7 @@ class FakeApiServer:
 
     @property
     def kinds(self) -> KindTable:
-        """The kinds it serves; `kinds.add(Kind(...))` adds one at any time."""
+        """The kinds of the server; `kinds.add(Kind(...))` adds a kind at any time."""
         return self._registry.kinds
 
     @property
@@ -275,29 +275,28 @@ class FakeApiServer:
         return self._journal.listening(on_change, on_request)
 
     def load(self, objects: Iterable[Json | str | Path], *, keep_uids: bool = False) -> int:
-        """Store objects, or those in files and directories; return their number.
+        """Store objects, from files and directories too; return their number.
 
-        Nothing is stored if one of them is refused. "-" is the standard input. With `keep_uids`
-        objects keep their uids; without, they get new ones, as do references to them. Raises
-        LoadError.
+        Nothing is stored if an object is refused. "-" is the standard input. With `keep_uids`
+        objects keep their uids; else they and references to them get new uids. Raises LoadError.
         """
         return load_objects(
             self._registry, objects, keeps_uids=keep_uids, rehearses=not self.state.is_setting_up
         )
 
     def save_snapshot(self, path: str | Path | None = None) -> Path:
-        """Write the state to a file, by default that of `state.snapshot`. Raises StateError."""
+        """Write the state to a file, by default to `state.snapshot`. Raises StateError."""
         return self.state.save_snapshot(None if path is None else Path(path))
 
     async def replay(self, path: str | Path, *, speed: float = 1.0) -> int:
         """Repeat the changes of a recording; return their number. Raises StateError.
 
-        The recorded pauses, on the server's clock, are divided by `speed`; 0 leaves none.
+        The recorded pauses, on the server's clock, are divided by `speed`; 0 means no pauses.
         """
         return await replay(self._registry, Path(path), speed=speed)
 
     def object_keys(self) -> frozenset[tuple[ResourceKey, str]]:
-        """Return all stored objects, each as its resource and its key in that."""
+        """Return all stored objects, each as its resource and its key in the resource."""
         return frozenset(
             (collection.resource, key)
             for collection in self._registry.store.collections()
@@ -317,7 +316,7 @@ class FakeApiServer:
     def send_bookmarks(self) -> int:
         """Send a bookmark to every watch that allows them; return its resource version.
 
-        A client that has received it has received every change up to that version.
+        A client with the bookmark has received every change up to that version.
         """
         for watcher in self._handler.watchers:
             watcher.send_bookmark()

@@ -50,7 +50,7 @@ class Result:
 
 
 class Interrupted(Exception):
-    """Ctrl-C has ended a search. The result is what was known by then."""
+    """Ctrl-C has ended a search. `result` is the result until then."""
 
     def __init__(self, result: Result) -> None:
         super().__init__("interrupted")
@@ -181,9 +181,9 @@ def executor_of(reference: str, workers: int) -> Iterator[concurrent.futures.Exe
 def _processes(workers: int) -> Iterator[concurrent.futures.Executor]:
     """Run worker processes. They end at once if the block fails, or if this process is killed."""
     context = multiprocessing.get_context("spawn")
-    theirs, ours = context.Pipe(duplex=False)
+    worker_end, ours = context.Pipe(duplex=False)
     pool = concurrent.futures.ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_end_with, initargs=(theirs,)
+        workers, mp_context=context, initializer=_end_with, initargs=(worker_end,)
     )
     try:
         yield pool
@@ -191,7 +191,7 @@ def _processes(workers: int) -> Iterator[concurrent.futures.Executor]:
     finally:
         ours.close()
         pool.shutdown(cancel_futures=True)
-        theirs.close()
+        worker_end.close()
 
 
 def _end_with(parent: Connection) -> None:

@@ -1,6 +1,6 @@
 """A report as one page of HTML that loads nothing else, with search and filters.
 
-All cases and texts are in the page itself; the script only hides what does not match.
+All cases and texts are in the page itself; the script only hides cases that do not match.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PolicyRules: whether those of a user cover those that the user wants to grant.
+"""PolicyRules: the check that a user's own rules cover the rules that the user grants.
 
 Source: auth/rbac/validation/policy_comparator.go of k8s.io/component-helpers v0.36.3, and
 pkg/registry/rbac/validation of Kubernetes v1.36.3.
@@ -33,10 +33,10 @@ def uncovered(owned: Sequence[Json], granted: Iterable[Json], permissions_max: i
     """
     partly = [rule for rule in granted if not any(_covers(owner, rule) for owner in owned)]
     single = itertools.chain.from_iterable(map(_permissions, partly))
-    found = list(itertools.islice(single, permissions_max + 1))
-    if len(found) > permissions_max:
+    permissions = list(itertools.islice(single, permissions_max + 1))
+    if len(permissions) > permissions_max:
         return [f"more than {permissions_max} permissions"]
-    missing = [rule for rule in found if not any(_covers(owner, rule) for owner in owned)]
+    missing = [rule for rule in permissions if not any(_covers(owner, rule) for owner in owned)]
     return sorted({_shown(rule) for rule in _compact(missing)})
 
 
@@ -60,7 +60,7 @@ def _has_all(owned: list[str], wanted: object) -> bool:
 
 
 def _has_names(owned: list[str], wanted: list[str]) -> bool:
-    """Return True if the names, none of which are all names, are among those of the owner."""
+    """Return True if the names, none of which are all names, are among the owner's names."""
     return not owned or (bool(wanted) and set(wanted) <= set(owned))
 
 
@@ -85,7 +85,7 @@ def _permissions(rule: Json) -> Iterator[Json]:
 
 
 def _compact(rules: Iterable[Json]) -> list[Json]:
-    """Return rules of one permission with those joined that differ in the verb only."""
+    """Join rules of one permission that differ in the verb only."""
     joined: dict[object, Json] = {}
     for rule in rules:
         *others, verbs = (tuple(texts(rule.get(part))) for part in _PARTS)

@@ -68,15 +68,15 @@ class DefaultIngressClass(Plugin):
 def _default_class(store: Store, resource: ResourceKey, *annotations: str) -> str:
     """Return the newest class that is marked, the first by name of equally new ones, or ""."""
     marked = []
-    for found in store.collection(resource).revisions.values():
-        notes = mapping(metadata_of(found.object).get("annotations"))
+    for stored in store.collection(resource).revisions.values():
+        notes = mapping(metadata_of(stored.object).get("annotations"))
         if any(notes.get(annotation) == "true" for annotation in annotations):
-            marked.append(found.object)
+            marked.append(stored.object)
     if not marked:
         return ""
-    newest = max(text(metadata_of(found).get("creationTimestamp")) for found in marked)
+    newest = max(text(metadata_of(stored).get("creationTimestamp")) for stored in marked)
     return min(
-        name_of(found)
-        for found in marked
-        if text(metadata_of(found).get("creationTimestamp")) == newest
+        name_of(stored)
+        for stored in marked
+        if text(metadata_of(stored).get("creationTimestamp")) == newest
     )

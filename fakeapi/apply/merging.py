@@ -1,7 +1,7 @@
 """Merge an applied configuration into an object, by their type.
 
 Scalars and atomic parts of the configuration win; maps merge entry by entry. An associative list
-has the elements of both: those of the configuration in its order, the others where they were.
+has the elements of both: the configuration's elements in its order, other elements in their places.
 
 Source: structured-merge-diff typed/merge.go of v6.3.3.
 """

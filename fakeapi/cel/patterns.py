@@ -73,7 +73,7 @@ class Match(Protocol):
 
 
 class Pattern(Protocol):
-    """A compiled pattern. The time of a search is bounded by its size times that of the text."""
+    """A compiled pattern. Its size times the size of the text bounds the time of a search."""
 
     programsize: int
 
@@ -115,7 +115,7 @@ def compiled(pattern: str) -> Pattern | None:
 
 def problem(pattern: str) -> str:
     """Return the error of a pattern that Go does not compile, else an empty string."""
-    found = _compiled(pattern)
-    if isinstance(found, str) and found and not found.startswith(_GO_COMPILES):
-        return f"error parsing regexp: {found}"
+    result = _compiled(pattern)
+    if isinstance(result, str) and result and not result.startswith(_GO_COMPILES):
+        return f"error parsing regexp: {result}"
     return ""

@@ -68,7 +68,7 @@ Job: TypeAlias = "tuple[str, Mapping[str, object] | None]"
 
 
 class Outcome(NamedTuple):
-    """The value of an expression; or the error, or the reason it is not evaluated."""
+    """The value of an expression, its error, or the reason why it is not evaluated."""
 
     value: object = None
     error: str = ""
@@ -82,7 +82,7 @@ def is_available() -> bool:
 
 
 def has_match(pattern: Pattern, source: str, value: str) -> bool:
-    """Return True if a pattern is found; False, too, if it takes too long to find it.
+    """Return True if a pattern matches; False also for a search that takes too long.
 
     Raises TooExpensive.
     """
@@ -136,18 +136,18 @@ _compiled: Final[LRUCache[str, tuple[Outcome, int]]] = LRUCache(
 
 
 def run(jobs: Sequence[Job], seconds: float) -> list[Outcome | None]:
-    """Evaluate expressions, one after another, in so many seconds of processor time.
+    """Evaluate expressions one after another, in `seconds` of processor time.
 
-    Where the time ends the outcome is None, and the last.
+    If the time ends, the last outcome is None.
     """
     global _worker  # one for all servers of this process
     with _lock:
         if _worker is None or _worker.owner != os.getpid():  # a fork has a worker of its own
             _worker = _Worker()
-        found = _worker.run(jobs, seconds)
+        outcomes = _worker.run(jobs, seconds)
         if _worker.has_ended:
             _worker = None
-        return found
+        return outcomes
 
 
 _worker: _Worker | None = None

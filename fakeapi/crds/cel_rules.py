@@ -1,7 +1,7 @@
 """Rules in CEL (x-kubernetes-validations), evaluated with the packages of `kubesched[cel]`.
 
-They are common-expression-language, bindings of a CEL interpreter in Rust, and google-re2. Without
-them rules are stored and not evaluated, and the writer of the definition is warned.
+The packages are common-expression-language, bindings of a CEL interpreter in Rust, and google-re2.
+Without them rules are stored and not evaluated, and the writer of the definition gets a warning.
 
     cel_values    values of objects, as rules see them
     cel.library   Kubernetes' functions
@@ -53,7 +53,7 @@ def is_available() -> bool:
 
 
 def blocks(errors: list[FieldError]) -> list[FieldError]:
-    """Return the error that replaces the rules' where the object is too wrong to evaluate them."""
+    """Return the error that replaces the rules' errors if an object is too wrong for rules."""
     if any(error.reason in _BLOCKING for error in errors):
         return [invalid("<nil>", None, _NOT_CHECKED)]
     return []
@@ -73,11 +73,11 @@ def problem(expression: str) -> str:
 
 
 def why_not_evaluated(expression: str) -> str:
-    """Return the reason an expression cannot be evaluated, else an empty string."""
+    """Return the reason why an expression cannot be evaluated, else an empty string."""
     if not is_available():
         return "needs pip install 'kubesched[cel]'"
-    found = worker.compiled(expression.strip())
-    return found.error or found.not_evaluated
+    outcome = worker.compiled(expression.strip())
+    return outcome.error or outcome.not_evaluated
 
 
 def not_evaluated(node: Json) -> Iterator[str]:
@@ -135,10 +135,10 @@ def evaluate(
 ) -> list[FieldError]:
     """Return the errors of all rules of a schema, for a value and its old value."""
     checks = list(_checks(node, value, old, path, is_root=is_root))
-    found = worker.run([check.job("rule") for check in checks], seconds) if checks else []
+    outcomes = worker.run([check.job("rule") for check in checks], seconds) if checks else []
     failed = [
         (check, outcome)
-        for check, outcome in zip(checks, found, strict=False)  # it ends where the time ended
+        for check, outcome in zip(checks, outcomes, strict=False)  # it ends where the time ended
         if outcome is None
         or outcome.error
         or (outcome.value is not True and not check.is_ratcheted)

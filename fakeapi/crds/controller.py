@@ -1,4 +1,4 @@
-"""The controller of CustomResourceDefinitions: serves their resources, and deletes them with them.
+"""The controller of CustomResourceDefinitions: serves their resources, and deletes the objects.
 
     created ──names free──> NamesAccepted, Established ──> its kinds are in the table
        │                        │ changed                       │ the rows change
@@ -6,9 +6,9 @@
                                 │ deleted                        v
                          Terminating ──> its objects are deleted ──the last is gone──> removed
 
-Upstream's controllers write some moments later, this one at once, as writes of its own after the
-write that caused them: clients that wait for the condition Established see it change. Of many
-objects it deletes the first at once, and the others in later turns of the event loop.
+Upstream's controllers write some moments later. This controller writes at once, after the write
+that caused its own: clients that wait for the condition Established see it change. It deletes the
+first of many objects at once, and the others in later turns of the event loop.
 
 Source: apiextensions-apiserver pkg/controller/{status,establish,finalizer} of v0.36.3.
 """

@@ -159,7 +159,7 @@ class CustomStructure:
 
     def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
         before = finalizers_of(old) if old is not None else []
-        found: list[str] = []
+        texts: list[str] = []
         for name in sorted(set(finalizers_of(obj)) - set(before)):
             complaints = list(names.qualified_name(name))
             if "/" not in name and name not in _STANDARD_FINALIZERS:
@@ -168,8 +168,8 @@ class CustomStructure:
                     f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts "
                     "with other finalizer writers"
                 )
-            found += [f'metadata.finalizers: "{name}": {why}' for why in complaints]
-        return found
+            texts += [f'metadata.finalizers: "{name}": {why}' for why in complaints]
+        return texts
 
     def open_api(self) -> Json:
         return self._node

@@ -1,16 +1,16 @@
 """Faults over HTTP, for programs outside of the server's process.
 
-    GET    /_fakeapi/faults          the faults that are set, and how often each was injected
+    GET    /_fakeapi/faults          the faults that are set, and the number of their injections
     POST   /_fakeapi/faults          set a fault, a list of them, or the content of a file
     DELETE /_fakeapi/faults          remove all
     DELETE /_fakeapi/faults/NAME     remove one
     GET    /_fakeapi/faults/log      the injections, in order
     GET    /_fakeapi/faults/script   faults that repeat the injections, without randomness
 
-Bodies are JSON or YAML, as their Content-Type names it. A request with an Origin is a web page's
-and is refused. These requests are no API requests: no fault applies to them, and they are
-not counted. The connection of a POST survives the outage that it sets, so it still reaches a server
-that refuses all other connections.
+Bodies are JSON or YAML, as the Content-Type names it. A request with an Origin comes from a web
+page and is refused. Requests to these paths are no API requests: no fault applies to them, and they
+are not counted. The connection of a POST survives the outage that the POST sets, so it still
+reaches a server that refuses all other connections.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Connections with the limits of Go's HTTP server, in front of aiohttp's parser.
 
-A request's head must be complete some time after its first byte (the first one of a connection:
-after the connection), as with kube-apiserver's ReadHeaderTimeout; its body within the time that a
-request may take. Bytes that are not HTTP get Go's plain text. Source:
+A request's head must be complete some time after its first byte (the first head of a connection:
+after the connection began), as with kube-apiserver's ReadHeaderTimeout; its body within the time
+that a request may take. Bytes that are not HTTP get Go's plain text. Source:
 pkg/server/secure_serving.go of k8s.io/apiserver v0.36.3, and net/http's server.go, which answers a
 slow head with nothing at all.
 """
@@ -127,7 +127,7 @@ class Connection(web.RequestHandler):
         self._cancel_timer()
 
     def request_ended(self) -> None:
-        """Count the end of a request and of its body: more bytes are the head of the next one."""
+        """Count the end of a request and its body: more bytes are the head of the next request."""
         self._requests -= 1
 
     def _in_ascii(self, data: bytes) -> bytes:
@@ -246,7 +246,7 @@ def _make_request(
 
 
 async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResponse:
-    """Answer a request that aiohttp accepts; refuse those that net/http refuses."""
+    """Answer a request that aiohttp accepts; refuse requests that net/http refuses."""
     connection = http.protocol
     assert isinstance(connection, Connection)
     connection.request_began()

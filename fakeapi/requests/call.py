@@ -2,7 +2,7 @@
 
 call = understood(registry, method, target, headers)     raises ApiError
 call.body = Body(...)                                    once it has been read
-call.target(options)                                     the object that a write changes
+call.target(options)                                     the object of a write
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Call(MutableRecord):
 
     @property
     def attributes(self) -> Attributes:
-        """The attributes that authorizers decide by."""
+        """The attributes for authorizers."""
         return attributes_of(self.method, self.path, self.query, self.found)
 
     @property

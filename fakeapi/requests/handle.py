@@ -55,8 +55,8 @@ async def handle(
 ) -> Answer | Watch:
     """Answer a call. Raises ApiError.
 
-    What waits: lists, large answers, the deletion of many objects, and `read`, which returns the
-    body. A write of one object does not. `address` is the server's, for documents.
+    Lists, large answers, the deletion of many objects, and `read`, which returns the body, may
+    wait. A write of one object does not. `address` is the server's, for documents.
     """
     if not call.is_long_running:
         _check_timeout(call.query.text("timeout"))

@@ -157,19 +157,19 @@ def _bound(pod: Json, binding: Json, now: str) -> Json:
 
 
 def with_condition(status: Json, condition: Json, now: str) -> Json:
-    """Return the status with that condition; its transition time changes with its status only."""
+    """Return the status with a condition; its transition time changes with its status only."""
     conditions: list[Json] = []
     stamped = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
-    found = False
+    is_replaced = False
     for present in mappings(status.get("conditions")):
         if present.get("type") == condition["type"]:
-            found = True
+            is_replaced = True
             if present.get("status") == condition["status"]:
                 stamped["lastTransitionTime"] = present.get("lastTransitionTime")
             conditions.append(stamped)
         else:
             conditions.append(present)
-    if not found:
+    if not is_replaced:
         conditions.append(stamped)
     return {**status, "conditions": conditions}
 
@@ -214,22 +214,22 @@ def _escapes_budgets(pod: Json) -> bool:
 
 def _budget_of(state: Registry, namespace: str, pod: Json) -> Revision | None:
     """Return the budget that selects the pod. Raises UnreasonedFailure if there are several."""
-    found = []
+    budgets = []
     collection = state.store.collection(_BUDGETS)
     for key in collection.sorted_keys(f"{namespace}/"):
         budget = collection.revisions[key]
         selector = mapping(budget.object.get("spec")).get("selector")
         try:
             if label_selector_of(selector).matches(labels_of(pod)):
-                found.append(budget)
+                budgets.append(budget)
         except SelectorError:
             continue
-    if len(found) > 1:
+    if len(budgets) > 1:
         raise UnreasonedFailure(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource "
             "does not support."
         )
-    return found[0] if found else None
+    return budgets[0] if budgets else None
 
 
 def _is_harmless(pod: Json, budget: Json) -> bool:

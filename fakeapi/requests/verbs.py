@@ -1,6 +1,6 @@
 """The verbs, the same for every kind: get, create, update, patch, delete, deletecollection.
 
-Of these only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
+Only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
 `subresources`. Source: apiserver pkg/endpoints/handlers of v0.36.3.
 """
 
@@ -99,7 +99,7 @@ def update(state: Registry, request: Call) -> Answer:
 
 
 def unsupported_patch(kind: Kind) -> UnsupportedMediaType:
-    """Return the refusal of a patch's media type; of built-in kinds it is the router's."""
+    """Return the refusal of a patch's media type; for built-in kinds the router's refusal."""
     if kind.schema:
         return UnsupportedMediaType("415: Unsupported Media Type", details={})
     return bodies.unsupported(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}")
@@ -171,11 +171,11 @@ def _apply(state: Registry, request: Call) -> Answer:
 def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Call) -> None:
     if options.field_validation == "Ignore":
         return
-    found = strictness.duplicates_in_yaml(request.body, config)
-    if found and options.field_validation == "Strict":
-        why = "\n  ".join(["yaml: unmarshal errors:", *found])
+    findings = strictness.duplicates_in_yaml(request.body, config)
+    if findings and options.field_validation == "Strict":
+        why = "\n  ".join(["yaml: unmarshal errors:", *findings])
         raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {why}")
-    request.warnings += found
+    request.warnings += findings
 
 
 def decoded_patch(body: Body) -> object:
@@ -232,10 +232,10 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> J
     request.warnings += strictness.without_repeated_owners(obj)
     if options.field_validation == "Ignore":
         return obj
-    found, reasons = _findings(request, value, bodies.unknown_in(kind, value) if dropped else [])
-    if found and options.field_validation == "Strict":
+    findings, reasons = _findings(request, value, bodies.unknown_in(kind, value) if dropped else [])
+    if findings and options.field_validation == "Strict":
         raise unhandled(kind.kind, kind.version, f"strict decoding error: {reasons}")
-    request.warnings += found
+    request.warnings += findings
     return obj
 
 
@@ -245,8 +245,8 @@ def _findings(request: Call, value: Json, unknown: list[str]) -> tuple[list[str]
         repeated = strictness.duplicates(request.body)
         if request.route.kind.schema:
             repeated = strictness.known(repeated, unknown)
-        found = strictness.in_order(request.body, repeated, unknown)
-        return found, ", ".join(found)
+        findings = strictness.in_order(request.body, repeated, unknown)
+        return findings, ", ".join(findings)
     if request.content_type == YAML:
         repeated = strictness.duplicates_in_yaml(request.body, value)
         lines = ["\n  ".join(["yaml: unmarshal errors:", *repeated])] if repeated else []
@@ -275,14 +275,14 @@ def report_on_result(
 ) -> None:
     """Warn of duplicate and unknown fields in a patch. Raises Invalid if validation is strict."""
     if request.content_type == JSON_PATCH:
-        found = strictness.duplicates_in_patch(request.body, change)
+        findings = strictness.duplicates_in_patch(request.body, change)
     else:
-        found = strictness.duplicates(request.body)
-    found += unknown
-    if found and options.field_validation == "Strict":
-        why = f"strict decoding error: {', '.join(found)}"
+        findings = strictness.duplicates(request.body)
+    findings += unknown
+    if findings and options.field_validation == "Strict":
+        why = f"strict decoding error: {', '.join(findings)}"
         raise undecodable_result(change, result, why, request)
-    request.warnings += found
+    request.warnings += findings
 
 
 def undecodable_result(change: object, result: Json, why: str, request: Call) -> Invalid:
@@ -320,12 +320,12 @@ async def delete_collection(state: Registry, request: Call) -> Answer:
     watch = request.query.flag("watch")
     selected = list_options(request.query, kind, request.route.namespace, watch=watch)
     options = _delete_options(request)
-    found = listing(state.store, state.collection(kind), selected)
-    for first in range(0, len(found.revisions), _DELETED_AT_ONCE):
-        some = found.revisions[first : first + _DELETED_AT_ONCE]
+    page = listing(state.store, state.collection(kind), selected)
+    for first in range(0, len(page.revisions), _DELETED_AT_ONCE):
+        some = page.revisions[first : first + _DELETED_AT_ONCE]
         deletion.delete_all(state, kind, some, options)
         await asyncio.sleep(0)
-    return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
+    return answers.Answer(200, state.view(kind).listing(page.metadata, page.revisions))
 
 
 def _delete_options(request: Call) -> DeleteOptions:

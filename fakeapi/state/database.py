@@ -6,8 +6,8 @@ One row per version of an object that a watch or list may still request, as etcd
     collections   where the log of each resource starts; older versions are deleted
     counter       the newest version of all, in case its own row was deleted
 
-A change is one insert. Changes are committed in groups: all that were made in one turn of the event
-loop, before the first byte of an answer or watch event that depends on them. So every change that a
+A change is one insert. Changes are committed in groups: all changes of one turn of the event loop,
+before the first byte of an answer or watch event that depends on them. So every change that a
 client has seen is in the file, and its version is never used again. The file is in WAL mode and
 `synchronous` is NORMAL: committed changes survive the death of the process at any moment (`kill
 -9`); a loss of power may cost the newest commits, but does not damage the file.
@@ -67,7 +67,7 @@ class _Row(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A change that the log of its collection still holds, and what it will make superfluous."""
+    """A change in the log of its collection, and the row that the change makes superfluous."""
 
     version: int
     previous: int  # the version it superseded, 0 if it was the first
@@ -197,9 +197,9 @@ class Database:
             raise StateError(f"{self._path}: damaged: revision {version}: {error}") from error
 
     def attach(self, store: Store) -> None:
-        """Follow a store that holds what the file holds, a new file is filled first.
+        """Follow a store with the content of the file; a new file is filled first.
 
-        That becomes part of the first commit: a server that cannot be set up leaves no state.
+        Its content is part of the first commit: a server that cannot be set up leaves no state.
         Raises StateError.
         """
         self._store = store
@@ -239,10 +239,10 @@ class Database:
         """
         start = collection.log.compacted_version
         kept = {revision.resource_version for revision in collection.at_version(start).values()}
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT version FROM revisions WHERE collection = ? AND version <= ?", (number, start)
         ).fetchall()
-        gone = [(version,) for (version,) in found if version not in kept]
+        gone = [(version,) for (version,) in rows if version not in kept]
         self._connection.executemany("DELETE FROM revisions WHERE version = ?", gone)
         self._connection.execute("UPDATE collections SET start = ? WHERE id = ?", (start, number))
 
@@ -264,7 +264,7 @@ class Database:
         return written
 
     def note(self, collection: Collection, change: Change) -> None:
-        """A change has been made; it is in the file after the next `commit`."""
+        """Note a change; it is in the file after the next `commit`."""
         version = change.resource_version
         if version <= self._newest:
             self._take_back(version)
@@ -285,7 +285,7 @@ class Database:
         self._taken_back_from = version if before is None else min(version, before)
 
     def commit(self) -> None:
-        """Write what has been noted. Raises StateError: then nothing of it is in the file."""
+        """Write the noted changes. Raises StateError; the file then has none of them."""
         if not self._pending and not self._connection.in_transaction:
             return
         pending, self._pending = self._pending, []
@@ -338,7 +338,7 @@ class Database:
         execute("UPDATE counter SET newest = ?", (self._newest,))
 
     def close(self) -> None:
-        """Commit, tidy up and unlock. Raises StateError if that cannot be done."""
+        """Commit, tidy up and unlock. Raises StateError."""
         try:
             self.commit()
             self._connection.execute("BEGIN")

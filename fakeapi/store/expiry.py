@@ -35,7 +35,7 @@ class EventExpiry:
             store.observers.append(self._changed)
 
     def start(self) -> None:
-        """Begin to remove events. Those of a restored state are as if written now."""
+        """Begin to remove events. The age of a restored event is zero."""
         self._is_running = self._ttl_seconds > 0
         for revision in self._store.collection(EVENTS).revisions.values():
             if self._due.get(revision.key, (0.0, None))[1] is not revision:
@@ -58,7 +58,7 @@ class EventExpiry:
             self._schedule()
 
     def _expect(self, revision: Revision) -> None:
-        """Note the last write of an event, behind those before it."""
+        """Note the last write of an event at the end of the order."""
         self._due[revision.key] = (self._clock.now() + self._ttl_seconds, revision)
         self._due.move_to_end(revision.key)
 

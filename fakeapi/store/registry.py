@@ -1,4 +1,4 @@
-"""The state of one server, and the values that the steps of a write pass on."""
+"""The state of one server, and the values that one step of a write passes to the next."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Admission(Protocol):
     """The admission plugins of a server; see `fakeapi.admission`."""
 
     def mutate(self, review: Review) -> None:
-        """Let the plugins change the object. Raises ApiError if one denies it."""
+        """Let the plugins change the object. Raises ApiError if a plugin denies it."""
 
     def validate(self, review: Review) -> None:
-        """Let the plugins validate the finished object. Raises ApiError if one denies it."""
+        """Let the plugins validate the finished object. Raises ApiError if a plugin denies it."""
 
     def for_another_store(self) -> Admission:
-        """Return the same plugins for another store, without the state of this one."""
+        """Return the same plugins for another store, without the state of this store."""
 
     def follow(self, registry: Registry, /) -> None:
         """Let the plugins read the state and follow its changes."""
@@ -68,10 +68,10 @@ class Registry:
 
     def extension(self, kind: type[_T]) -> _T:
         """Return this server's object of type `kind`, made by `kind()` on first use."""
-        found = self.extensions.get(kind)
-        if not isinstance(found, kind):
-            found = self.extensions[kind] = kind()
-        return found
+        instance = self.extensions.get(kind)
+        if not isinstance(instance, kind):
+            instance = self.extensions[kind] = kind()
+        return instance
 
     def now(self) -> str:
         """Return the current time as a metav1.Time."""
@@ -80,30 +80,30 @@ class Registry:
     def view(self, kind: Kind) -> View:
         """Return the wire form of a kind's objects."""
         key = (kind.group, kind.version, kind.plural)
-        found = self.views.get(key)
-        if found is None or found.kind is not kind:
-            found = self.views[key] = View(kind)
-        return found
+        view = self.views.get(key)
+        if view is None or view.kind is not kind:
+            view = self.views[key] = View(kind)
+        return view
 
     def collection(self, kind: Kind) -> Collection:
         return self.store.collection(kind.storage_key)
 
     def find(self, kind: Kind, namespace: str, name: str) -> Revision:
         """Return an object's newest revision. Raises NotFound; BadRequest for invalid names."""
-        found = self.newest(kind, namespace, name)
-        if found is None:
+        revision = self.newest(kind, namespace, name)
+        if revision is None:
             raise NotFound(kind.plural, kind.group, name)
-        return found
+        return revision
 
     def newest(self, kind: Kind, namespace: str, name: str) -> Revision | None:
         """Return an object's newest revision or None. Raises BadRequest for invalid names."""
-        found = self.store.get(kind.storage_key, namespace, name)
-        if found is None:
+        revision = self.store.get(kind.storage_key, namespace, name)
+        if revision is None:
             problems = path_segment(name)
             if problems:
                 shown = gotext.quoted(name)
                 raise BadRequest(f"Name parameter invalid: {shown}: {';'.join(problems)}")
-        return found
+        return revision
 
 
 class Target(Record, frozen=True):
@@ -147,7 +147,7 @@ class Operation(enum.Enum):
 
 
 class Review(Record, frozen=True):
-    """One write under review. `object` is the new state, on a delete the present one."""
+    """One write under review. `object` is the new state; for a delete, the present state."""
 
     registry: Registry
     target: Target

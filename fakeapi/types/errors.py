@@ -120,7 +120,7 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
-    """Return the error of a value that is not one of those supported."""
+    """Return the error of a value that is not among the supported values."""
     quoted = ", ".join(f'"{item}"' for item in supported)
     return FieldError("FieldValueNotSupported", field, f"supported values: {quoted}", value)
 
@@ -138,7 +138,7 @@ def too_many(field: str, count: int, maximum: int) -> FieldError:
 
 
 def aggregate(errors: Sequence[FieldError], length_max: int) -> str:
-    """Return Go's text of several errors: one as it is, several in brackets, without repeats.
+    """Return Go's text of errors: a single error as it is, several in brackets, without repeats.
 
     The text is cut after the error that reaches `length_max` characters.
     """
@@ -175,7 +175,7 @@ def qualified(resource: str, group: str) -> str:
 
 
 class ApiError(Exception):
-    """An answer with a failure Status. `details` of None leaves that part out."""
+    """An answer with a failure Status. `details` of None leaves the details out."""
 
     code = 500
     reason = ""
@@ -243,7 +243,7 @@ class BadTarget(ApiError):
 
 
 class Unauthorized(ApiError):
-    """The request has no credentials, or unknown ones."""
+    """The request has no credentials, or unknown credentials."""
 
     code = 401
     reason = "Unauthorized"

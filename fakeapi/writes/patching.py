@@ -49,7 +49,7 @@ def merge_patch(original: object, patch: object) -> object:
 
 
 def json_patch(original: Json, operations: object, limits: Limits = DEFAULT) -> object:
-    """Return the document after all operations. Raises ApiError if one does not apply."""
+    """Return the document after all operations. Raises ApiError if an operation does not apply."""
     if not isinstance(operations, list):
         raise BadRequest("error decoding patch: a JSON patch is a list of operations")
     if len(operations) > limits.json_patch_max_operations:

@@ -18,8 +18,8 @@ What an informer promises
   in the store are not reported.
 - `has_synced` is true once the handlers were called for everything that the first list contained.
 - A kind that does not exist, or that may not be read, has no objects. The reflector keeps trying;
-  once the list succeeds, its objects are added. If `wait_for_sync` waits for such a kind depends on
-  `Required`.
+  once the list succeeds, its objects are added. `Required` decides whether `wait_for_sync` waits
+  for such a kind.
 
 What it does not promise
 ------------------------
@@ -100,7 +100,7 @@ class _Handlers(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """A local copy of the objects of one kind; the module describes what it promises.
+    """A local copy of the objects of one kind; the module describes the promises.
 
     `transform` is applied to every object before it is stored; it must keep the metadata's name,
     namespace and version.
@@ -149,7 +149,7 @@ class Informer(Generic[T]):
         on_update: Callable[[T, T], None] | None = None,
         on_delete: OnDelete[T] | None = None,
     ) -> None:
-        """Call these for every change from now on. Add handlers before the informer runs."""
+        """Call these handlers for every change; add handlers before the informer runs."""
         self._handlers.append(_Handlers(on_add, on_update, on_delete))
 
     async def wait_for_sync(self) -> None:

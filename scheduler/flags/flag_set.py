@@ -43,11 +43,10 @@ class UsageError(Exception):
 
 
 class FlagType(NamedTuple):
-    """A type of flags: its name in the help, and how a text becomes a value and a value a text.
+    """A type of flags: its name in the help, and the conversions between text and value.
 
-    `parse` raises ValueError. A value of a type that is `repeated` is a tuple, and each time the
-    flag is given adds to it. `without_value` is the text of a flag without a value, if it may
-    stand alone.
+    `parse` raises ValueError. A value of a `repeated` type is a tuple, to which each use of the
+    flag adds. `without_value` is the text of a flag without a value, if the flag may stand alone.
     """
 
     name: str

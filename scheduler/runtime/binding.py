@@ -281,10 +281,10 @@ def _pre_flight_answer(
         return PreBindPreFlightResult()
     pre_flight = plugin.pre_bind_pre_flight
     try:
-        given = pre_flight(state, pod, node_name)
-        if isinstance(given, PreBindPreFlightResult):
-            return given
-        answer = as_verdict(given)
+        result = pre_flight(state, pod, node_name)
+        if isinstance(result, PreBindPreFlightResult):
+            return result
+        answer = as_verdict(result)
     except Exception as failure:  # noqa: BLE001 - code of a plugin
         answer = error(_raised(failure))
     if answer is None:

@@ -1,7 +1,7 @@
 """The extension points: their names in a profile, in error texts, and in a plugin's methods.
 
-A plugin takes part in a point if it defines one of the point's methods. Which plugins of a profile
-run there, and in which order, is computed by `expand`.
+A plugin takes part in a point if it defines one of the point's methods. `expand` computes which
+plugins of a profile run at a point, and in which order.
 Source: `pkg/scheduler/framework/runtime/framework.go` (`getExtensionPoints`, `updatePluginList`,
 `expandMultiPointPlugins`).
 """
@@ -81,7 +81,7 @@ _SIMILARITY_MIN: Final = 0.8
 
 
 def check_methods(plugin_class: type[Plugin]) -> None:
-    """Check the names of a plugin's methods, and that those that may wait are async.
+    """Check the names of a plugin's methods, and that methods that may wait are async.
 
     Raises `PluginSetupError` for both forms of one method, for a method whose name is nearly that
     of an extension point, and for a method that is async and may not be, or the other way round.
@@ -188,9 +188,9 @@ def expand(
 ) -> list[Plugin]:
     """Return the plugins that run at a point, in order.
 
-    First those named both here and in `multiPoint`, in the order given here; then the others of
-    `multiPoint` that implement the point and are not disabled for it; then the rest named here.
-    Raises `PluginSetupError`.
+    First the plugins named at the point and in `multiPoint`, in the order of the point; then other
+    plugins of `multiPoint` that implement the point and are not disabled there; then the others
+    named at the point. Raises `PluginSetupError`.
     """
     specific = _specific(point, getattr(plugins, point.field), instances)
     disabled = {plugin.name for plugin in getattr(plugins, point.field).disabled}

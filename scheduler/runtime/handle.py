@@ -50,7 +50,7 @@ MakeHandle: TypeAlias = "Callable[[str, DryRun], Handle]"
 class PluginHandle:
     """The parts of the scheduler that the plugins of one profile use.
 
-    Satisfies `scheduler.framework.handle.Handle`, where the members are described. `worlds` can be
+    Satisfies `scheduler.framework.handle.Handle`, which describes the members. `worlds` can be
     called once all plugins of the profile are created: it runs their filters.
     """
 

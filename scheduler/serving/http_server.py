@@ -102,7 +102,7 @@ class AccessControl:
     authorizer: Authorizer
 
     async def refusal(self, request: web.BaseRequest) -> web.Response | None:
-        """Return the answer to a request that is not allowed; None if it is."""
+        """Return the refusal of a request; None if the request is allowed."""
         try:
             user = await self.authenticator.user(request)
         except AuthenticationError as error:

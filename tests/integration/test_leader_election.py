@@ -283,7 +283,7 @@ async def test_a_frozen_server_does_not_keep_a_leader_in_office(tmp_path: Path) 
 async def test_a_leader_that_was_stopped_writes_nothing_beside_its_successor(
     tmp_path: Path,
 ) -> None:
-    """Its renewals stop; its watches go on, so it would bind whatever it is shown."""
+    """The leader's renewals stop; its watches go on, so it would bind every pod it gets."""
     async with an_election(tmp_path) as election:
         await election.api.node("a", cpu="64")
         first = await election.join("first")

@@ -39,7 +39,7 @@ OURS = "supported-scheduler"
 
 
 class _HelpedByNominated(Plugin):
-    """Its hint returns Queue only if a nominated pod is deleted."""
+    """The hint returns Queue only if a nominated pod is deleted."""
 
     name = "fooPlugin1"
 

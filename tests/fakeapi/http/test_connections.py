@@ -142,7 +142,7 @@ async def test_a_target_in_utf8_may_come_in_pieces(server: FakeApiServer, cut: i
 
 
 async def test_the_rest_of_a_refused_body_is_no_head(server: FakeApiServer) -> None:
-    """It is neither escaped as one nor counted."""
+    """The rest is neither escaped as a head nor counted."""
     body = "é".encode() * 50_000
     head = request("PUT", CONFIG_MAPS).replace(b"Length: 0", b"Length: %d" % len(body))
     async with client_of(server) as client:

@@ -316,7 +316,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
         ("DELETE FROM collections WHERE id = 1", "damaged: revision 101 is of no collection"),
         (
             "UPDATE revisions SET deleted = 1 WHERE version = 101",
-            "collections[0].changes[0]: default is deleted before it is there",
+            "collections[0].changes[0]: default is deleted before it exists",
         ),
         ("DELETE FROM counter", "damaged: revisions, but no counter of versions"),
     ],
