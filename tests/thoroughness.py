@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 VARIABLE = "KUBESCHED_THOROUGH"
@@ -16,6 +17,9 @@ VARIABLE = "KUBESCHED_THOROUGH"
 #: The seed of a thorough run; 0 in CI, where every run tries the same.
 SEED = int(os.environ.get(VARIABLE) or 0)
 IS_THOROUGH = SEED != 0
+
+#: For tests that take seconds, and repeat on a larger scale what another test asserts.
+thorough_only = pytest.mark.skipif(not IS_THOROUGH, reason="tox -e thorough runs it")
 
 #: CI tries at least this many examples.
 EXAMPLES_MIN = 10

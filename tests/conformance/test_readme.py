@@ -16,6 +16,7 @@ import pytest
 import conformance
 from conformance.outcome import Verdict
 from conformance.targets.target import TargetOptions
+from tests.thoroughness import thorough_only
 
 from .cases import run_one, write_cases
 
@@ -181,6 +182,7 @@ def test_fuzz_runs(folder: Path, line: str) -> None:
     assert _run(_narrowed(line), folder)
 
 
+@thorough_only
 # Dask opens files without naming an encoding, also while it is imported.
 @pytest.mark.filterwarnings("ignore:'encoding' argument not specified:EncodingWarning")
 def test_fuzz_runs_on_an_executor(folder: Path) -> None:

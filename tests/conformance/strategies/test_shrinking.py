@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance import strategies
 from conformance.format.short_forms import entries_of
-from tests.thoroughness import examples
+from tests.thoroughness import examples, thorough_only
 
 pytestmark = pytest.mark.slow
 
@@ -92,6 +92,7 @@ def test_a_pod_with_one_feature(
     assert entry == {"pod": {"name": "p", **expected}}
 
 
+@thorough_only
 def test_a_cluster_with_two_pods_on_one_node() -> None:
     def crowded(cluster: strategies.Cluster) -> bool:
         used = [_spec(pod)["nodeName"] for pod in cluster.pods if "nodeName" in _spec(pod)]
@@ -105,6 +106,7 @@ def test_a_cluster_with_two_pods_on_one_node() -> None:
     ]
 
 
+@thorough_only
 def test_a_case() -> None:
     case = _smallest(
         strategies.cases(nodes_max=2, pods_max=2),
