@@ -52,9 +52,9 @@ _OF_CONTROLLERS: Final = frozenset({
     "ReplicationController", "StatefulSet", "VolumeAttachment",
 })  # fmt: skip
 #: Texts that are others beside nodes of the cluster's own: with the number of all nodes, with the
-#: number of those that one of the first filters rejects, or cut where the reasons are too long.
+#: number of those that one of the first filters rejects, with the end of the reasons, or cut.
 _COUNTS_NODES: Final = re.compile(
-    r"nodes are available|no nodes available| \.\.\.|"
+    r"nodes are available|no nodes available|\d [^,]*\.['\"]| \.\.\.|"
     r"\d node\(s\) (were unschedulable|had untolerated taint|didn't match Pod's node affinity)"
 )
 #: The prefix of the taints that the node controller sets and removes.

@@ -108,13 +108,14 @@ NAMES: dict[str, Any] = {
 }
 README = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
 CASES = Path(conformance.__file__).with_name("cases")
-#: A text cut to its length, the reason of a filter that rejects other nodes too, all nodes.
+#: A text that is cut, the reason of a filter that rejects other nodes, the last reason, all nodes.
 COUNTING = (
     "events/long-note-is-cut",
     "filter/some-but-not-all-taints-are-tolerated",
     "filter/terms-are-alternatives-expressions-are-not",
     "queue/node-that-appears-ends-an-error-backoff-in-time",
     "queue/update-during-backoff-is-seen",
+    "spread/which-pods-count",
     "status/no-nodes-at-all",
 )
 CHECKS = [each for each in INVARIANTS.values() if each.check is not None]
