@@ -51,7 +51,7 @@ _OF_CONTROLLERS: Final = frozenset({
     "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ReplicaSet",
     "ReplicationController", "StatefulSet", "VolumeAttachment",
 })  # fmt: skip
-#: Texts that are others beside nodes of the cluster's own: with the number of all nodes, with the
+#: Texts that change beside nodes of the cluster's own: with the number of all nodes, with the
 #: number of those that one of the first filters rejects, with the end of the reasons, or cut.
 _COUNTS_NODES: Final = re.compile(
     r"nodes are available|no nodes available|\d [^,]*\.['\"]| \.\.\.|"

@@ -17,9 +17,9 @@ Without such a parameter cases that read metrics are skipped. Below that URL a s
 `/debug/pods/NAMESPACE/NAME` as ours does: the story is part of a failure. A scheduler that takes
 plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`; it is
 passed if the user has named some. A function `check_plugins` of its module is called with each of
-them before the first case, in a tuple, and raises an error for one that is no plugin. A scheduler
-with a keyword parameter `identity`, its name in a leader election, can be started beside another
-one: the step `start`.
+them before the first case, in a tuple, and raises an error unless it is a plugin. A scheduler with
+a keyword parameter `identity`, its name in a leader election, can be started beside another one:
+the step `start`.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def pods(
                     SystemClock(),
                     world.kinds,
                     keeps_json=bool(extenders),
-                    on_refused=_say_refused,
+                    on_refused=_name_refused,
                 )
             _require_known(only, {pod.key for pod in cluster.pods})
             world.load(*cluster)
@@ -323,7 +323,7 @@ def _read(
     return cluster
 
 
-def _say_refused(kind: WatchedKind, refusal: Forbidden) -> None:
+def _name_refused(kind: WatchedKind, refusal: Forbidden) -> None:
     plugins = ", ".join(kind.plugins)
     click.echo(f"kubesched-explain: what {plugins} decides is unsure: {refusal}", err=True)
 
