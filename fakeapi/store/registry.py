@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
+from fakeapi.store.numbers import NumbersHeld
 from fakeapi.store.store import Revision, object_key
 from fakeapi.store.views import View
 from fakeapi.types import gotext, times
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from fakeapi.decoding.options import WriteOptions
     from fakeapi.store.store import Collection, Store
     from fakeapi.types.identity import IdSource
-    from fakeapi.types.kind import Kind, KindTable, ResourceKey
+    from fakeapi.types.kind import Allocation, Kind, KindTable, ResourceKey
 
 _T = TypeVar("_T")
 
@@ -58,6 +59,8 @@ class Registry:
     #: Processor time for the rules in CEL of one object.
     cel_seconds: float = 0.1
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
+    #: The numbers that the objects of a resource hold.
+    numbers: dict[ResourceKey, NumbersHeld] = dataclasses.field(default_factory=dict)
     #: The size of the largest object that is stored, as JSON; 0 for any.
     max_object_bytes: int = 0
     #: The bytes that a JSON patch may copy in all; 0 for any.
@@ -86,6 +89,15 @@ class Registry:
         found = self.views.get(key)
         if found is None or found.kind is not kind:
             found = self.views[key] = View(kind)
+        return found
+
+    def numbers_of(self, kind: Kind, allocation: Allocation) -> NumbersHeld:
+        """Return the numbers that the objects of a kind hold now."""
+        found = self.numbers.get(kind.storage_key)
+        if found is None:
+            found = NumbersHeld(self.collection(kind), allocation.numbers_of)
+            self.numbers[kind.storage_key] = found
+        found.follow()
         return found
 
     def collection(self, kind: Kind) -> Collection:
