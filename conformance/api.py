@@ -1,7 +1,7 @@
 """The client of an API server: any server, by URL, with TLS and a token or a client certificate.
 
-It creates, reads, changes, deletes, lists and watches objects of any kind that the server has: the
-path of a kind is found by discovery (`/api/v1`, `/apis/{group}/{version}`) and then kept.
+The client creates, reads, changes, deletes, lists and watches objects of any kind: the path of a
+kind is found by discovery (`/api/v1`, `/apis/{group}/{version}`) and then kept.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ class ApiClient:
 
     async def find(self, ref: Ref) -> Json | None:
         """Return an object, or None if it does not exist."""
-        found = await self._request("GET", await self._path(ref), accept=404)
-        return None if found.get("kind") == "Status" else found
+        answer = await self._request("GET", await self._path(ref), accept=404)
+        return None if answer.get("kind") == "Status" else answer
 
     async def list(
         self, kind: str, *, api_version: str = "v1", namespace: str = "", field_selector: str = ""
@@ -192,14 +192,14 @@ class ApiClient:
         path = await self._path(kind, collection=True)
         decoder = msgspec.json.Decoder(_Page[item])  # type: ignore[valid-type]
         items: list[T] = []
-        asked = {"limit": str(_PAGE_SIZE), **(query or {})}
+        parameters = {"limit": str(_PAGE_SIZE), **(query or {})}
         while True:
-            answer = await self._send("GET", path, query=asked)
+            answer = await self._send("GET", path, query=parameters)
             page = _decoded(decoder, answer, f"GET {path}")
             items += page.items or []
             if not page.metadata.continue_:
                 return Listing(page.metadata.resource_version, items)
-            asked["continue"] = page.metadata.continue_
+            parameters["continue"] = page.metadata.continue_
 
     @property
     def url(self) -> str:
@@ -230,8 +230,8 @@ class ApiClient:
                         event = _decoded(_event, line, subject)
                         if event.type == "ERROR":
                             raise _refused(subject, 0, bytes(event.object))
-                        found = _decoded(decoder, self._incoming(bytes(event.object)), subject)
-                        yield WatchEvent(event.type, found)
+                        obj = _decoded(decoder, self._incoming(bytes(event.object)), subject)
+                        yield WatchEvent(event.type, obj)
         except (aiohttp.ClientError, OSError) as error:
             raise RequestFailed(f"{subject}: {error}") from error
 
@@ -245,7 +245,7 @@ class ApiClient:
         )
 
     async def delete(self, ref: Ref, *, grace_period_seconds: int = 0) -> None:
-        """Delete an object, by default without a grace period, as there is no kubelet to end it."""
+        """Delete an object, by default without a grace period, as no kubelet ends the period."""
         options: Json = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -265,18 +265,18 @@ class ApiClient:
             await self.delete_for_good(kind._replace(name=str(metadata["name"])))
 
     async def delete_for_good(self, ref: Ref) -> None:
-        """Delete an object at once if it exists, whatever finalizers it has."""
+        """Delete an object at once if it exists, whatever its finalizers are."""
         options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
         path = await self._path(ref)
         await self._request("DELETE", path, options, accept=404)
-        found = await self.find(ref)
-        metadata = found.get("metadata") if found else None
+        obj = await self.find(ref)
+        metadata = obj.get("metadata") if obj else None
         if isinstance(metadata, dict) and metadata.get("finalizers"):
             patch = {"metadata": {"finalizers": None}}
             await self._request("PATCH", path, patch, content_type=PATCH_TYPES["merge"], accept=404)
 
     async def finalize_namespace(self, name: str) -> None:
-        """Let a deleted namespace go, on a server without a controller that would do so."""
+        """End the deletion of a namespace, on a server without a controller for that."""
         ref = Ref("Namespace", name)
         body: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self._request("PUT", await self._path(ref, subresource="finalize"), body, accept=404)
@@ -319,12 +319,12 @@ class ApiClient:
         await self._request("POST", _FAULTS, {"faults": faults})
 
     async def clear_faults(self, names: Sequence[str] = ()) -> None:
-        """Stop injecting faults, or the named ones; an unknown name is refused."""
+        """Stop injecting all faults, or the named faults; an unknown name is refused."""
         for path in [f"{_FAULTS}/{name}" for name in names] or [_FAULTS]:
             await self._request("DELETE", path)
 
     async def injected(self, fault: str) -> int:
-        """Return how often a fault was injected, including faults that are cleared."""
+        """Return the number of injections of a fault, cleared faults included."""
         log = (await self._request("GET", f"{_FAULTS}/log")).get("log")
         entries = log if isinstance(log, list) else []
         return sum(1 for entry in entries if isinstance(entry, dict) and entry["fault"] == fault)
@@ -342,19 +342,19 @@ class ApiClient:
                     raise
                 return {}
             self._discovered[api_version] = {
-                f"{each.kind}{each.name.partition('/')[1]}{each.name.partition('/')[2]}": each
-                for each in answer.resources
+                f"{entry.kind}{entry.name.partition('/')[1]}{entry.name.partition('/')[2]}": entry
+                for entry in answer.resources
             }
         return self._discovered[api_version]
 
     async def resource(self, ref: Ref) -> Resource:
         """Return the server's description of an object's kind."""
-        found = (await self._kinds(ref.api_version)).get(ref.kind)
-        if found is None:
+        kind = (await self._kinds(ref.api_version)).get(ref.kind)
+        if kind is None:
             raise RequestFailed(
                 f"the API server does not know {ref.kind} of {ref.api_version}", status=404
             )
-        return found
+        return kind
 
     async def collections(self, *, namespaced: bool) -> Sequence[Ref]:
         """Return the kinds that can be listed and deleted, as references without a name."""
@@ -456,11 +456,11 @@ def ref_of(obj: Json) -> Ref:
     return Ref(kind, name, namespace if isinstance(namespace, str) else "default", api_version)
 
 
-def _contains(found: object, wanted: object) -> bool:
-    """True if a JSON value has all fields of another one; `found` may have further fields."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(_contains(found.get(name), value) for name, value in wanted.items())
-    return found == wanted
+def _contains(actual: object, wanted: object) -> bool:
+    """True if a JSON value has all fields of another one; `actual` may have further fields."""
+    if isinstance(wanted, dict) and isinstance(actual, dict):
+        return all(_contains(actual.get(name), value) for name, value in wanted.items())
+    return actual == wanted
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -> T:

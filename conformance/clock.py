@@ -78,7 +78,7 @@ class VirtualClock:
         return self._now - self._start
 
     async def sleep(self, seconds: float) -> None:
-        """Return when the clock has been advanced that far."""
+        """Return when the clock has been advanced by `seconds`."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -90,7 +90,7 @@ class VirtualClock:
             timer.cancel()
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> fakeapi.Timer:
-        """Call back when the clock has been advanced that far."""
+        """Call back when the clock has been advanced by `seconds`."""
         timer = _VirtualTimer(callback)
         heapq.heappush(self._timers, (self._now + max(0.0, seconds), next(self._order), timer))
         return timer

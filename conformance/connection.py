@@ -1,7 +1,7 @@
-"""Reach an API server: its address and the client's credentials, given or from a kubeconfig file.
+"""Connections to API servers: address and credentials, from options or a kubeconfig file.
 
-Of a kubeconfig's users, tokens (also in a file), client certificates and credential plugins
-(`exec`) are supported, as client-go's `clientcmd` and `plugin/pkg/client/auth/exec` have them.
+Users of a kubeconfig may have tokens (also in a file), client certificates and credential plugins
+(`exec`), as in client-go's `clientcmd` and `plugin/pkg/client/auth/exec`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXEC_SECONDS: Final = 60.0
 
 
 class Connection(NamedTuple):
-    """The address of an API server, and how to identify oneself to it."""
+    """The address of an API server, and the credentials for it."""
 
     url: str
     tls: ssl.SSLContext | None = None
@@ -93,9 +93,9 @@ def _tls(cluster: _Part, user: _Part, folder: Path) -> ssl.SSLContext:
 
 def _data(part: _Part, name: str, folder: Path) -> bytes | None:
     """Return a certificate or a key, from the field with data or from the named file."""
-    if given := part.get(f"{name}-data"):
+    if data := part.get(f"{name}-data"):
         try:
-            return base64.b64decode(given, validate=True)
+            return base64.b64decode(data, validate=True)
         except binascii.Error as error:
             raise ValueError(f"{name}-data: {error}") from error
     return (folder / part[name]).read_bytes() if part.get(name) else None
@@ -111,10 +111,10 @@ def _from_plugin(plugin: _Part, folder: Path) -> _Part:
         "kind": "ExecCredential",
         "spec": {"interactive": False},
     }
-    given = {str(entry["name"]): str(entry["value"]) for entry in plugin.get("env") or ()}
+    variables = {str(entry["name"]): str(entry["value"]) for entry in plugin.get("env") or ()}
     ended = subprocess.run(
         [command, *map(str, plugin.get("args") or ())],
-        env={**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(request)},
+        env={**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(request)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

@@ -3,7 +3,7 @@
     ConformanceError
         InputError          the caller: an invalid case file or option
         RequestFailed       the case: the API server refused a request of the suite
-        ExpectationFailed   the scheduler: it did not do what the case expects
+        ExpectationFailed   the scheduler: it did not meet an expectation of the case
         TargetError         the scheduler: it did not start, or it died
             NotSettled      it never became idle
         NotObservable       no fault: the scheduler does not expose what the case checks

@@ -1,7 +1,7 @@
 """Extenders of the scheduler under test: HTTP servers with the answers of the case.
 
 Without an answer of the case an extender accepts all nodes and all victims, gives no scores, and
-binds the pod. It answers in the form of the request: names of nodes, or whole nodes.
+binds the pod. Its answers have the form of the request: names of nodes, or whole nodes.
 Source: `k8s.io/kube-scheduler/extender/v1`.
 """
 
@@ -112,7 +112,7 @@ class RunningExtender:
 
     @property
     def config(self) -> Json:
-        """Its entry in the KubeSchedulerConfiguration, with its URL unless the case gives one."""
+        """The entry in the KubeSchedulerConfiguration, with its URL unless the case has a URL."""
         entry: Json = {"urlPrefix": self._url, **self._extender.config}
         if self._extender.tls == "trusted":
             pem = _CERTIFICATE.read_text(encoding="ascii")
@@ -171,8 +171,8 @@ class RunningExtender:
         }
 
     async def _uid_of(self, pod: str) -> str:
-        found: Any = await self._api.find(Ref("Pod", pod)) or {"metadata": {"uid": pod}}
-        return str(found["metadata"]["uid"])
+        obj: Any = await self._api.find(Ref("Pod", pod)) or {"metadata": {"uid": pod}}
+        return str(obj["metadata"]["uid"])
 
 
 def _filtered(args: Json, answer: ExtenderAnswer) -> Json:
@@ -190,7 +190,7 @@ def _filtered(args: Json, answer: ExtenderAnswer) -> Json:
 
 
 def matches(expected: object, actual: object) -> bool:
-    """True if an actual JSON value has all that is expected of it.
+    """True if an actual JSON value has all expected fields and values.
 
     A mapping may have further fields. A list has the same number of items, in any order.
     """
@@ -203,9 +203,9 @@ def matches(expected: object, actual: object) -> bool:
             return False
         left = list(actual)
         for item in expected:
-            found = next((at for at, other in enumerate(left) if matches(item, other)), None)
-            if found is None:
+            position = next((at for at, other in enumerate(left) if matches(item, other)), None)
+            if position is None:
                 return False
-            del left[found]
+            del left[position]
         return True
     return expected == actual

@@ -43,8 +43,8 @@ class _Option(click.Option):
 
     def type_cast_value(self, ctx: click.Context, value: object) -> object:
         values = value if isinstance(value, list | tuple) else [value]
-        given = [each for each in values if isinstance(each, str) and each != self.default]
-        if not all(each.strip() for each in given):
+        texts = [text for text in values if isinstance(text, str) and text != self.default]
+        if not all(text.strip() for text in texts):
             raise InputError(f"{self.opts[-1]}: the value is empty; is a variable not set?")
         return super().type_cast_value(ctx, value)
 
@@ -128,16 +128,16 @@ class Option:
 
     def of_field(self, name: str, kind: object) -> Option:
         """Return the option for a field: by its type it is a flag, a list, or a file."""
-        found: dict[str, object] = {}
+        attributes: dict[str, object] = {}
         inner = get_args(kind) or (kind,)
         if kind is bool:
-            found["is_flag"] = True
+            attributes["is_flag"] = True
         if get_origin(kind) is tuple and inner[-1] is ...:
-            found["multiple"] = True
+            attributes["multiple"] = True
         if inner[0] is Path:
-            found["type"] = FILE
+            attributes["type"] = FILE
         names = (each for each in self._names if each != name)
-        return Option(self._group, *names, name, **{**found, **self._settings})
+        return Option(self._group, *names, name, **{**attributes, **self._settings})
 
 
 def options_of(group: str) -> Callable[..., Any]:
@@ -146,7 +146,7 @@ def options_of(group: str) -> Callable[..., Any]:
 
 
 def given_by(decorator: Callable[[Callable[..., None]], Callable[..., None]]) -> Any:
-    """Return a decorator that gives a command a value of the field's name, for that field."""
+    """Return a decorator that gives a command a value under the field's name."""
     return decorator
 
 
@@ -158,12 +158,12 @@ def takes(options: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., N
         def filled(**given: object) -> None:
             command(options(**given))
 
-        found: Callable[..., None] = filled
+        decorated: Callable[..., None] = filled
         for field in reversed(msgspec.structs.fields(options)):
             option = field.default
             if isinstance(option, Option):
                 option = option.of_field(field.name, field.type)
-            found = option(found)
-        return found
+            decorated = option(decorated)
+        return decorated
 
     return decorate

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Level(enum.Enum):
-    """The level of a case: for every scheduler, or for those with the case's feature."""
+    """The level of a case: for every scheduler, or for schedulers with the case's feature."""
 
     CORE = "core"
     EXTENDED = "extended"
@@ -42,8 +42,8 @@ ALL_ASPECTS: Final = frozenset(Aspect)
 class Verdict(enum.Enum):
     """The verdict on a case, or on one aspect of it.
 
-    FAILED: the scheduler did not do what the case expects. ERROR: the case could not be run to the
-    end, because the scheduler died or hung, or because a step failed. KNOWN: it failed, and is in
+    FAILED: the scheduler did not meet an expectation. ERROR: the case could not be run to the end,
+    because the scheduler died or hung, or because a step failed. KNOWN: the case failed, and is in
     the list of known failures. SKIPPED: not judged.
     """
 
@@ -59,7 +59,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     `origin` and `line` are the place of the case. `aspects` are the verdicts on the aspects that
     the case judges; SKIPPED if the case ended before all expectations of an aspect were checked.
-    Of a case that was run several times, `failed_runs` of all `runs` failed.
+    If a case was run several times, `failed_runs` of all `runs` failed.
     """
 
     area: str
@@ -92,7 +92,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_flaky(self) -> bool:
-        """True if some runs failed and some did not."""
+        """True if some runs failed and others did not."""
         return 0 < self.failed_runs < self.runs
 
     @property

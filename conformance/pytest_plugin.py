@@ -14,7 +14,7 @@
         my_program("--kubeconfig", fake_api.kubeconfig)  # its pods are scheduled, in real time
 
 `cluster` is a server and a scheduler of the test's own in virtual time (see `Cluster`); `scheduler`
-runs beside the server of `fake_api`, in real time. The marker sets up the scheduler of both:
+runs beside the server of `fake_api`, in real time. The marker sets up the schedulers of both:
 `plugins`, `config` (a KubeSchedulerConfiguration), `gates`, `seed`. Nothing of the suite is
 imported before a test needs it.
 """

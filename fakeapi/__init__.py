@@ -3,7 +3,7 @@
     async with FakeApiServer() as server:
         print(server.url, server.kubeconfig)
 
-It serves the kinds that kube-scheduler and common clients read and write (`types/kind.py`), with
+The server has the kinds that kube-scheduler and common clients use (`types/kind.py`), with
 the semantics of kube-apiserver v1.36.3. A kubelet and controllers are optional (`actors/`):
 
     async with FakeApiServer() as server, Actors(server, kubelet=True):

@@ -1,4 +1,4 @@
-"""A server in a thread of its own, for programs with no event loop, or with one of their own.
+"""A server in a thread of its own, for programs without an event loop, or with another one.
 
     with BackgroundServer(load=["nodes.yaml"]) as server:
         subprocess.run(["kubectl", "--server", server.url, "get", "nodes"], check=True)
@@ -72,9 +72,9 @@ class BackgroundServer:
         return self.call(lambda server: server.requests)
 
     def load(self, objects: Iterable[Json | str | Path]) -> int:
-        """Store objects and those in files and directories; return their number."""
-        given = list(objects)
-        return self.call(lambda server: server.load(given))
+        """Store objects, from files and directories too; return their number."""
+        listed = list(objects)
+        return self.call(lambda server: server.load(listed))
 
     def statistics(self) -> Statistics:
         return self.call(lambda server: server.statistics())
@@ -105,7 +105,7 @@ class BackgroundServer:
             async with FakeApiServer(**self._options) as self._server:
                 self._started.set()
                 await self._stopping.wait()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread that started the server
             self._failure = failure
         finally:
             self._server = None

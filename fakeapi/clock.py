@@ -1,4 +1,4 @@
-"""Time as a dependency: the protocol of a clock, the machine's clock, and one moved by hand.
+"""Time as a dependency: the protocol of a clock, the machine's clock, and a manual clock.
 
 Nothing else in this package reads the time or sleeps. A test that passes a `ManualClock` moves
 grace periods, bookmarks and watch deadlines by calling `advance`.
@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def processor_seconds() -> float:
+    """Return the processor time that this thread has taken, for limits of work."""
+    return time.thread_time()
 
 
 class Timer(Protocol):

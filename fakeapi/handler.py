@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import hdrs, web
 
 from fakeapi.access.users import current_user
+from fakeapi.decoding.bodies import Body
 from fakeapi.faults import admin
 from fakeapi.http import answers
 from fakeapi.http.connections import read_body
@@ -83,7 +84,7 @@ class HttpHandler:
         try:
             attributes = self._understood(http).attributes
             leave = self._gate.enter(http, attributes)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - every request has an answer
             self.requests_total += 1
             answer = too_busy(error) if isinstance(error, TooBusy) else self._refusal(error, http)
             self._note(http, answer.code)
@@ -97,9 +98,9 @@ class HttpHandler:
     def _understood(self, http: web.BaseRequest) -> Call:
         return understood(self._registry, http.method, http.raw_path, http.headers)
 
-    @staticmethod
-    def _refusal(error: Exception, http: web.BaseRequest) -> Answer:
-        return explained(error, http.method, http.raw_path, http.headers)
+    def _refusal(self, error: Exception, http: web.BaseRequest) -> Answer:
+        length_max = self._registry.limits.max_errors_length
+        return explained(error, http.method, http.raw_path, http.headers, length_max)
 
     def end_watches(self) -> None:
         """End all watches after the events that are already in the log."""
@@ -127,7 +128,8 @@ class HttpHandler:
         """Answer a request about faults; an outage that it sets does not break its connection."""
         keep(http.transport)
         try:
-            body = await read_body(http, self._registry.clock)
+            raw = await read_body(http, self._registry.clock)
+            body = Body(raw, http.content_type, self._registry.limits)
             return response_to(
                 admin.answer(self._faults, http.method, http.raw_path, http.headers, body)
             )
@@ -176,7 +178,7 @@ class HttpHandler:
             return await self._watch(http, call.route.kind, answer, warnings)
         except (asyncio.CancelledError, ConnectionError):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - every request has an answer
             return response_to(self._refusal(error, http), warnings)
 
     async def _watch(

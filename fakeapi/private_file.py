@@ -1,6 +1,6 @@
 """Files that only this user may read, whatever their mode was before.
 
-They hold Secrets and private keys. A snapshot and a kubeconfig are replaced in one step. A fault
+Such files hold Secrets and keys. A snapshot and a kubeconfig are replaced in one step. A fault
 log or a recording is written by one server at a time: `open_locked` keeps the content of the file;
 the server calls `truncate` once it has its port.
 """
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 _MODE: Final = 0o600
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes, *, is_durable: bool = False) -> None:
     """Put the data in the place of the file. Raises OSError.
 
-    A reader sees the old file or the new one. A pipe or a device is written to.
+    A reader sees the old file or the new one. A durable file is there after a loss of power. A
+    pipe or a device is written to.
     """
     if path.exists() and not path.is_file():
         path.write_bytes(data)
@@ -33,14 +34,16 @@ def replace(path: Path, data: bytes) -> None:
         descriptor = _opened(str(beside), os.O_WRONLY | os.O_TRUNC)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
         beside.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
-    _sync_directory(target.parent)
+    if is_durable:
+        _sync_directory(target.parent)
 
 
 def create(path: Path) -> None:

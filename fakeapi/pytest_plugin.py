@@ -38,7 +38,7 @@ _SCOPES = ("session", "function")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the setting `fake_api_scope`: one server for all tests, or one for each."""
+    """Add the setting `fake_api_scope`: one server for all tests, or a server for each test."""
     parser.addini(
         "fake_api_scope",
         "how long a fake API server lives: session (the default) or function",
@@ -81,7 +81,7 @@ class FakeApi:
         return tuple(self._requests)
 
     def load(self, objects: Iterable[Json | str | Path]) -> int:
-        """Store objects and those in files and directories; return their number."""
+        """Store objects, from files and directories too; return their number."""
         return self.server.load(objects)
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ from fakeapi import private_file
 from fakeapi.access.access import Access
 from fakeapi.admission.selection import KNOWN, OFF, admission_chain
 from fakeapi.clock import SystemClock
-from fakeapi.crds.cel_rules import SECONDS
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
 from fakeapi.faults import FaultOptions, Faults
@@ -39,6 +38,7 @@ from fakeapi.store.registry import Registry
 from fakeapi.store.store import LOG_BYTES, Store
 from fakeapi.types.identity import IdSource
 from fakeapi.types.kind import KindTable
+from fakeapi.types.limits import Limits
 from fakeapi.types.option import check_values, option
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ _DEFAULT_PLUGINS: Final = ", ".join(plugin.name for plugin in KNOWN if plugin.na
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ServerOptions:
-    """Options of the API that a server offers, named like kube-apiserver's flags where it has one.
+class ServerOptions(Limits):
+    """Options of a server's API, named like kube-apiserver's flags where it has such a flag.
 
     A list of admission plugins is names, or texts with commas between names.
     """
@@ -111,30 +111,6 @@ class ServerOptions:
         flag="--event-ttl",
         metavar="SECONDS",
         minimum=0,
-    )
-    cel_seconds: float = option(
-        SECONDS,
-        "Processor time for the rules in CEL of one object; the next rule is an error.",
-        metavar="SECONDS",
-        above=0,
-    )
-    max_object_bytes: int = option(
-        1536 * 1024,
-        "Size of the largest object that is stored, as JSON; 0 for no limit. Compare etcd's "
-        "--max-request-bytes.",
-        minimum=0,
-    )
-    json_patch_max_copy_bytes: int = option(
-        3 * 1024 * 1024,
-        "Bytes that the operations of a JSON patch may copy in all; 0 for no limit.",
-        minimum=0,
-    )
-    write_timeout_seconds: float = option(
-        60.0,
-        "Disconnect clients that do not read their response or watch for this long.",
-        flag="--write-timeout",
-        metavar="SECONDS",
-        above=0,
     )
     initial_resource_version: int | None = option(
         None,
@@ -194,7 +170,6 @@ class FakeApiServer:
         fault_options = FaultOptions.from_value(faults)
         self._guard = Guard(security or Security())
         self._requested_port = port
-        self._write_timeout_seconds = options.write_timeout_seconds
         self._clock: Clock = clock or SystemClock()
         self._registry = _new_registry(options, self._clock, IdSource(seed))
         store = self._registry.store
@@ -216,7 +191,7 @@ class FakeApiServer:
         )
 
     def _set_up(self, given: Iterable[Json | str | Path]) -> None:
-        """Create the first objects; a restored state only gets those that are missing."""
+        """Create the first objects; a restored state only gets missing objects."""
         registry = self._registry
         if self.state.is_restored:
             registry.ids.continue_after(self.resource_version)
@@ -238,7 +213,7 @@ class FakeApiServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on, once the server is entered."""
+        """The port of the server, once the server is entered."""
         return self._port.number if self._port is not None else self._requested_port
 
     @property
@@ -252,9 +227,9 @@ class FakeApiServer:
         return self._guard.loopback
 
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> str:
-        """Return a kubeconfig for another user: with a new certificate, or a known token.
+        """Return a kubeconfig for another user: with a new certificate, or the user's token.
 
-        Raises SecurityError if there is neither TLS of the server's own nor such a token.
+        Raises SecurityError without TLS of the server's own and without a token of the user.
         """
         return self._guard.kubeconfig(self.url, user, groups)
 
@@ -276,7 +251,7 @@ class FakeApiServer:
 
     @property
     def kinds(self) -> KindTable:
-        """The kinds it serves; `kinds.add(Kind(...))` adds one at any time."""
+        """The kinds of the server; `kinds.add(Kind(...))` adds a kind at any time."""
         return self._registry.kinds
 
     @property
@@ -300,29 +275,28 @@ class FakeApiServer:
         return self._journal.listening(on_change, on_request)
 
     def load(self, objects: Iterable[Json | str | Path], *, keep_uids: bool = False) -> int:
-        """Store objects, or those in files and directories; return their number.
+        """Store objects, from files and directories too; return their number.
 
-        Nothing is stored if one of them is refused. "-" is the standard input. With `keep_uids`
-        objects keep their uids; without, they get new ones, as do references to them. Raises
-        LoadError.
+        Nothing is stored if an object is refused. "-" is the standard input. With `keep_uids`
+        objects keep their uids; else they and references to them get new uids. Raises LoadError.
         """
         return load_objects(
             self._registry, objects, keeps_uids=keep_uids, rehearses=not self.state.is_setting_up
         )
 
     def save_snapshot(self, path: str | Path | None = None) -> Path:
-        """Write the state to a file, by default that of `state.snapshot`. Raises StateError."""
+        """Write the state to a file, by default to `state.snapshot`. Raises StateError."""
         return self.state.save_snapshot(None if path is None else Path(path))
 
     async def replay(self, path: str | Path, *, speed: float = 1.0) -> int:
         """Repeat the changes of a recording; return their number. Raises StateError.
 
-        The recorded pauses, on the server's clock, are divided by `speed`; 0 leaves none.
+        The recorded pauses, on the server's clock, are divided by `speed`; 0 means no pauses.
         """
         return await replay(self._registry, Path(path), speed=speed)
 
     def object_keys(self) -> frozenset[tuple[ResourceKey, str]]:
-        """Return all stored objects, each as its resource and its key in that."""
+        """Return all stored objects, each as its resource and its key in the resource."""
         return frozenset(
             (collection.resource, key)
             for collection in self._registry.store.collections()
@@ -342,7 +316,7 @@ class FakeApiServer:
     def send_bookmarks(self) -> int:
         """Send a bookmark to every watch that allows them; return its resource version.
 
-        A client that has received it has received every change up to that version.
+        A client with the bookmark has received every change up to that version.
         """
         for watcher in self._handler.watchers:
             watcher.send_bookmark()
@@ -378,7 +352,7 @@ class FakeApiServer:
             self._handler,
             clock=self._clock,
             body_bytes_max=security.max_request_bytes,
-            write_timeout_seconds=self._write_timeout_seconds,
+            limits=self._registry.limits,
         )
         self._port = Port(
             self._connections, security.host, self._requested_port, tls=self._guard.tls
@@ -439,7 +413,5 @@ def _new_registry(options: ServerOptions, clock: Clock, ids: IdSource) -> Regist
             options.disable_admission_plugins,
         ),
         options.managed_fields,
-        cel_seconds=options.cel_seconds,
-        max_object_bytes=options.max_object_bytes,
-        json_patch_max_copy_bytes=options.json_patch_max_copy_bytes,
+        limits=options,
     )

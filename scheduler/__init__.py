@@ -10,8 +10,8 @@
 
     scheduler.run(plugins=[GpuGuard])
 
-The names of this package are for plugin authors; everything else may change. They are those of
-`scheduler.framework`, which is imported when the first of them is used (PEP 562).
+The names of this package are for plugin authors; everything else may change. The names come from
+`scheduler.framework`, which is imported when the first name is used (PEP 562).
 """
 
 from __future__ import annotations

@@ -276,10 +276,10 @@ async def _until_stopped(
     except asyncio.CancelledError:
         _log.info("Requested to terminate, exiting")
     except BaseExceptionGroup as group:
-        known, bugs = group.split(_FAILURES)
-        if bugs is not None or known is None:
+        failures, bugs = group.split(_FAILURES)
+        if bugs is not None or failures is None:
             raise
-        failure = _first(known)
+        failure = _first(failures)
         if isinstance(failure, LeaderElectionLost):
             _log.error("Leaderelection lost")
         raise failure from group

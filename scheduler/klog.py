@@ -102,11 +102,11 @@ def configure(options: LogOptions) -> None:
 
 def set_verbosity(verbosity: int) -> None:
     """Show the levels up to this one from now on."""
-    filters = [each for handler in logging.getLogger().handlers for each in handler.filters]
-    modules = [each for each in filters if isinstance(each, _ModuleLevels)]
+    filters = [entry for handler in logging.getLogger().handlers for entry in handler.filters]
+    modules = [entry for entry in filters if isinstance(entry, _ModuleLevels)]
     _set_levels(verbosity, modules[0].levels if modules else ())
-    for each in modules:
-        each.verbosity = verbosity
+    for entry in modules:
+        entry.verbosity = verbosity
 
 
 def _set_levels(verbosity: int, module_levels: tuple[tuple[str, int], ...]) -> None:

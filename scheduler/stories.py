@@ -55,7 +55,7 @@ class RejectedNodes(NamedTuple):
 class Attempted(NamedTuple):
     """A scheduling cycle. `result` is `scheduled`, `unschedulable` or `error`, as in metrics.
 
-    `scores` are those of the chosen node, weighted; empty if only one node was feasible.
+    `scores` are the chosen node's weighted scores; empty if only one node was feasible.
     """
 
     time: float
@@ -145,8 +145,8 @@ class GroupAttempted(NamedTuple):
     """A cycle of a pod group.
 
     `result` is `scheduled`, `unschedulable`, `waiting_on_preemption` or `error`, as in metrics.
-    `nodes` has the node of each member that was tried, by the member's key; empty if it did not
-    fit. `placement` is the chosen domain.
+    `nodes` has the node of each member that was tried, by the member's key; empty for a member that
+    did not fit. `placement` is the chosen domain.
     """
 
     time: float
@@ -290,12 +290,12 @@ class PodStories:
         story.add(entry)
 
     def group_as_json(self, namespace: str, name: str) -> bytes | None:
-        """Return a group's story as JSON; None if there is none, or none any more."""
+        """Return a group's story as JSON; None if there is no story, or no longer."""
         story = self._groups.get(f"{namespace}/{name}")
         return None if story is None else msgspec.json.encode(story.as_json(()))
 
     def as_json(self, namespace: str, name: str) -> bytes | None:
-        """Return a pod's story as JSON; None if there is none, or none any more."""
+        """Return a pod's story as JSON; None if there is no story, or no longer."""
         story = self._stories.get(f"{namespace}/{name}")
         if story is None:
             return None
@@ -308,7 +308,7 @@ class PodStories:
     def latest(self, pods_max: int) -> Iterator[tuple[str, str, str]]:
         """Yield the pods extended last, the latest first: key, outcome and the entry's text.
 
-        The outcome is that of the last attempt, wait or binding, else the kind of the last entry.
+        The outcome comes from the last attempt, wait or binding, else it is the last entry's kind.
         """
         for story in itertools.islice(reversed(self._stories.values()), pods_max):
             outcomes = (e for e in reversed(story.entries) if isinstance(e, _OUTCOMES))

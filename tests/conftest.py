@@ -1,7 +1,5 @@
 """Settings and order of all tests."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Generator

@@ -3,8 +3,6 @@
 Arguments are added to the command: `python -m tests.first_command --junit FILE`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -8,8 +8,6 @@ messages and options' help, and markdown. Not counted: code blocks in markdown, 
 `test_house.py` records a maximum per package, which may only fall.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re
@@ -52,8 +50,17 @@ WORDS = (
     r"for its own good",
 )
 _WORDS = re.compile(rf"(?<![\w'-])(?:{'|'.join(WORDS)})(?![\w'-])", re.IGNORECASE)
-#: A first line names its subject; it does not begin with a question.
-_FIRST_WORD = re.compile(r"(?:What(?!-)|Which|Who|Whom|Whose|Whether|Where|How|Of|Is|Are)\b")
+#: A first line names its subject; it does not begin with a question or a pronoun.
+_FIRST_WORD = re.compile(
+    r"(?:What(?!-)|Which|Who|Whom|Whose|Whether|Where|How|Of|Is|Are"
+    r"|Its?|They|Theirs?|Them|These|Those|That)\b"
+)
+#: A first line of the packages has a noun in place of these.
+_FIRST_LINE = re.compile(
+    r"(?<![\w'`-])(?:those|that of|what (?:it|they)|so (?:many|long)|that (?:long|far)"
+    r"|the number of them|none does)(?![\w'-])",
+    re.IGNORECASE,
+)
 _IN_COMMENT = re.compile(rf"#[^\n]*?(?<![\w'-])(?:{'|'.join(WORDS)})(?![\w'-])", re.IGNORECASE)
 _QUOTED = re.compile(r"`[^`]*`|https?://\S+")
 _LOGGERS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
@@ -83,8 +90,11 @@ def hits_in_file(path: Path) -> list[Hit]:
     if name in _EXEMPT:
         return []
     text = path.read_text(encoding="utf-8")
-    found = _markdown(text) if path.suffix == ".md" else _python(text)
-    return sorted(Hit(name, line, word) for line, word in found)
+    if path.suffix == ".md":
+        hits = _markdown(text)
+    else:
+        hits = _python(text, is_test=_group(path) == "tests")
+    return sorted(Hit(name, line, word) for line, word in hits)
 
 
 def _files() -> list[Path]:
@@ -119,14 +129,14 @@ def _markdown(text: str) -> Iterator[tuple[int, str]]:
     yield from _in_text(without_code, 1)
 
 
-def _python(text: str) -> Iterator[tuple[int, str]]:
+def _python(text: str, *, is_test: bool) -> Iterator[tuple[int, str]]:
     if _IN_COMMENT.search(text):  # reading tokens is slow, and few files need it
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield from _in_text(token.string, token.start[0])
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _docstring(node)
+            yield from _docstring(node, is_test=is_test)
             if not isinstance(node, ast.Module):
                 yield from _in_text(node.name.strip("_").replace("_", " "), node.lineno)
         elif isinstance(node, ast.Raise) and node.exc is not None:
@@ -136,7 +146,7 @@ def _python(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _docstring(
-    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, *, is_test: bool
 ) -> Iterator[tuple[int, str]]:
     text = ast.get_docstring(node, clean=False)
     if text is None:
@@ -145,6 +155,8 @@ def _docstring(
     yield from _in_text(text, line)
     if match := _FIRST_WORD.match(text.lstrip()):
         yield line, f"first line begins with {match[0]}"
+    if not is_test and (match := _FIRST_LINE.search(text.split("\n", 1)[0])):
+        yield line, f"first line has {match[0]}"
 
 
 def _call(node: ast.Call) -> Iterator[tuple[int, str]]:

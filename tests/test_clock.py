@@ -1,7 +1,5 @@
 """The wait for work on an injected clock."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

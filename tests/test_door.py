@@ -1,7 +1,5 @@
 """The door of the scheduler package: cheap to import, and complete."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The house rules of ARCHITECTURE.md, as tests: limits only ever go down."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import graphlib

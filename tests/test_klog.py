@@ -1,7 +1,5 @@
 """The log has klog's formats, as recorded from kube-scheduler v1.36.3."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """The LRU cache: a limit, and the least recently used entry is evicted."""
 
-from __future__ import annotations
-
 from scheduler.lru_cache import LruCache
 
 

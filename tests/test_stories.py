@@ -1,7 +1,5 @@
 """Stories of pods: which entries are kept, for how long, and their JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -4,8 +4,6 @@
 pytest; without a seed it takes a random one, and prints it.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

@@ -3,8 +3,6 @@
 The plugins are those of README.md and of the design, with annotations.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from scheduler import (

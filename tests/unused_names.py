@@ -7,8 +7,6 @@ name (extension points are found by name, classes by `module:Class`). What a pub
 used by others, methods included. Tests do not count: what only tests use is dead.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

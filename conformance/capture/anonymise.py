@@ -1,7 +1,7 @@
-"""Replace names that identify a cluster by pseudonyms, equal values by equal ones.
+"""Replace names that identify a cluster by pseudonyms, equal names by equal pseudonyms.
 
-Replaced are the names of objects, namespaces and schedulers, keys and values of labels and taints
-that are not well known, images, paths and addresses, and resources of vendors' own; also where
+These are replaced: the names of objects, namespaces and schedulers, keys and values of labels and
+taints that are not well known, images, paths and addresses, and resources of vendors; also where
 other objects refer to them: in selectors, affinity terms, tolerations, references and messages.
 Whole numbers, `true` and `false` stay, because operators compare them. Devices, their classes and
 drivers, and drivers of volumes stay, because expressions and plugins read them.
@@ -94,7 +94,7 @@ _PREFIXES: Final = {
     "path": "/",
     "urlPrefix": "https://example.com/",
 }
-_ANY_HOST: Final = frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"})
+_ANY_HOST: Final = frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"})  # noqa: S104 - names in a case
 #: The first pseudonym of an address; the block is reserved for tests.
 _ADDRESS: Final = ipaddress.ip_address("198.18.0.0")
 _KEY_FIELDS: Final = frozenset({"topologyKey"})
@@ -117,23 +117,23 @@ _LEFT_OUT: Final = frozenset({"kubeconfig", "tlsConfig", "resourceName", "resour
 
 
 class Anonymiser:
-    """Replaces names; one for all objects and messages of a cluster."""
+    """Replaces names; one instance serves all objects and messages of a cluster."""
 
     def __init__(self) -> None:
         self._pseudonyms: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
 
-    def objects(self, found: Iterable[Json]) -> list[Json]:
+    def objects(self, originals: Iterable[Json]) -> list[Json]:
         """Return objects with pseudonyms."""
-        found = list(found)
-        for obj in found:
+        originals = list(originals)
+        for obj in originals:
             # The kind of an object gives the pseudonym of its name.
             kind = str(obj["kind"]).lower()
             if kind not in _VENDOR_KINDS:
                 self.name(str(part(obj, "metadata").get("name", "")), kind)
-        for obj in found:
+        for obj in originals:
             self._name_ephemeral_claims(obj)
-        return [self._mapping("", obj, str(obj["kind"]).lower()) for obj in found]
+        return [self._mapping("", obj, str(obj["kind"]).lower()) for obj in originals]
 
     def config(self, config: Json) -> Json:
         """Return a scheduler's configuration with pseudonyms, without the names of files."""
@@ -167,18 +167,18 @@ class Anonymiser:
         return self._pseudonym(resource, "resource", prefix="example.com/")
 
     def message(self, text: str) -> str:
-        """Return a message with pseudonyms for all that has one, but for the message's own words.
+        """Return a message with the pseudonyms, except for the message's own words.
 
-        The scheduler sorts the reasons in a message, so they are sorted again.
+        The scheduler sorts the reasons in a message, so the reasons are sorted again.
         """
         renamed = _NAMED.sub(self._named, text)
-        found = _REASONS.fullmatch(renamed)
-        if found is None:
+        match = _REASONS.fullmatch(renamed)
+        if match is None:
             return renamed
-        return f"{found[1]}{', '.join(sorted(_BEFORE_COUNT.split(found[2])))}."
+        return f"{match[1]}{', '.join(sorted(_BEFORE_COUNT.split(match[2])))}."
 
-    def _named(self, found: re.Match[str]) -> str:
-        text = found[0]
+    def _named(self, match: re.Match[str]) -> str:
+        text = match[0]
         if text[0] in '"{':
             return _WORD.sub(lambda word: self._word(word[0]), text)
         return self._word(text, own=_MESSAGE_WORDS)
@@ -188,7 +188,7 @@ class Anonymiser:
             return word
         if word in self._pseudonyms or "/" not in word:
             return self._pseudonyms.get(word, word)
-        return "/".join(self._word(each, own=own) for each in word.split("/"))
+        return "/".join(self._word(part, own=own) for part in word.split("/"))
 
     def _pseudonym(self, value: str, category: str, *, prefix: str = "") -> str:
         if _PLAIN.fullmatch(value):
@@ -199,8 +199,8 @@ class Anonymiser:
         return self._pseudonyms[value]
 
     def _value(self, key: str, value: str) -> str:
-        known = key in _WELL_KNOWN_VALUES or value in _WELL_KNOWN_NAMES
-        return value if known else self._pseudonym(value, "value")
+        is_kept = key in _WELL_KNOWN_VALUES or value in _WELL_KNOWN_NAMES
+        return value if is_kept else self._pseudonym(value, "value")
 
     def _field(self, name: str, value: object, kind: str) -> object:
         """Return the value of a field with pseudonyms."""
@@ -251,13 +251,13 @@ class Anonymiser:
     def _devices(self, value: object) -> object:
         """Return devices as they are, but for nodes and for pools, which often are named so."""
         if isinstance(value, list):
-            return [self._some(each, "nodeName", "nodeSelector") for each in objects(value)]
+            return [self._some(item, "nodeName", "nodeSelector") for item in objects(value)]
         if not isinstance(value, dict):
             return value
-        found = self._some(value, "config")
-        if "results" in found:
-            found["results"] = [self._some(each, "pool") for each in objects(found["results"])]
-        return found
+        devices = self._some(value, "config")
+        if "results" in devices:
+            devices["results"] = [self._some(item, "pool") for item in objects(devices["results"])]
+        return devices
 
     def _some(self, obj: Json, *names: str) -> Json:
         """Return an object with pseudonyms in some of its fields."""
@@ -267,13 +267,13 @@ class Anonymiser:
         is_selector = name == "selector" and kind in ("service", "replicationcontroller")
         # In devices and claims `nodeSelector` is a list of terms, in pods it is a mapping.
         if (name in _LABEL_MAPS or is_selector) and "nodeSelectorTerms" not in value:
-            return {self.key(key): self._value(key, str(each)) for key, each in value.items()}
+            return {self.key(key): self._value(key, str(item)) for key, item in value.items()}
         if name in _RESOURCE_MAPS:
-            return {self.resource(key): each for key, each in value.items()}
+            return {self.resource(key): item for key, item in value.items()}
         left_out = _LEFT_OUT if kind == _CONFIG else ()
         return {
-            inner: self._field(inner, each, kind)
-            for inner, each in value.items()
+            inner: self._field(inner, item, kind)
+            for inner, item in value.items()
             if inner not in left_out
         }
 
@@ -298,12 +298,12 @@ class Anonymiser:
     def _requirement(self, item: Json) -> Json:
         """Return a requirement on labels, a taint or a toleration with pseudonyms."""
         key = str(item.get("key", ""))
-        found = {**item}
+        requirement = {**item}
         if key:
-            found["key"] = self.key(key)
+            requirement["key"] = self.key(key)
         if isinstance(item.get("value"), str):
-            found["value"] = self._value(key, str(item["value"]))
-        return self._each(found, "values", lambda value: self._value(key, value))
+            requirement["value"] = self._value(key, str(item["value"]))
+        return self._each(requirement, "values", lambda value: self._value(key, value))
 
     def _each(self, item: Json, name: str, convert: Callable[[str], str]) -> Json:
         values = item.get(name)

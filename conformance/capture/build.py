@@ -1,8 +1,8 @@
 """Build a case from the objects of a cluster: the cluster before a decision, and the decision.
 
 The pods of interest are created in a step. Their observed outcome becomes the expectation.
-Other pods without a node are left out, unless they are nominated to one or belong to a group of a
-pod of interest: they could not be placed, or have not been tried yet.
+Other pods without a node are left out, unless they are nominated to a node or belong to a group of
+a pod of interest: such pods could not be placed, or have not been tried yet.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Captured:
     @property
     def gates(self) -> dict[str, bool]:
         """The feature gates without which the objects cannot be created."""
-        needs_groups = any(each["kind"] == _POD_GROUP for each in self.cluster)
+        needs_groups = any(obj["kind"] == _POD_GROUP for obj in self.cluster)
         return dict.fromkeys(_GROUP_GATES, True) if needs_groups else {}
 
 
 def captured(
-    found: Sequence[Json],
+    items: Sequence[Json],
     *,
     names: Collection[str] = (),
     config: Json | None = None,
@@ -57,10 +57,10 @@ def captured(
 ) -> Captured:
     """Return the cluster of some objects before the decisions on the named pods.
 
-    `names` are `namespace/name`; without any all pods that wait for a node are of interest. Raises
-    InputError for a name that there is not, or if no pod waits.
+    `names` are `namespace/name`; without names all pods that wait for a node are of interest.
+    Raises InputError for an unknown name, or if no pod waits.
     """
-    pods = {key_of(each): each for each in found if each["kind"] == "Pod"}
+    pods = {key_of(obj): obj for obj in items if obj["kind"] == "Pod"}
     for name in names:
         if name not in pods:
             raise InputError(f"there is no pod {name}")
@@ -77,17 +77,17 @@ def captured(
     ]
     left_out = interest | {key_of(pod) for pod in companions}
     before = [
-        each
-        for each in found
-        if each["kind"] != "Pod" or (key_of(each) not in left_out and _was_there(each, chosen))
+        obj
+        for obj in items
+        if obj["kind"] != "Pod" or (key_of(obj) not in left_out and _was_there(obj, chosen))
     ]
-    used = {str(part(each, "spec").get("priorityClassName")) for each in found}
-    before = [each for each in before if each["kind"] != "PriorityClass" or _name(each) in used]
+    used = {str(part(obj, "spec").get("priorityClassName")) for obj in items}
+    before = [obj for obj in before if obj["kind"] != "PriorityClass" or _name(obj) in used]
     controllers = {_controller_of(pod) for pod in chosen}
     before = [
-        each
-        for each in before
-        if each["kind"] not in CONTROLLERS or (each["kind"], key_of(each)) in controllers
+        obj
+        for obj in before
+        if obj["kind"] not in CONTROLLERS or (obj["kind"], key_of(obj)) in controllers
     ]
     return _assembled(before, [*companions, *chosen], chosen, config, anonymises=anonymises)
 
@@ -105,11 +105,11 @@ def _assembled(
     cluster: list[Json] = []
     owned: dict[str, list[Json]] = {}
     kinds = [kind for _, kind in KINDS]
-    known = [each for each in before if each["kind"] in kinds]
-    for each in sorted(known, key=lambda each: kinds.index(str(each["kind"]))):
-        kept = kept_part(each)
+    group = [obj for obj in before if obj["kind"] in kinds]
+    for obj in sorted(group, key=lambda obj: kinds.index(str(obj["kind"]))):
+        kept = kept_part(obj)
         if kept is not None:
-            owner = _owner_of(each)
+            owner = _owner_of(obj)
             (owned.setdefault(owner, []) if owner else cluster).append(kept)
     created: list[Json] = []
     owners: dict[int, str] = {}
@@ -118,19 +118,19 @@ def _assembled(
         if kept is None:
             raise InputError(f"pod {key_of(pod)} has ended")
         created.append(_undecided(kept, _controller_of(pod)))
-        for each in owned.pop(key_of(pod), []):
+        for obj in owned.pop(key_of(pod), []):
             owners[len(created)] = key_of(pod)
-            created.append(_released(each))
+            created.append(_released(obj))
     bound_owners: dict[int, str] = {}
     for owner, objects_of_owner in owned.items():
-        for each in objects_of_owner:
+        for obj in objects_of_owner:
             bound_owners[len(cluster)] = owner
-            cluster.append(each)
+            cluster.append(obj)
     expectations = [_expectation(pod) for pod in chosen]
     if anonymiser is not None:
         everything = anonymiser.objects([*cluster, *created])
         cluster, created = everything[: len(cluster)], everything[len(cluster) :]
-        expectations = [_renamed(each, anonymiser) for each in expectations]
+        expectations = [_renamed(obj, anonymiser) for obj in expectations]
         owners = {number: _renamed_key(key, anonymiser) for number, key in owners.items()}
         bound_owners = {n: _renamed_key(key, anonymiser) for n, key in bound_owners.items()}
         config = anonymiser.config(config) if config is not None else None
@@ -144,20 +144,20 @@ def _assembled(
     )
 
 
-def document_of(found: Captured, name: str) -> Json:
+def document_of(whole: Captured, name: str) -> Json:
     """Return the content of a case file."""
-    offset = len(found.cluster)
-    nodes = sum(1 for each in found.cluster if each["kind"] == "Node")
+    offset = len(whole.cluster)
+    nodes = sum(1 for item in whole.cluster if item["kind"] == "Node")
     description = f"Decisions that were observed in a cluster of {nodes} nodes."
-    cluster = [_entry(each, found.owners.get(n)) for n, each in enumerate(found.cluster)]
-    create = [_entry(each, found.owners.get(offset + n)) for n, each in enumerate(found.waiting)]
+    cluster = [_entry(item, whole.owners.get(n)) for n, item in enumerate(whole.cluster)]
+    create = [_entry(item, whole.owners.get(offset + n)) for n, item in enumerate(whole.waiting)]
     case: Json = {"name": name, "source": _SOURCE, "description": description}
-    if found.gates:
-        case["gates"] = found.gates
-    if found.config:
-        case["config"] = found.config
+    if whole.gates:
+        case["gates"] = whole.gates
+    if whole.config:
+        case["config"] = whole.config
     case["cluster"] = cluster
-    case["steps"] = [{"create": create}, *({"expect": each} for each in found.expectations)]
+    case["steps"] = [{"create": create}, *({"expect": item} for item in whole.expectations)]
     return {"area": _AREA, "cases": [case]}
 
 
@@ -195,13 +195,13 @@ def _expectation(pod: Json) -> Json:
 
 
 def _renamed(expectation: Json, anonymiser: Anonymiser) -> Json:
-    found = {**expectation, "pod": _renamed_key(str(expectation["pod"]), anonymiser)}
-    if "bound_to" in found:
-        found["bound_to"] = anonymiser.name(str(found["bound_to"]))
-    prefix = part(found, "unschedulable").get("message_prefix")
+    fresh = {**expectation, "pod": _renamed_key(str(expectation["pod"]), anonymiser)}
+    if "bound_to" in fresh:
+        fresh["bound_to"] = anonymiser.name(str(fresh["bound_to"]))
+    prefix = part(fresh, "unschedulable").get("message_prefix")
     if prefix is not None:
-        found["unschedulable"] = {"message_prefix": anonymiser.message(str(prefix))}
-    return found
+        fresh["unschedulable"] = {"message_prefix": anonymiser.message(str(prefix))}
+    return fresh
 
 
 def _renamed_key(key: str, anonymiser: Anonymiser) -> str:
@@ -217,8 +217,8 @@ def _undecided(pod: Json, controller: tuple[str, str]) -> Json:
         api_version = "v1" if kind == "ReplicationController" else "apps/v1"
         owner = {"apiVersion": api_version, "kind": kind, "name": key.partition("/")[2]}
         metadata = {**metadata, "ownerReferences": [{**owner, "uid": "none", "controller": True}]}
-    found = {**without(pod, "status"), "metadata": metadata, "spec": without(spec, "nodeName")}
-    return {**found, "status": kept} if kept else found
+    fresh = {**without(pod, "status"), "metadata": metadata, "spec": without(spec, "nodeName")}
+    return {**fresh, "status": kept} if kept else fresh
 
 
 def _released(obj: Json) -> Json:

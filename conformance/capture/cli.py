@@ -78,19 +78,19 @@ def capture(
     try:
         settings = None if config is None else read_configuration(config, option="--config")
         names = [name if "/" in name else f"default/{name}" for name in pods]
-        found = captured(
+        part = captured(
             asyncio.run(_objects(connection)),
             names=names,
             config=settings,
             anonymises=anonymise,
         )
-        found = _with_ties(found)
-        document = document_of(found, _slug(output.stem))
+        part = _with_ties(part)
+        document = document_of(part, _slug(output.stem))
         case = _write(output, document)
     except RequestFailed as error:
         raise BadInput(str(error)) from error
-    number = len(found.cluster)
-    click.echo(f"{output}: {number} objects, then {len(found.waiting)} more, each with its verdict")
+    number = len(part.cluster)
+    click.echo(f"{output}: {number} objects, then {len(part.waiting)} more, each with its verdict")
     if check:
         work = run_case(case, target_kind(TargetOptions()), seed=0, timeout_seconds=_CHECK_SECONDS)
         _print_check(run_quietly(work))
@@ -106,37 +106,37 @@ async def _objects(connection: Connection) -> list[Json]:
         return await read_objects(api)
 
 
-def _with_ties(found: Captured) -> Captured:
+def _with_ties(part: Captured) -> Captured:
     """Let a bound pod be on any of the nodes that are as good as its own, by kubesched-explain."""
-    waiting = [_with_uid(each) for each in found.waiting]
-    pods = {key_of(each): each for each in waiting if each["kind"] == "Pod"}
-    others = [each for each in waiting if each["kind"] != "Pod"]
-    bound = [each for each in found.expectations if "bound_to" in each]
+    waiting = [_with_uid(item) for item in part.waiting]
+    pods = {key_of(item): item for item in waiting if item["kind"] == "Pod"}
+    others = [item for item in waiting if item["kind"] != "Pod"]
+    bound = [item for item in part.expectations if "bound_to" in item]
     if not bound:
-        return found
+        return part
     questions = [
         Question(
-            objects=[*map(_with_uid, found.cluster), *others],
-            pod=pods[_full(str(each["pod"]))],
-            config=found.config,
-            gates=found.gates,
+            objects=[*map(_with_uid, part.cluster), *others],
+            pod=pods[_full(str(item["pod"]))],
+            config=part.config,
+            gates=part.gates,
             plugins=(),
         )
-        for each in bound
+        for item in bound
     ]
     answers = asyncio.run(answers_to(questions)).answers
     best = {
-        str(each["pod"]): answer.best
-        for each, answer in zip(bound, answers, strict=True)
+        str(item["pod"]): answer.best
+        for item, answer in zip(bound, answers, strict=True)
         if answer is not None
     }
     expectations = [
-        {"pod": each["pod"], "bound_to_one_of": list(ties)}
-        if len(ties := best.get(str(each["pod"]), ())) > 1 and each.get("bound_to") in ties
-        else each
-        for each in found.expectations
+        {"pod": item["pod"], "bound_to_one_of": list(ties)}
+        if len(ties := best.get(str(item["pod"]), ())) > 1 and item.get("bound_to") in ties
+        else item
+        for item in part.expectations
     ]
-    return dataclasses.replace(found, expectations=expectations)
+    return dataclasses.replace(part, expectations=expectations)
 
 
 def _with_uid(obj: Json) -> Json:
@@ -151,7 +151,13 @@ def _full(name: str) -> str:
 
 @click.command(cls=SuiteCommand)
 @click.argument("file", metavar="CASE", type=PATH)
-@click.option("--case", "name", metavar="NAME", default="", help="One case of a file with several.")
+@click.option(
+    "--case",
+    "name",
+    metavar="NAME",
+    default="",
+    help="The name of the case, if the file has several.",
+)
 @click.option("-o", "--output", metavar="FILE", type=FILE, required=True, help="The case file.")
 @target_options
 @seed_option
@@ -161,7 +167,7 @@ def _full(name: str) -> str:
     type=click.IntRange(min=1),
     default=2000,
     show_default=True,
-    help="How many smaller cases to try.",
+    help="The number of smaller cases to try.",
 )
 @click.option(
     "--time-max",
@@ -170,7 +176,7 @@ def _full(name: str) -> str:
     type=click.FloatRange(min=1),
     default=600,
     show_default=True,
-    help="Stop after that long, with the smallest case so far.",
+    help="Stop after this time, with the smallest case so far.",
 )
 def shrink(
     *,
@@ -182,7 +188,7 @@ def shrink(
     attempts_max: int,
     time_seconds_max: float,
 ) -> None:
-    """Make a case smaller while its outcome stays the same: the failure, or what it expects."""
+    """Make a case smaller while its outcome stays the same: the failure, or the expectations."""
     limits = Limits(attempts_max=attempts_max, seconds_max=time_seconds_max)
     area, raw = _raw_case(file, name)
     interest = interest_in(raw, area, target_kind(target), seed=seed, seconds_max=time_seconds_max)

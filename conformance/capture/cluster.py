@@ -1,8 +1,8 @@
 """The part of a cluster that bears on scheduling: read it, and keep only the fields that matter.
 
-Every object becomes one that can be created on an empty server: fields that the server or a
-controller sets are left out, as are annotations but those that the scheduler reads. Not kept are
-volumes that need no storage, the containers' commands and environment, and resizes in progress.
+Every object becomes an object that can be created on an empty server: fields that the server or a
+controller sets are left out, and so are annotations that the scheduler does not read, volumes that
+need no storage, the containers' commands and environment, and resizes in progress.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 async def read_objects(api: ApiClient) -> list[Json]:
     """Return all objects of `KINDS` that the server has, as it has them. Raises RequestFailed."""
-    found: list[Json] = []
+    objects: list[Json] = []
     for api_version, kind in KINDS:
         try:
             listing = await api.listing(Ref(kind, "", "", api_version), Json)
@@ -174,12 +174,12 @@ async def read_objects(api: ApiClient) -> list[Json]:
             if error.status == 404:
                 continue  # a kind that the server does not know
             raise
-        found += [{**item, "apiVersion": api_version, "kind": kind} for item in listing.items]
-    return found
+        objects += [{**item, "apiVersion": api_version, "kind": kind} for item in listing.items]
+    return objects
 
 
 def kept_part(obj: Json) -> Json | None:
-    """Return the part of an object that bears on scheduling; None if nothing of it does."""
+    """Return the part of an object that bears on scheduling; None without such a part."""
     kind = str(obj["kind"])
     fields = KINDS.get((str(obj["apiVersion"]), kind))
     metadata = part(obj, "metadata")
@@ -210,18 +210,18 @@ def without(obj: Json, *names: str) -> Json:
 
 
 def _kept(obj: Mapping[str, object], fields: Fields) -> Json:
-    found: Json = {}
+    kept: Json = {}
     for name, inner in fields.items():
         value = obj.get(name)
         if value in (None, {}, [], ""):
             continue
         if isinstance(inner, Whole):
-            found[name] = value
+            kept[name] = value
         elif isinstance(value, dict):
-            found[name] = _kept(value, inner)
+            kept[name] = _kept(value, inner)
         elif isinstance(value, list):
-            found[name] = [_kept(item, inner) for item in objects(value)]
-    return found
+            kept[name] = [_kept(item, inner) for item in objects(value)]
+    return kept
 
 
 def _metadata(metadata: Json) -> Json:

@@ -1,12 +1,11 @@
 """Make a case smaller while its outcome of interest stays the same (delta debugging).
 
-Objects, steps, then fields are left out, as many at once as possible; whatever still has the same
+Objects, steps, then fields are left out, as many at once as possible; a smaller case with the same
 outcome, and no new finding of `lint`, is kept. The result depends on the case, the seed and the
-number of attempts only, unless the time is over. Of a failing case the outcome of interest is the
-failure: the same expectation or step, with the same problem up to its first comma. Of a case that
-passes it is all that the case expects. Messages with counts of nodes must keep their reasons; the
-counts are then written anew. A bound pod must keep a rival of its node, so that the choice stays
-one.
+number of attempts only, unless the time is over. The outcome of interest of a failing case is the
+failure: the same expectation or step, with the same problem up to its first comma. A case that
+passes must keep all its expectations. Messages with counts of nodes must keep their reasons; the
+counts are then written anew. A bound pod must keep a rival of its node, so that it had a choice.
 Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002.
 """
 
@@ -128,7 +127,7 @@ class _Runner:
 def interest_in(
     raw: Json, area: str, kind: TargetKind, *, seed: int, seconds_max: float = 600.0
 ) -> Interest:
-    """Run a case, at most that long, and return the outcome to keep.
+    """Run a case, for at most `seconds_max`, and return the outcome to keep.
 
     Raises InputError for a skipped case.
     """
@@ -238,39 +237,39 @@ class _Decisions:
         }
 
     def _rivals_in(self, seen: Observation, raw: Json) -> dict[str, tuple[int, bool]]:
-        """Return by bound pod the number of nodes to keep, at most 2, and if those are feasible."""
+        """Return by bound pod the number of nodes to keep, at most 2, and if these are feasible."""
         bound = {
             _key(expected)
             for expected in self._expected
             if "bound_to" in expected or "bound_to_one_of" in expected
         }
         nodes = len(seen.objects("Node"))
-        found: dict[str, tuple[int, bool]] = {}
+        rivals: dict[str, tuple[int, bool]] = {}
         for pod in bound:
             feasible = _feasible_nodes(seen.stories.get(pod, {}))
-            found[pod] = (2, True) if feasible > 1 else (min(nodes, 2), False)
-        return found
+            rivals[pod] = (2, True) if feasible > 1 else (min(nodes, 2), False)
+        return rivals
 
 
 def _feasible_nodes(story: Json) -> int:
     """Return the number of feasible nodes of the last attempt of a story; 0 if it is not known."""
     counts = [entry.get("feasible_nodes") for entry in objects(story.get("entries"))]
-    known = [count for count in counts if isinstance(count, int)]
-    return known[-1] if known else 0
+    numbers = [count for count in counts if isinstance(count, int)]
+    return numbers[-1] if numbers else 0
 
 
 def _anew(expected: Json, messages: dict[str, str], nodes: set[str]) -> Json:
     """Return an expectation with the message and the nodes of the smallest case."""
-    found = {**expected}
+    anew = {**expected}
     unschedulable = part(expected, "unschedulable")
     if any(name in unschedulable for name in _MESSAGES):
         kept = {name: value for name, value in unschedulable.items() if name not in _MESSAGES}
-        found["unschedulable"] = {**kept, "message_prefix": head_of(messages[_key(expected)])}
+        anew["unschedulable"] = {**kept, "message_prefix": head_of(messages[_key(expected)])}
     some = expected.get("bound_to_one_of")
     if isinstance(some, list):
         there = [node for node in some if node in nodes]
-        found["bound_to_one_of"] = there or some
-    return found
+        anew["bound_to_one_of"] = there or some
+    return anew
 
 
 def _without_counts(expected: Json) -> Json:
@@ -287,14 +286,14 @@ def _key(expected: Json) -> str:
 
 
 def _expectations(raw: Json) -> Iterator[Json]:
-    """Yield the expectations of a case, those of repeated steps once."""
+    """Yield the expectations of a case, expectations of repeated steps once."""
     for step in _all_steps(raw):
         if "expect" in step:
             yield part(step, "expect")
 
 
 def _all_steps(raw: Json) -> Iterator[Json]:
-    """Yield the steps of a case, and those of its repetitions."""
+    """Yield the steps of a case, and the steps of its repetitions."""
     for step in objects(raw.get("steps")):
         yield step
         yield from _all_steps(part(step, "repeat"))
@@ -328,8 +327,8 @@ def _failure_in(raw: Json, reason: str) -> tuple[object, str]:
 
 def _top_index(reason: str) -> int | None:
     place = _PLACE.match(reason)
-    found = _INDEX.search(place[1]) if place else None
-    return int(found[1]) if found else None
+    match = _INDEX.search(place[1]) if place else None
+    return int(match[1]) if match else None
 
 
 def shrunk(
@@ -530,7 +529,7 @@ def _entry_paths(raw: Json) -> Iterator[tuple[str | int, ...]]:
 
 
 def _field_names(entry: Json) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of an entry's fields, but those that identify it."""
+    """Yield the paths of an entry's fields, except the fields that identify it."""
     for form, content in entry.items():
         for name, value in part(entry, form).items() if isinstance(content, dict) else ():
             if form != "object" and name not in ("name", "namespace", "count"):
@@ -543,13 +542,13 @@ def _field_names(entry: Json) -> Iterator[tuple[str, ...]]:
 
 def _with_fields(raw: Json, left_out: Collection[tuple[str, ...]]) -> Json:
     """Return a copy without some fields of the objects."""
-    found = copy.deepcopy(raw)
-    for path in _entry_paths(found):
+    copied = copy.deepcopy(raw)
+    for path in _entry_paths(copied):
         for names in left_out:
-            holder = _at(found, (*path, *names[:-1]))
+            holder = _at(copied, (*path, *names[:-1]))
             if isinstance(holder, dict):
                 holder.pop(names[-1], None)
-    return found
+    return copied
 
 
 def _mistakes_in(raw: Json) -> frozenset[str]:
@@ -573,9 +572,9 @@ def _at(raw: object, path: tuple[str | int, ...]) -> Any:
 
 def _with(raw: Json, path: tuple[str | int, ...], value: object) -> Json:
     """Return a copy with another value at a path."""
-    found = copy.deepcopy(raw)
+    copied = copy.deepcopy(raw)
     if not path:
         assert isinstance(value, dict), "a case is a mapping"
         return value
-    _at(found, path[:-1])[path[-1]] = value
-    return found
+    _at(copied, path[:-1])[path[-1]] = value
+    return copied

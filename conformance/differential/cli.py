@@ -1,8 +1,8 @@
 """The command `kubesched-conformance diff`.
 
 Exit status: 0 if both sides decide alike in all scenarios, but for chance between equally good
-nodes, and at least one scenario ran; 1 if not; 2 for invalid input, with one line; 130 after
-Ctrl-C, with the scenarios until then.
+nodes, and at least one scenario ran; else 1; 2 for invalid input, with one line; 130 after Ctrl-C,
+with the scenarios until then.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
         help="One scheduler: `ours`, MODULE:FUNCTION, or a command with {kubeconfig} or {config}; "
         "before it any of config=FILE, gates=NAME=true,..., plugin=MODULE:CLASS, name=LABEL.",
     )
-    text_b: str = _option("--b", metavar="TARGET", required=True, help="The other one.")
+    text_b: str = _option("--b", metavar="TARGET", required=True, help="Another, as --a.")
     paths: tuple[Path, ...] = _option(
         "--cases",
         metavar="PATH",
         type=PATH,
         help="Scenarios: files or directories of cases. Without any source, the built-in cases.",
     )
-    pattern: str = _option("-k", metavar="PATTERN", default="", help="Only cases like this.")
+    pattern: str = _option("-k", metavar="PATTERN", default="", help="Only these cases.")
     fuzz: int | None = _option(
         "--fuzz", metavar="N", type=click.IntRange(min=1), help="N random scenarios."
     )
@@ -96,7 +96,7 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = given_by(
         timeout_option(600, "How long one run of one scenario may take.")
     )
-    json_file: Path | None = _option("--json", metavar="FILE", help="Write all of it here.")
+    json_file: Path | None = _option("--json", metavar="FILE", help="Write the report.")
 
 
 @click.command(cls=SuiteCommand)
@@ -121,7 +121,7 @@ def diff(options: DiffOptions) -> None:
     if is_interrupted:
         click.echo(f"interrupted after {len(compared)} of {len(cases)} scenarios")
         raise SystemExit(128 + signal.SIGINT)
-    verdicts = {each.comparison.verdict for each in compared}
+    verdicts = {result.comparison.verdict for result in compared}
     if any(verdict.is_divergence for verdict in verdicts) or verdicts == {Verdict.SKIPPED}:
         raise SystemExit(1)
 
@@ -175,9 +175,9 @@ def _compare(
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("comparing", total=len(cases))
-        for each in compare_all(cases, a, b, seed=seed, timeout_seconds=timeout_seconds):
-            done.append(each)
-            progress.update(bar, advance=1, description=each.comparison.case.area)
+        for result in compare_all(cases, a, b, seed=seed, timeout_seconds=timeout_seconds):
+            done.append(result)
+            progress.update(bar, advance=1, description=result.comparison.case.area)
 
 
 def _write(file: Path, compared: Sequence[Compared], labels: tuple[str, str]) -> None:

@@ -1,12 +1,12 @@
 """Compare two observations of one scenario pod by pod, and judge each difference.
 
-    two observations --differences--> what differs, the earliest first
+    two observations --differences--> differences, the earliest first
                      --questions--> kubesched-explain --verdicts--> chance | differs | perhaps
 
 After a choice by chance the two clusters differ, so that later pods differ too. A difference is
-chance if each side's decision is also one of the equally best ones for the other side's
-configuration, over the cluster as it was when the decision was made. Without an answer of
-`kubesched-explain`, or where a scheduler looks at a part of the nodes only, it is perhaps chance.
+chance if each side's decision is also among the best decisions for the other side's configuration,
+over the cluster at the moment of the decision. Without an answer of `kubesched-explain`, or if a
+scheduler looks at a part of the nodes only, the difference is perhaps chance.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _AT_ONCE_SECONDS: Final = 1.0
 
 
 class Verdict(enum.Enum):
-    """The verdict on a difference, or on a scenario: the gravest one of its differences."""
+    """The verdict on a difference; a scenario has the gravest verdict of its differences."""
 
     SAME = "same"
     CHANCE = "chance"
@@ -60,7 +60,7 @@ _GRAVEST_FIRST: Final = (Verdict.DIFFERS, Verdict.PERHAPS, Verdict.CHANCE)
 class Decision:
     """One side's decision on a pod: a node, victims, or a message.
 
-    `version` is the resource version of the change that shows it; 0 if there was no decision.
+    `version` is the resource version of the change with the decision; 0 without a decision.
     """
 
     uid: str = ""
@@ -116,12 +116,12 @@ class Comparison:
         if self.problem:
             return Verdict.DIFFERS
         verdicts = {difference.verdict for difference in self.differences}
-        return next((each for each in _GRAVEST_FIRST if each in verdicts), Verdict.SAME)
+        return next((worst for worst in _GRAVEST_FIRST if worst in verdicts), Verdict.SAME)
 
     @property
     def first_divergence(self) -> Difference | None:
-        """The earliest difference that is not mere chance."""
-        return next((each for each in self.differences if each.verdict.is_divergence), None)
+        """The earliest difference that is not chance."""
+        return next((diff for diff in self.differences if diff.verdict.is_divergence), None)
 
 
 def compare(case: Case, a: Observation, b: Observation) -> Comparison:
@@ -133,48 +133,48 @@ def compare(case: Case, a: Observation, b: Observation) -> Comparison:
     ends = [seen.outcome.reason for seen in (a, b)]
     if not skipped and ends[0] != ends[1]:
         problem = "; ".join(f"{name}: {end}" for name, end in zip("AB", ends, strict=True) if end)
-    found = [] if skipped else _differences(a, b)
+    diffs = [] if skipped else _differences(a, b)
     if a.shares_nodes or b.shares_nodes:
         # The messages of one side count nodes that the other side does not have.
-        found = [each for each in found if each.aspect != "message"]
-    return Comparison(case=case, a=a, b=b, differences=found, problem=problem, skipped=skipped)
+        diffs = [diff for diff in diffs if diff.aspect != "message"]
+    return Comparison(case=case, a=a, b=b, differences=diffs, problem=problem, skipped=skipped)
 
 
 def _differences(a: Observation, b: Observation) -> list[Difference]:
     ours, theirs = _by_name(a.pods), _by_name(b.pods)
-    found: list[Difference] = []
+    diffs: list[Difference] = []
     for name in [*ours, *(name for name in theirs if name not in ours)]:
         pod_a, pod_b = ours.get(name), theirs.get(name)
         first = _preemption(a, pod_a), _preemption(b, pod_b)
         last = _placement(pod_a), _placement(pod_b)
         if (first[0] and first[0].facts) != (first[1] and first[1].facts):
             left, right = first[0] or last[0], first[1] or last[1]
-            found.append(Difference(pod=name, aspect="preemption", a=left, b=right))
+            diffs.append(Difference(pod=name, aspect="preemption", a=left, b=right))
         elif last[0].facts != last[1].facts:
             left, right = last
             waits = not left.node and not right.node and left.end == right.end
             aspect = "message" if waits else "placement"
-            found.append(Difference(pod=name, aspect=aspect, a=left, b=right))
-    for difference in found:
+            diffs.append(Difference(pod=name, aspect=aspect, a=left, b=right))
+    for difference in diffs:
         difference.story_a = story_lines(a.stories.get(difference.pod.partition(" ")[0], {}))
         difference.story_b = story_lines(b.stories.get(difference.pod.partition(" ")[0], {}))
-    return sorted(found, key=lambda each: _moment(each.a, each.b))
+    return sorted(diffs, key=lambda each: _moment(each.a, each.b))
 
 
 def _moment(a: Decision, b: Decision) -> tuple[float, float, int]:
     """Return the position of a difference: the earlier of the two decisions."""
-    seconds = [each.seconds for each in (a, b) if each.version]
+    seconds = [side.seconds for side in (a, b) if side.version]
     return min(seconds, default=0.0), a.seconds, a.version
 
 
 def _by_name(pods: Sequence[PodRecord]) -> dict[str, PodRecord]:
     """Return the pods by key; a pod created again has its number behind the key."""
-    found: dict[str, PodRecord] = {}
+    by_name: dict[str, PodRecord] = {}
     times: collections.Counter[str] = collections.Counter()
     for pod in pods:
         times[pod.key] += 1
-        found[f"{pod.key} #{times[pod.key]}" if times[pod.key] > 1 else pod.key] = pod
-    return found
+        by_name[f"{pod.key} #{times[pod.key]}" if times[pod.key] > 1 else pod.key] = pod
+    return by_name
 
 
 def _placement(pod: PodRecord | None) -> Decision:
@@ -250,11 +250,11 @@ def _question(seen: Observation, decision: Decision, case: Case, side: Side) -> 
     if not decision.version or adapted.extenders:
         return None
     pod, others = None, []
-    for each in seen.objects_before(decision.version):
-        if text_in(part(each, "metadata"), "uid") == decision.uid:
-            pod = each
-        elif each["kind"] not in _LEFT_OUT:
-            others.append(each)
+    for obj in seen.objects_before(decision.version):
+        if text_in(part(obj, "metadata"), "uid") == decision.uid:
+            pod = obj
+        elif obj["kind"] not in _LEFT_OUT:
+            others.append(obj)
     if pod is None:
         return None
     return Question(
@@ -267,14 +267,14 @@ def judge(
     questions: Sequence[Question | None],
     answers: Sequence[Answer | None],
 ) -> None:
-    """Set the verdicts of a comparison. `questions` are those of `questions_of`."""
+    """Set the verdicts of a comparison. `questions` come from `questions_of`."""
     judged = comparison.differences[:_JUDGED_MAX]
     for index, difference in enumerate(judged):
         part = slice(4 * index, 4 * index + 4)
         _judge_one(difference, questions[part], answers[part])
     # Differences after the judged ones follow from them, if those are all chance.
     rest = comparison.differences[_JUDGED_MAX:]
-    all_chance = all(each.verdict is Verdict.CHANCE for each in judged)
+    all_chance = all(diff.verdict is Verdict.CHANCE for diff in judged)
     for difference in rest:
         difference.verdict = Verdict.CHANCE if all_chance else Verdict.PERHAPS
 
@@ -291,7 +291,7 @@ def _judge_one(
     ]
     crossed = ((difference.a, a_by_b, questions[1]), (difference.b, b_by_a, questions[2]))
     verdicts = [_agreement(decision, answer, question) for decision, answer, question in crossed]
-    difference.verdict = next(each for each in _GRAVEST_FIRST if each in verdicts)
+    difference.verdict = next(worst for worst in _GRAVEST_FIRST if worst in verdicts)
 
 
 def _agreement(decision: Decision, answer: Answer | None, question: Question | None) -> Verdict:
@@ -320,7 +320,7 @@ def _lines(name: str, difference: Difference, answer: Answer | None, *, over: st
     if answer is None:
         return []
     head = f"with the configuration of {name}, over the cluster of {over}:"
-    nodes = dict.fromkeys(each.node for each in (difference.a, difference.b) if each.node)
+    nodes = dict.fromkeys(side.node for side in (difference.a, difference.b) if side.node)
     lines = [answer.about(node) for node in nodes]
     if not lines or answer.result != "scheduled":
         lines.append(f"{answer.result}: {answer.message}".rstrip(": "))

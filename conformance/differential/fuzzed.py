@@ -1,4 +1,4 @@
-"""Random scenarios from `conformance.strategies`, the same ones for the same seed."""
+"""Random scenarios from `conformance.strategies`, the same scenarios for the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quality of placements, in numbers that two runs of one scenario can be compared by."""
+"""The quality of placements, in numbers by which two runs of one scenario can be compared."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MILLI: Final = NANO // 1000
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
     """The measures of one run. Percentages are of the cluster at the end of the run.
 
-    Fragmentation and spread are those of `Allocation`, for the resource of which the pods request
-    the largest part of the cluster; restrictions other than resources do not count. Waiting times
-    are those of pods that were created without a node, until their binding or the end. `writes` is
-    not a number where requests are not seen, in a running cluster.
+    `Allocation` defines fragmentation and spread, here for the resource of which the pods request
+    the largest part of the cluster; restrictions other than resources do not count. Pods that were
+    created without a node have waiting times, until their binding or the end. `writes` is not a
+    number in a running cluster, where requests are not seen.
     """
 
     pods: float = 0
@@ -96,11 +96,11 @@ def quality_of(seen: Observation) -> Quality:
     )
 
 
-def mean_quality(found: Sequence[Quality]) -> Quality:
-    """Return the measures of several runs: counts added up, the others averaged."""
+def mean_quality(qualities: Sequence[Quality]) -> Quality:
+    """Return the measures of several runs: counts added up, other measures averaged."""
     values: dict[str, float] = {}
     for name, (_, is_sum) in MEASURES.items():
-        of_each = [float(getattr(each, name)) for each in found]
+        of_each = [float(getattr(quality, name)) for quality in qualities]
         values[name] = sum(of_each) if is_sum or not of_each else statistics.fmean(of_each)
     return Quality(**values)
 
@@ -136,9 +136,9 @@ class _Cluster:
         """Return the allocated part of a resource."""
         return self._used[resource]
 
-    def _row(self, found: Counter[str]) -> tuple[int, ...]:
+    def _row(self, amounts: Counter[str]) -> tuple[int, ...]:
         # Thousandths of a CPU, whole units of everything else: both fit into 64 bits.
-        return tuple(found[name] // (_MILLI if name == _CPU else NANO) for name in self._names)
+        return tuple(amounts[name] // (_MILLI if name == _CPU else NANO) for name in self._names)
 
     def _most_requested(self, capacity: Iterable[Counter[str]], load: list[Counter[str]]) -> str:
         """Return the resource of which the pods request the largest part; CPU without requests."""

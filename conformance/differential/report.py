@@ -30,17 +30,17 @@ _STORY_LINES_MAX: Final = 12
 def print_report(compared: Sequence[Compared], labels: tuple[str, str], console: Console) -> None:
     """Print the tables, and the first divergence with both explanations."""
     console.print(_scenario_table(compared, labels))
-    divergent = next((each.comparison for each in compared if each.comparison.problem), None)
-    for each in compared:
-        first = each.comparison.first_divergence
+    divergent = next((result.comparison for result in compared if result.comparison.problem), None)
+    for result in compared:
+        first = result.comparison.first_divergence
         if first is not None:
-            _print_difference(each.comparison, first, labels, console)
+            _print_difference(result.comparison, first, labels, console)
             break
     else:
         if divergent is not None:
             _print(console, f"{divergent.case.id}: {divergent.problem}")
     console.print(_quality_table(compared, labels))
-    for problem in dict.fromkeys(each.referee_problem for each in compared):
+    for problem in dict.fromkeys(result.referee_problem for result in compared):
         if problem:
             _print(console, f"kubesched-explain gives no answer to some questions: {problem}")
     _print(console, summary(compared))
@@ -48,7 +48,7 @@ def print_report(compared: Sequence[Compared], labels: tuple[str, str], console:
 
 def summary(compared: Sequence[Compared]) -> str:
     """Return the number of scenarios by verdict as one line."""
-    counts = collections.Counter(each.comparison.verdict for each in compared)
+    counts = collections.Counter(result.comparison.verdict for result in compared)
     listed = [f"{counts[verdict]} {_WORDS[verdict]}" for verdict in Verdict if counts[verdict]]
     return f"{len(compared)} scenarios: {', '.join(listed)}"
 
@@ -63,30 +63,30 @@ _WORDS: Final = {
 
 
 def to_json(compared: Sequence[Compared], labels: tuple[str, str]) -> Json:
-    """Return all of it for machines."""
-    verdicts = collections.Counter(each.comparison.verdict.value for each in compared)
+    """Return the whole report for machines."""
+    verdicts = collections.Counter(result.comparison.verdict.value for result in compared)
     return {
         "a": labels[0],
         "b": labels[1],
         "verdicts": dict(verdicts),
-        "scenarios": [_scenario_json(each) for each in compared],
+        "scenarios": [_scenario_json(result) for result in compared],
         "quality": {
-            "a": msgspec.to_builtins(mean_quality([each.a for each in compared])),
-            "b": msgspec.to_builtins(mean_quality([each.b for each in compared])),
+            "a": msgspec.to_builtins(mean_quality([result.a for result in compared])),
+            "b": msgspec.to_builtins(mean_quality([result.b for result in compared])),
         },
     }
 
 
-def _scenario_json(each: Compared) -> Json:
-    comparison = each.comparison
-    found: Json = {
+def _scenario_json(result: Compared) -> Json:
+    comparison = result.comparison
+    scenario: Json = {
         "scenario": comparison.case.id,
         "verdict": comparison.verdict.value,
         "differences": [_difference_json(one) for one in comparison.differences],
-        "quality": {"a": msgspec.to_builtins(each.a), "b": msgspec.to_builtins(each.b)},
+        "quality": {"a": msgspec.to_builtins(result.a), "b": msgspec.to_builtins(result.b)},
     }
     reason = comparison.skipped or comparison.problem
-    return {**found, "reason": reason} if reason else found
+    return {**scenario, "reason": reason} if reason else scenario
 
 
 def _difference_json(one: Difference) -> Json:
@@ -103,16 +103,16 @@ def _difference_json(one: Difference) -> Json:
 
 
 def _scenario_table(compared: Sequence[Compared], labels: tuple[str, str]) -> Table:
-    shown = [each for each in compared if each.comparison.verdict is not Verdict.SAME]
-    shown.sort(key=lambda each: not each.comparison.verdict.is_divergence)
+    shown = [result for result in compared if result.comparison.verdict is not Verdict.SAME]
+    shown.sort(key=lambda result: not result.comparison.verdict.is_divergence)
     more = f", the first {_ROWS_MAX} of {len(shown)}" if len(shown) > _ROWS_MAX else ""
     table = Table(title=f"Scenarios that are not the same{more}")
     for heading in ("scenario", "verdict", "pod"):
         table.add_column(heading, overflow="fold")
     for letter, label in zip("AB", labels, strict=True):
         table.add_column(f"{letter}: {label}", overflow="fold")
-    for each in shown[:_ROWS_MAX]:
-        comparison = each.comparison
+    for result in shown[:_ROWS_MAX]:
+        comparison = result.comparison
         first = comparison.first_divergence or next(iter(comparison.differences), None)
         reason = comparison.skipped or comparison.problem
         cells = ("", reason, "") if first is None else (first.pod, str(first.a), str(first.b))
@@ -121,8 +121,8 @@ def _scenario_table(compared: Sequence[Compared], labels: tuple[str, str]) -> Ta
 
 
 def _quality_table(compared: Sequence[Compared], labels: tuple[str, str]) -> Table:
-    ran = [each for each in compared if not each.comparison.skipped]
-    a, b = mean_quality([each.a for each in ran]), mean_quality([each.b for each in ran])
+    ran = [result for result in compared if not result.comparison.skipped]
+    a, b = mean_quality([result.a for result in ran]), mean_quality([result.b for result in ran])
     table = Table(title=f"Quality of the placements, {len(ran)} scenarios")
     table.add_column("measure")
     for letter, label in zip("AB", labels, strict=True):

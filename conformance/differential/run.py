@@ -1,4 +1,4 @@
-"""Run scenarios through both sides, and judge what differs."""
+"""Run scenarios through both sides, and judge the differences."""
 
 from __future__ import annotations
 

@@ -37,17 +37,17 @@ def case_of_snapshot(path: Path) -> Case:
     The file has API objects in YAML or JSON, as documents or Lists. Raises InputError.
     """
     objects = list(_objects_in(path))
-    if not any(each["kind"] == "Node" for each in objects):
+    if not any(obj["kind"] == "Node" for obj in objects):
         raise InputError(f"{path}: no node in it")
-    nodes = [each for each in objects if each["kind"] == "Node"]
-    pods = [each for each in objects if each["kind"] == "Pod"]
-    others = [each for each in objects if each["kind"] not in _LEFT_OUT and not _is_system(each)]
-    names = {ref_of(each).name for each in objects if each["kind"] == "Namespace"}
-    namespaces = names | {ref_of(each).namespace for each in [*pods, *others]}
+    nodes = [obj for obj in objects if obj["kind"] == "Node"]
+    pods = [obj for obj in objects if obj["kind"] == "Pod"]
+    others = [obj for obj in objects if obj["kind"] not in _LEFT_OUT and not _is_system(obj)]
+    names = {ref_of(obj).name for obj in objects if obj["kind"] == "Namespace"}
+    namespaces = names | {ref_of(obj).namespace for obj in [*pods, *others]}
     cluster = [Item(namespace=name) for name in sorted(namespaces - _SYSTEM_NAMESPACES)]
     bound = [pod for pod in pods if _node_of(pod)]
     waiting = [pod for pod in pods if not _node_of(pod)]
-    cluster += [Item(object=each) for each in [*others, *nodes, *bound]]
+    cluster += [Item(object=obj) for obj in [*others, *nodes, *bound]]
     return _case("snapshot", path.name, cluster, [_created(waiting)])
 
 

@@ -48,8 +48,8 @@ _SLOW_SECONDS: Final = 20.0
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """A case that is ready to run. `origin` and `line` are its place.
 
-    It holds for schedulers of the versions from `since` to `until`, both included. `labels` are
-    those of the file and those that follow from the content (`_labels_of`).
+    The case holds for schedulers of the versions from `since` to `until`, both included. `labels`
+    come from the file and from the content (`_labels_of`).
     """
 
     name: str
@@ -89,7 +89,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def expectations(self) -> Iterator[Expectation]:
-        """All expectations, those of a repetition once."""
+        """All expectations, each expectation of a repetition once."""
         for step in in_order(self.steps):
             if isinstance(step.action, Expectation):
                 yield step.action
@@ -264,16 +264,16 @@ def load_cases(paths: Iterable[Path]) -> list[Case]:
 
 def case_files(paths: Iterable[Path]) -> list[Path]:
     """Return the files of cases in files and directories. Raises InputError."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
             if not inside:
                 raise InputError(f"{path}: no .yaml file in it or below it")
-            found += inside
+            files += inside
         else:
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def _load_file(file: Path) -> Sequence[Case]:

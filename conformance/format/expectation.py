@@ -123,7 +123,7 @@ class Expectation(Part, frozen=True, kw_only=True):
 
     @property
     def refs(self) -> list[Ref]:
-        """The objects whose fields, conditions and events it is about."""
+        """The objects whose fields, conditions and events the expectation is about."""
         if self.object is not None:
             return [self.object.ref]
         if self.pod_group is not None:
@@ -132,45 +132,45 @@ class Expectation(Part, frozen=True, kw_only=True):
 
     @property
     def reads_metrics(self) -> bool:
-        """True if only the scheduler's own metrics can answer it."""
+        """True if only the scheduler's own metrics have the answer."""
         return self.metric is not None or self.reads_moves
 
     @property
     def reads_moves(self) -> bool:
-        """True if it is about what the queue's counters have counted since the last look."""
-        asked = (self.requeued_by, self.not_requeued_by, self.scheduled_after_flush)
-        return any(value is not None for value in asked)
+        """True if the expectation is about counts of the queue since the last look."""
+        fields = (self.requeued_by, self.not_requeued_by, self.scheduled_after_flush)
+        return any(value is not None for value in fields)
 
     def check(self) -> None:
         """Check that there is one subject and that the fields fit it. Raises InputError."""
         subjects = {name: getattr(self, name) for name in _SUBJECTS}
         one_of(**subjects)
-        asked = [
+        used = [
             name
             for name in self.__struct_fields__
             if name not in subjects and getattr(self, name) is not None
         ]
-        if self.nodes is not None and asked:
-            raise InputError(f"nothing else goes with nodes, got {', '.join(asked)}")
-        if (self.fault is not None) != (asked == ["injected"]):
+        if self.nodes is not None and used:
+            raise InputError(f"nothing else goes with nodes, got {', '.join(used)}")
+        if (self.fault is not None) != (used == ["injected"]):
             raise InputError("expected injected, and nothing else, for a fault")
-        if (self.metric is not None) != ("value" in asked) or (
-            self.metric is not None and not {*asked} <= {"labels", "value"}
+        if (self.metric is not None) != ("value" in used) or (
+            self.metric is not None and not {*used} <= {"labels", "value"}
         ):
             raise InputError("expected value, perhaps labels, and nothing else, for a metric")
         for kind in ("pod_group", "object"):
-            if subjects[kind] is not None and not {*asked} <= _OF_OBJECTS:
+            if subjects[kind] is not None and not {*used} <= _OF_OBJECTS:
                 fields = ", ".join(sorted(_OF_OBJECTS))
                 raise InputError(f"expected only {fields} of {kind}")
-        if (self.extender is not None) != (bool(asked) and {*asked} <= {"calls", "received"}):
+        if (self.extender is not None) != (bool(used) and {*used} <= {"calls", "received"}):
             raise InputError("expected calls, received, and nothing else, for an extender")
-        if self.node is not None and asked != ["pod_count"]:
+        if self.node is not None and used != ["pod_count"]:
             raise InputError("expected pod_count, and nothing else, of a node")
         if self.node is None and self.pod_count is not None:
             raise InputError("expected pod_count only with node")
         if self.pods is None and self.bound_count is not None:
             raise InputError("expected bound_count only with pods")
-        if self.nodes is None and not asked:
+        if self.nodes is None and not used:
             raise InputError("nothing is expected")
 
 
@@ -183,9 +183,9 @@ _OF_OBJECTS: Final = frozenset({"condition", "no_condition", "event", "no_event"
 
 def one_of(**values: object) -> None:
     """Raise InputError unless exactly one of the values is given."""
-    given = [name for name, value in values.items() if value is not None]
-    if len(given) != 1:
-        raise InputError(f"expected exactly one of {', '.join(values)}, got {len(given)}")
+    names = [name for name, value in values.items() if value is not None]
+    if len(names) != 1:
+        raise InputError(f"expected exactly one of {', '.join(values)}, got {len(names)}")
 
 
 def pod_ref(name: str) -> Ref:

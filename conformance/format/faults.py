@@ -26,10 +26,10 @@ __all__ = ["aimed"]
 def aimed(faults: Sequence[Json]) -> list[Json]:
     """Return the faults in the form sent to the API server. Raises InputError."""
     try:
-        found = faults_of(list(faults)).faults
+        parsed = faults_of(list(faults)).faults
     except FaultError as error:
         raise InputError(str(error)) from error
-    return [msgspec.to_builtins(_sparing_the_suite(fault)) for fault in found]
+    return [msgspec.to_builtins(_sparing_the_suite(fault)) for fault in parsed]
 
 
 def _sparing_the_suite(fault: Fault) -> Fault:

@@ -164,7 +164,7 @@ class PodShorthand(_Shorthand, frozen=True):
         affinity = {**self.affinity}
         if self.node_affinity is not None:
             affinity["nodeAffinity"] = self.node_affinity.expand()
-        given: Json = {
+        short: Json = {
             "nodeName": self.node,
             "schedulerName": self.scheduler_name,
             "priorityClassName": self.priority_class,
@@ -174,7 +174,7 @@ class PodShorthand(_Shorthand, frozen=True):
             "schedulingGates": [{"name": gate} for gate in self.scheduling_gates],
             "schedulingGroup": self.pod_group and {"podGroupName": self.pod_group},
         }
-        spec.update({name: value for name, value in given.items() if value})
+        spec.update({name: value for name, value in short.items() if value})
         return spec
 
     def _containers(self) -> list[Json]:
@@ -204,7 +204,7 @@ class PodShorthand(_Shorthand, frozen=True):
 
 
 class PodGroupShorthand(_Shorthand, frozen=True):
-    """The short form of a PodGroup: a gang with `min_count`, without it of the basic policy.
+    """The short form of a PodGroup: with `min_count` a gang, else of the basic policy.
 
     `topology` is the label of the nodes whose values are the domains.
     """
@@ -276,7 +276,7 @@ def objects_of(item: Item) -> Iterator[Json]:
 
 
 def priority_class_of(value: int) -> Json:
-    """Return the priority class of that value."""
+    """Return the priority class of a value."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",

@@ -1,7 +1,7 @@
 """Quantities and requests of pods, in whole nano-units.
 
-The suite judges placements by this arithmetic. It is written apart from the API server's and from
-the scheduler's, so that an error in theirs cannot hide an overcommitted node.
+The suite judges placements by this arithmetic. It is independent of the API server's and of the
+scheduler's arithmetic, so that their errors cannot hide an overcommitted node.
 Source: PodRequests in component-helpers resource/helpers.go of v1.36.3.
 """
 
@@ -31,10 +31,10 @@ _NUMBER: Final = re.compile(r"([+-]?[0-9.]+)(.*)", re.DOTALL)
 @functools.lru_cache(maxsize=4096)
 def nano_units(quantity: str) -> int:
     """Return a quantity such as `100m`, `1Gi` or `1e3`, rounded up. Raises ValueError."""
-    found = _NUMBER.fullmatch(quantity)
-    if found is None:
+    match = _NUMBER.fullmatch(quantity)
+    if match is None:
         raise ValueError(f"expected a quantity, got {quantity!r}")
-    number, suffix = found.groups()
+    number, suffix = match.groups()
     power = _POWERS.get(suffix)
     value = Fraction(number + suffix) if power is None else Fraction(number) * power
     return math.ceil(value * NANO)
@@ -48,8 +48,8 @@ def shown(nano: int) -> str:
 
 def amounts(resource_list: object) -> Counter[str]:
     """Return a resource list of the API in nano-units by resource."""
-    found = resource_list if isinstance(resource_list, dict) else {}
-    return Counter({name: nano_units(str(quantity)) for name, quantity in found.items()})
+    quantities = resource_list if isinstance(resource_list, dict) else {}
+    return Counter({name: nano_units(str(quantity)) for name, quantity in quantities.items()})
 
 
 def pod_requests(pod: Json) -> Counter[str]:
@@ -59,7 +59,7 @@ def pod_requests(pod: Json) -> Counter[str]:
     a whole replace the sums. Resizes in progress are not considered.
     """
     spec = part(pod, "spec")
-    total = sum((_requests(each) for each in objects(spec.get("containers"))), Counter[str]())
+    total = sum((_requests(item) for item in objects(spec.get("containers"))), Counter[str]())
     sidecars, peak = Counter[str](), Counter[str]()
     for container in objects(spec.get("initContainers")):
         if container.get("restartPolicy") == "Always":

@@ -1,6 +1,6 @@
 """Select cases: by patterns of their names, by an expression over their labels, by shard.
 
--k filter/taint          id (`area/name`) that has this at the beginning of a word
+-k filter/taint          id (`area/name`) with this text at the beginning of a word
 -k 'requeue/*volume*'    id that matches the wildcards
 -l 'preemption and not (slow or faults)'
 --shard 2/4              the second of four parts
@@ -33,24 +33,24 @@ Test: TypeAlias = "Callable[[AbstractSet[str]], bool]"
 
 
 def select(cases: Sequence[Case], *patterns: str, option: str = "-k") -> list[Case]:
-    """Return the cases that match one of the patterns. Raises InputError for one without a match.
+    """Return the cases that match a pattern. Raises InputError for a pattern without a match.
 
     A pattern is an id, which matches one case only; or it has wildcards (`*`, `?`, `[...]`) and
     matches the whole id; or it occurs in the id where a word begins. Case is ignored. Errors name
     the `option`.
     """
-    found: set[str] = set()
+    chosen: set[str] = set()
     for pattern in patterns:
         ids = {case.id for case in cases if _matches(case.id, pattern.lower())}
         if not ids:
             raise InputError(f"{option}: no case matches {pattern!r}; {_hint(cases, pattern)}")
-        found |= {pattern.lower()} if pattern.lower() in ids else ids
-    return [case for case in cases if case.id in found]
+        chosen |= {pattern.lower()} if pattern.lower() in ids else ids
+    return [case for case in cases if case.id in chosen]
 
 
 def _hint(cases: Iterable[Case], pattern: str) -> str:
-    known = [word for case in cases for word in (case.id, case.name, f"{case.area}/")]
-    close = difflib.get_close_matches(pattern.lower(), known, 1)
+    words = [word for case in cases for word in (case.id, case.name, f"{case.area}/")]
+    close = difflib.get_close_matches(pattern.lower(), words, 1)
     return f"did you mean {close[0]}?" if close else "--list shows all"
 
 
@@ -77,8 +77,8 @@ class Selection:
             skipped = {case.id for case in select(cases, *self.skipped, option="--skip")}
             chosen = [case for case in chosen if case.id not in skipped]
         if self.expression is not None:
-            known = frozenset[str]().union(*(case.words for case in cases))
-            test = parse_expression(self.expression, known)
+            words = frozenset[str]().union(*(case.words for case in cases))
+            test = parse_expression(self.expression, words)
             chosen = [case for case in chosen if test(case.words)]
         if self.only is not None:
             chosen = [case for case in chosen if case.id in self.only]
@@ -91,10 +91,10 @@ class Selection:
 
 def parse_shard(text: str) -> tuple[int, int]:
     """Parse `NUMBER/COUNT`. Raises InputError."""
-    found = _SHARD.fullmatch(text)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+    match = _SHARD.fullmatch(text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise InputError(f"--shard: expected a part such as 1/4, got {text!r}")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 class _Token(NamedTuple):
@@ -102,20 +102,20 @@ class _Token(NamedTuple):
     column: int
 
 
-def parse_expression(text: str, known: AbstractSet[str]) -> Test:
+def parse_expression(text: str, words: AbstractSet[str]) -> Test:
     """Parse an expression of `and`, `or`, `not`, parentheses and words.
 
-    Raises InputError with the column of the mistake, also for a word that is not in `known`.
+    Raises InputError with the column of the mistake, also for a word that is not in `words`.
     """
-    return _Parser(text, known).parse()
+    return _Parser(text, words).parse()
 
 
 class _Parser:
     """A parser by recursive descent; `or` binds weaker than `and`, `and` weaker than `not`."""
 
-    def __init__(self, text: str, known: AbstractSet[str]) -> None:
+    def __init__(self, text: str, words: AbstractSet[str]) -> None:
         self._text = text
-        self._known = known
+        self._known = words
         self._tokens = self._split()
 
     def parse(self) -> Test:
@@ -128,13 +128,13 @@ class _Parser:
         tokens: list[_Token] = []
         position, end = 0, len(self._text.rstrip())
         while position < end:
-            found = _TOKEN.match(self._text, position)
-            if found is None:
+            match = _TOKEN.match(self._text, position)
+            if match is None:
                 column = len(self._text) - len(self._text[position:].lstrip())
                 raise self._error(column, f"unexpected {self._text[column]!r}")
-            kind = found.lastgroup or ""
-            tokens.append(_Token(found[kind], found.start(kind)))
-            position = found.end()
+            kind = match.lastgroup or ""
+            tokens.append(_Token(match[kind], match.start(kind)))
+            position = match.end()
         return [*tokens, _Token("", end)]
 
     def _take(self, *wanted: str) -> bool:
@@ -210,9 +210,9 @@ def features_in(cases: Iterable[Case], names: str | None) -> frozenset[str] | No
     """
     if names is None:
         return None
-    known = {case.feature for case in cases} - {""}
+    features = {case.feature for case in cases} - {""}
     chosen = frozenset(name.strip() for name in names.split(","))
-    for name in sorted(chosen - known):
-        there = ", ".join(sorted(known))
+    for name in sorted(chosen - features):
+        there = ", ".join(sorted(features))
         raise InputError(f"--supported-features: no case has {name!r}; there are {there}")
     return chosen

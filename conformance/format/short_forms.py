@@ -1,7 +1,7 @@
 """Objects of the API as entries of a case: the inverse of `objects.objects_of`.
 
-`entries_of` returns the shortest entries that stand for some objects: `node: {name: a, cpu: 1}`
-where that is the same node, `object: {...}` where no short form has all its fields.
+`entries_of` returns the shortest entries for some objects: `node: {name: a, cpu: 1}` if this entry
+makes an equal node, `object: {...}` if no short form has all fields.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _AMOUNTS = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "ephemeral_st
 
 
 def entries_of(things: Iterable[Json]) -> list[Json]:
-    """Return the entries of `cluster` or `create` that stand for objects, in their order.
+    """Return the entries of `cluster` or `create` for objects, in their order.
 
     A priority class that the short form of a later pod creates has no entry of its own.
     """
-    found: list[tuple[Json, Json]] = [(thing, entry_of(thing)) for thing in things]
+    pairs: list[tuple[Json, Json]] = [(thing, entry_of(thing)) for thing in things]
     made = [
         priority_class_of(priority)
-        for _, entry in found
+        for _, entry in pairs
         if isinstance(priority := part(entry, "pod").get("priority"), int)
     ]
-    return [entry for thing, entry in found if thing not in made]
+    return [entry for thing, entry in pairs if thing not in made]
 
 
 def entry_of(thing: Json) -> Json:
-    """Return the entry that stands for an object. Empty fields of the object are left out."""
+    """Return the entry for an object. Empty fields of the object are left out."""
     thing = _without_empty(thing)
     makers = {"Node": _node, "Pod": _pod, "Namespace": _namespace}
     if thing.get("apiVersion") == "v1" and (make := makers.get(str(thing.get("kind")))):
@@ -201,7 +201,7 @@ def _without_defaults(containers: list[Json], prefix: str) -> list[Json]:
 
 
 def _affinity(affinity: Json) -> Json:
-    """Return the fields of an affinity, that of nodes in the short form."""
+    """Return the fields of an affinity, node affinity in the short form."""
     rest = {name: value for name, value in affinity.items() if name != "nodeAffinity"}
     of_nodes = part(affinity, "nodeAffinity")
     terms = part(of_nodes, "requiredDuringSchedulingIgnoredDuringExecution")

@@ -92,19 +92,19 @@ class Settle(Part, frozen=True, kw_only=True):
 class Touch(Subject, frozen=True, kw_only=True):
     """Change an annotation without a meaning.
 
-    On a pod it also makes the next failed attempt a new event: repetitions are counted in a series,
+    For a pod the next failed attempt then is a new event: repetitions are counted in a series,
     which is updated only now and then from the third on.
     """
 
 
 class Inject(Part, frozen=True, kw_only=True):
-    """Inject faults into the API server; the format is that of the server."""
+    """Inject faults into the API server; the server has the format."""
 
     faults: list[Json]
 
 
 class ClearFaults(Part, frozen=True, kw_only=True):
-    """Stop injecting faults except the named ones; empty means all."""
+    """Stop injecting faults except the named faults; without names, stop all."""
 
     names: tuple[str, ...] = ()
 
@@ -221,7 +221,7 @@ def check_objects(items: Iterable[Item], where: str) -> None:
 
 
 def in_order(steps: Iterable[Step]) -> Iterator[Step]:
-    """Return all steps, those of a repetition once."""
+    """Return all steps, each step of a repetition once."""
     for step in steps:
         yield from step.in_order()
 

@@ -139,10 +139,10 @@ def _explanation(error: ValidationError) -> str:
     assert isinstance(expected, dict), "no schema of ours is a mere true"
     given = [str(name) for name in instance] if isinstance(instance, dict) else []
     if rule == "additionalProperties":
-        known = sorted(expected.get("properties", {}))
-        unknown = next(name for name in given if name not in known)
-        close = difflib.get_close_matches(unknown, known, 1)
-        hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(known)}"
+        fields = sorted(expected.get("properties", {}))
+        unknown = next(name for name in given if name not in fields)
+        close = difflib.get_close_matches(unknown, fields, 1)
+        hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(fields)}"
         return f"unknown field {unknown}; {hint}"
     if rule == "required":
         missing = next(name for name in expected["required"] if name not in given)

@@ -22,10 +22,10 @@ class Version(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Version:
         """Parse `1.36`, `1.36.3` or `v1.36.3`. Raises InputError."""
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise InputError(f"expected a version such as 1.36, got {text!r}")
-        return cls(int(found["major"]), int(found["minor"]))
+        return cls(int(match["major"]), int(match["minor"]))
 
 
 #: The version whose behaviour the built-in cases expect, unless they name others.

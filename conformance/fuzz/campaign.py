@@ -50,7 +50,7 @@ class Result:
 
 
 class Interrupted(Exception):
-    """Ctrl-C has ended a search. The result is what was known by then."""
+    """Ctrl-C has ended a search. `result` is the result until then."""
 
     def __init__(self, result: Result) -> None:
         super().__init__("interrupted")
@@ -92,7 +92,7 @@ def search(
                 done = msgspec.json.decode(future.result(), type=Exploration)
             except InputError:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a worker's failure is part of the result
                 result.errors.append(f"{_range(tasks, number)}: {_words(error)}")
                 continue
             result.examples += done.examples
@@ -131,7 +131,7 @@ def _shrink_all(
             continue
         try:
             smallest = msgspec.json.decode(futures[invariant].result(), type=Found | None)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a worker's failure is part of the result
             result.errors.append(f"shrinking {invariant}: {_words(error)}")
             continue
         if smallest is not None and smallest.size < found.size:
@@ -156,7 +156,7 @@ class _Here(concurrent.futures.Executor):
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised by the future
             future.set_exception(error)
         return future
 
@@ -181,9 +181,9 @@ def executor_of(reference: str, workers: int) -> Iterator[concurrent.futures.Exe
 def _processes(workers: int) -> Iterator[concurrent.futures.Executor]:
     """Run worker processes. They end at once if the block fails, or if this process is killed."""
     context = multiprocessing.get_context("spawn")
-    theirs, ours = context.Pipe(duplex=False)
+    worker_end, ours = context.Pipe(duplex=False)
     pool = concurrent.futures.ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_end_with, initargs=(theirs,)
+        workers, mp_context=context, initializer=_end_with, initargs=(worker_end,)
     )
     try:
         yield pool
@@ -191,7 +191,7 @@ def _processes(workers: int) -> Iterator[concurrent.futures.Executor]:
     finally:
         ours.close()
         pool.shutdown(cancel_futures=True)
-        theirs.close()
+        worker_end.close()
 
 
 def _end_with(parent: Connection) -> None:

@@ -140,8 +140,8 @@ def fuzz(options: FuzzOptions) -> None:
 
 
 def _print_invariants() -> None:
-    for each in INVARIANTS.values():
-        click.echo(f"{each.name}: {each.sentence}\n    {each.source}")
+    for invariant in INVARIANTS.values():
+        click.echo(f"{invariant.name}: {invariant.sentence}\n    {invariant.source}")
 
 
 @contextlib.contextmanager
@@ -175,9 +175,9 @@ def _progress(total: int) -> Iterator[Callable[[int, int], None]]:
 
 def _report(result: Result, task: Task, output: Path, *, seconds: float) -> bool:
     """Write the counterexamples, print the summary, and return True if all is well."""
-    for name, found in sorted(result.found.items()):
-        path = write(found, output)
-        click.echo(f"{name}: {found.text}")
+    for name, counterexample in sorted(result.found.items()):
+        path = write(counterexample, output)
+        click.echo(f"{name}: {counterexample.text}")
         again = fails(path, task.target, timeout_seconds=task.timeout_seconds)
         click.echo(f"    {path}" + ("" if again else " (passed when it was run again)"))
     for error in result.errors:

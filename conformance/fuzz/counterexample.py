@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from .search import Found
 
 
-def document_of(found: Found) -> Json:
+def document_of(result: Found) -> Json:
     """Return the content of a counterexample's file: a case that the scheduler fails."""
-    invariant = INVARIANTS.get(found.invariant)
+    invariant = INVARIANTS.get(result.invariant)
     sentence = invariant.sentence if invariant else "The scheduler runs, and comes to rest."
     source = invariant.source if invariant else "kubesched-conformance fuzz"
     case: Json = {
-        "name": found.invariant.replace("_", "-"),
+        "name": result.invariant.replace("_", "-"),
         "source": source,
-        "description": f"{sentence} Broken: {found.text}.",
-        **{name: found.raw[name] for name in ("config", "cluster") if name in found.raw},
-        "steps": found.raw["steps"],
+        "description": f"{sentence} Broken: {result.text}.",
+        **{name: result.raw[name] for name in ("config", "cluster") if name in result.raw},
+        "steps": result.raw["steps"],
     }
     return {"area": AREA, "cases": [case]}
 
 
-def write(found: Found, directory: Path) -> Path:
+def write(result: Found, directory: Path) -> Path:
     """Write a counterexample into a file of the invariant's name. Raises InputError."""
-    path = directory / f"{found.invariant}.yaml"
+    path = directory / f"{result.invariant}.yaml"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        write_case(path, document_of(found))
+        write_case(path, document_of(result))
     except OSError as error:
         raise InputError(f"--output: {path}: {error.strerror or error}") from error
     return path

@@ -1,9 +1,9 @@
-"""Draw cases, run them, and find the smallest ones that break an invariant.
+"""Draw cases, run them, and find the smallest cases that break an invariant.
 
 The search is cut into tasks of a few examples, each with a seed of its own:
 
     explore(task) -> Exploration   run all examples; keep the first case that breaks each invariant
-    shrink(task)  -> Found         draw them again, and make the case of one invariant small
+    shrink(task)  -> Found         draw the examples again, and shrink the case of one invariant
 
 Both are plain functions of bytes, so any executor can run them on any machine. The result depends
 on the seed and the target only, not on the workers.
@@ -50,7 +50,7 @@ _SHORT_BACKOFF: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeco
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Some examples of a search: those of one seed."""
+    """Some examples of a search: the examples of one seed."""
 
     target: TargetOptions
     seed: int
@@ -100,8 +100,8 @@ def explore(task: bytes) -> bytes:
         count += 1
         some, reason = judged(case, order)
         refused.extend([reason] if reason else [])
-        for each in some:
-            found.setdefault(each.invariant, each)
+        for violation in some:
+            found.setdefault(violation.invariant, violation)
 
     _draw(order, look, phases=(Phase.generate,))
     result = Exploration(examples=count, found=tuple(found.values()), refused=tuple(refused))
@@ -172,7 +172,7 @@ def _settling(case: Case) -> Case:
     """Return a case that waits after each step until the scheduler has done all it can."""
     steps = case.raw["steps"]
     assert isinstance(steps, list)
-    settled = [each for step in steps for each in (step, {"wait_until_settled": None})]
+    settled = [part for step in steps for part in (step, {"wait_until_settled": None})]
     return case_of({**case.raw, "steps": settled}, area=case.area, origin=case.origin)
 
 
@@ -221,9 +221,9 @@ def _found(case: Case, violation: Violation) -> Found:
 
 def invariant_names(text: str) -> tuple[str, ...]:
     """Parse the names of invariants, with commas between them. Raises InputError."""
-    known = [*INVARIANTS, RUNS_TO_THE_END]
-    names = [name.strip() for name in text.split(",") if name.strip()] or known
+    names_known = [*INVARIANTS, RUNS_TO_THE_END]
+    names = [name.strip() for name in text.split(",") if name.strip()] or names_known
     for name in names:
-        if name not in known:
-            raise InputError(f"--invariants: expected some of {', '.join(known)}, got {name}")
+        if name not in names_known:
+            raise InputError(f"--invariants: expected some of {', '.join(names_known)}, got {name}")
     return tuple(names)

@@ -1,4 +1,4 @@
-"""Invariants of scheduling: functions that judge what any scheduler did in any case.
+"""Invariants of scheduling: functions that judge the decisions of any scheduler in any case.
 
     history = History(observe(case, kind))
     assert not list(invariants.no_overcommit(history))

@@ -1,7 +1,7 @@
 """Invariants that compare the decisions on one pod in two related clusters.
 
 The cluster of a case with the pods that are on a node, and the first pod that a step creates, make
-a case with one decision. That decision is compared with the one in a changed cluster. With several
+a case with one decision, which is compared with the decision in a changed cluster. With several
 waiting pods nothing could be compared: one pod's node decides which other pods fit.
 """
 
@@ -38,7 +38,7 @@ def feasibility_monotone_in_capacity(case: Case, observe: Observe) -> Iterator[V
     small, before = single, _decision(single, observe(single))
     if before is None or not before.node:
         return
-    large = _with_raw(small, cluster=[_enlarged(each) for each in objects(small.raw["cluster"])])
+    large = _with_raw(small, cluster=[_enlarged(obj) for obj in objects(small.raw["cluster"])])
     after = _decision(large, observe(large))
     if after is not None and not after.node:
         yield Violation(
@@ -71,7 +71,7 @@ def verdicts_independent_of_order_and_names(case: Case, observe: Observe) -> Ite
 
 
 def single_decision(case: Case) -> Case | None:
-    """Return a case with one waiting pod: the first that a step creates. None without one."""
+    """Return a case with one waiting pod: the first that a step creates; None without a pod."""
     waiting = next(
         (
             entry
@@ -137,28 +137,28 @@ def _renamed(case: Case) -> Case:
 def _replaced(value: object, new: dict[str, str]) -> object:
     """Return a value of JSON in which some texts, except keys, are replaced."""
     if isinstance(value, dict):
-        return {key: _replaced(each, new) for key, each in value.items()}
+        return {key: _replaced(item, new) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(each, new) for each in value]
+        return [_replaced(item, new) for item in value]
     return new.get(value, value) if isinstance(value, str) else value
 
 
 def _texts(value: object) -> set[str]:
     if isinstance(value, dict):
-        return {text for each in value.values() for text in _texts(each)}
+        return {text for item in value.values() for text in _texts(item)}
     if isinstance(value, list):
-        return {text for each in value for text in _texts(each)}
+        return {text for item in value for text in _texts(item)}
     return {value} if isinstance(value, str) else set()
 
 
 def _node_names(case: Case) -> list[str]:
-    found = [
+    names = [
         (entry, part(entry, "node") or part(part(entry, "object"), "metadata"))
         for entry in objects(case.raw["cluster"])
     ]
     return [
         str(named["name"])
-        for entry, named in found
+        for entry, named in names
         if "node" in entry or part(entry, "object").get("kind") == "Node"
     ]
 
@@ -168,7 +168,7 @@ def _decision(case: Case, observation: Observation) -> PodRecord | None:
     (step,) = (step for step in objects(case.raw["steps"]) if "create" in step)
     pod = part(objects(step["create"])[0], "pod")
     key = f"{pod.get('namespace', 'default')}/{pod['name']}"
-    return next((each for each in observation.pods if each.key == key), None)
+    return next((record for record in observation.pods if record.key == key), None)
 
 
 def _name(record: PodRecord) -> str:

@@ -1,7 +1,7 @@
 """Invariants of single decisions: bindings, victims, and the pods that are left at the end.
 
-Each is a function of a history and yields its violations. The judge is the suite's own arithmetic
-and matching (`feasibility`), not that of the API server or of a scheduler.
+Each is a function of a history and yields its violations. The suite's own arithmetic and matching
+(`feasibility`) are the judge, not an API server's or a scheduler's.
 """
 
 from __future__ import annotations
@@ -95,52 +95,54 @@ def _elsewhere(binding: Binding) -> Json:
 @invariant("pkg/scheduler/framework/preemption SelectVictimsOnNode")
 def victims_of_lower_priority(history: History) -> Iterator[Violation]:
     """A pod is preempted only by a pod of higher priority that waits for a node."""
-    for each in history.preemptions:
-        for victim in each.victims:
-            if each.preemptor is None:
+    for event in history.preemptions:
+        for victim in event.victims:
+            if event.preemptor is None:
                 above = any(
                     priority_of(pod) > priority_of(victim) and not node_of(pod)
-                    for state in each.moments
+                    for state in event.moments
                     for pod in state.pods.values()
                 )
                 why = "and no waiting pod has a higher priority"
             else:
-                above = priority_of(each.preemptor) > priority_of(victim)
-                why = f"by {name_of(each.preemptor)}, whose priority is not higher"
+                above = priority_of(event.preemptor) > priority_of(victim)
+                why = f"by {name_of(event.preemptor)}, whose priority is not higher"
             if not above:
                 text = f"pod {name_of(victim)} was preempted {why}"
-                yield Violation(text=text, step=each.step, expect=_still_there([victim]))
+                yield Violation(text=text, step=event.step, expect=_still_there([victim]))
 
 
 @invariant("pkg/scheduler/framework/plugins/defaultpreemption SelectVictimsOnNode: reprieve")
 def victims_minimal(history: History) -> Iterator[Violation]:
     """No victim could have been spared: with it on the node, the preemptor would not fit."""
-    for each in history.preemptions:
-        for victim in each.victims:
-            if each.preemptor is not None and _was_spare(each, each.preemptor, victim):
-                others = ", ".join(name_of(pod) for pod in each.victims if pod is not victim)
+    for event in history.preemptions:
+        for victim in event.victims:
+            if event.preemptor is not None and _was_spare(event, event.preemptor, victim):
+                others = ", ".join(name_of(pod) for pod in event.victims if pod is not victim)
                 also = f" beside {others}" if others else ""
                 text = (
-                    f"pod {name_of(victim)} was preempted{also} by {name_of(each.preemptor)}, "
-                    f"which fits on {each.node_name} with it"
+                    f"pod {name_of(victim)} was preempted{also} by {name_of(event.preemptor)}, "
+                    f"which fits on {event.node_name} with it"
                 )
-                yield Violation(text=text, step=each.step, expect=_still_there(each.victims))
+                yield Violation(text=text, step=event.step, expect=_still_there(event.victims))
 
 
-def _was_spare(each: Preemption, preemptor: Json, victim: Json) -> bool:
+def _was_spare(event: Preemption, preemptor: Json, victim: Json) -> bool:
     """Return True if the preemptor fits beside one of its victims, at each moment."""
-    others = [uid_of(pod) for pod in each.victims if pod is not victim]
+    others = [uid_of(pod) for pod in event.victims if pod is not victim]
     return all(
-        each.node_name in state.nodes
-        and _fits(preemptor, each.node_name, state.with_pods([victim]).without(others))
-        for state in each.moments
+        event.node_name in state.nodes
+        and _fits(preemptor, event.node_name, state.with_pods([victim]).without(others))
+        for state in event.moments
     )
 
 
 def _fits(pod: Json, node_name: str, state: State) -> bool:
     """Return True if a pod fits on a node, and leaves the room of nominated pods free."""
     node = state.nodes[node_name]
-    return not any(reasons_against(pod, node, each) for each in (state, with_nominated(state, pod)))
+    return not any(
+        reasons_against(pod, node, moment) for moment in (state, with_nominated(state, pod))
+    )
 
 
 def _still_there(victims: Iterable[Json]) -> Json:
@@ -152,20 +154,20 @@ def _still_there(victims: Iterable[Json]) -> Json:
 @invariant("pkg/scheduler/framework/preemption pickOneNodeForPreemption: minNumPDBViolating")
 def budgets_violated_only_if_unavoidable(history: History) -> Iterator[Violation]:
     """No disruption budget is violated if other victims, on any node, would have done."""
-    for each in history.preemptions:
-        if each.preemptor is None:
+    for event in history.preemptions:
+        if event.preemptor is None:
             continue
-        violated = _violated(each.victims, each.moments[0])
+        violated = _violated(event.victims, event.moments[0])
         if violated is None:
             continue
-        ways = [_without_violation(each.preemptor, state) for state in each.moments]
+        ways = [_without_violation(event.preemptor, state) for state in event.moments]
         if all(ways):
-            victims = ", ".join(name_of(victim) for victim in each.victims)
+            victims = ", ".join(name_of(victim) for victim in event.victims)
             text = (
-                f"{victims} preempted by {name_of(each.preemptor)} against the budget "
+                f"{victims} preempted by {name_of(event.preemptor)} against the budget "
                 f"{name_of(violated)}; on {ways[0]} no budget would be violated"
             )
-            yield Violation(text=text, step=each.step, expect=_still_there(each.victims))
+            yield Violation(text=text, step=event.step, expect=_still_there(event.victims))
 
 
 def _violated(victims: Iterable[Json], state: State) -> Json | None:
@@ -218,7 +220,7 @@ def no_pod_lost(history: History) -> Iterator[Violation]:
             yield Violation(text=text, step=binding.step, expect=_elsewhere(binding))
     for pod in _waiting(history):
         conditions = objects(part(pod, "status").get("conditions"))
-        if not any(each.get("type") == "PodScheduled" for each in conditions):
+        if not any(entry.get("type") == "PodScheduled" for entry in conditions):
             text = f"pod {name_of(pod)} is neither bound nor reported as unschedulable"
             expect: Json = {"pod": name_of(pod), "condition": {"type": "PodScheduled"}}
             yield Violation(text=text, step="", expect=expect)

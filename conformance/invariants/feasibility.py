@@ -1,9 +1,8 @@
 """The rules that decide on which nodes a pod may run, each as a function of the cluster's state.
 
-A rule returns the reason against a node, or None. The rules are those of the filters in the default
-profile of kube-scheduler v1.36, written from the documentation and with arithmetic of the suite's
-own. Not judged: limits of volumes per node, devices, extenders, unbound claims that wait for a
-consumer.
+A rule returns the reason against a node, or None. The rules follow the filters in the default
+profile of kube-scheduler v1.36, written from the documentation and with the suite's own arithmetic.
+Not judged: limits of volumes per node, devices, extenders, unbound claims that wait for a consumer.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _UNSCHEDULABLE: Final[Json] = {"key": "node.kubernetes.io/unschedulable", "effec
 
 
 def resources(pod: Json, node: Json, state: State) -> str | None:
-    """Compare requests with the room that is left. Source: NodeResourcesFit, `fitsRequest`."""
+    """Compare requests with the free resources. Source: NodeResourcesFit, `fitsRequest`."""
     own = _others_on(pod, node, state)
     allocatable = amounts(part(part(node, "status"), "allocatable"))
     used = sum((pod_requests(other) for other in own), Counter[str]())
@@ -52,7 +51,7 @@ def resources(pod: Json, node: Json, state: State) -> str | None:
 
 
 def ports(pod: Json, node: Json, state: State) -> str | None:
-    """Compare host ports with those in use. Source: NodePorts, `HostPortInfo.CheckConflict`."""
+    """Compare host ports with the ports in use. Source: NodePorts, `HostPortInfo.CheckConflict`."""
     wanted = host_ports(pod)
     for other in _others_on(pod, node, state):
         for port in wanted:
@@ -85,7 +84,7 @@ def node_affinity(pod: Json, node: Json, state: State) -> str | None:
 
 
 def anti_affinity(pod: Json, node: Json, state: State) -> str | None:
-    """Look for pods that it repels, or that repel it. Source: InterPodAffinity, `Filter`."""
+    """Look for pods that repel the pod, or are repelled. Source: InterPodAffinity, `Filter`."""
     labels, namespaces = labels_of(node), state.namespaces
     for other, place in state.placed:
         if uid_of(other) == uid_of(pod):
@@ -105,9 +104,9 @@ def anti_affinity(pod: Json, node: Json, state: State) -> str | None:
 
 
 def affinity(pod: Json, node: Json, state: State) -> str | None:
-    """Look for the pods that it requires. Source: InterPodAffinity, `satisfyPodAffinity`.
+    """Look for the pods that the pod requires. Source: InterPodAffinity, `satisfyPodAffinity`.
 
-    A pod that matches all terms is needed in the domain of each. The first of a group needs none.
+    Each term's domain needs a pod that matches all terms. The first pod of a group needs none.
     """
     terms = required_terms(pod, "podAffinity")
     if not terms:
@@ -116,17 +115,17 @@ def affinity(pod: Json, node: Json, state: State) -> str | None:
     for term in terms:
         if str(term.get("topologyKey")) not in labels:
             return f"the node has no label {term.get('topologyKey')}"
-    found = [
+    places = [
         labels_of(place)
         for other, place in state.placed
         if uid_of(other) != uid_of(pod)
         and all(term_matches(term, pod, other, namespaces) for term in terms)
     ]
     keys = [str(term.get("topologyKey")) for term in terms]
-    missing = [key for key in keys if not any(each.get(key) == labels[key] for each in found)]
+    missing = [key for key in keys if not any(each.get(key) == labels[key] for each in places)]
     if not missing:
         return None
-    anywhere = any(key in each for each in found for key in keys)
+    anywhere = any(key in each for each in places for key in keys)
     if not anywhere and all(term_matches(term, pod, pod, namespaces) for term in terms):
         return None
     return f"no pod that its affinity requires is in {missing[0]}={labels[missing[0]]}"
@@ -135,11 +134,11 @@ def affinity(pod: Json, node: Json, state: State) -> str | None:
 def spread(pod: Json, node: Json, state: State) -> str | None:
     """Compute the skew of hard constraints. Source: PodTopologySpread, `Filter`."""
     constraints = [
-        each
-        for each in objects(part(pod, "spec").get("topologySpreadConstraints"))
-        if each.get("whenUnsatisfiable") == "DoNotSchedule"
+        rule
+        for rule in objects(part(pod, "spec").get("topologySpreadConstraints"))
+        if rule.get("whenUnsatisfiable") == "DoNotSchedule"
     ]
-    keys = [str(each.get("topologyKey")) for each in constraints]
+    keys = [str(rule.get("topologyKey")) for rule in constraints]
     for constraint, key in zip(constraints, keys, strict=True):
         domain = labels_of(node).get(key)
         if domain is None:
@@ -242,8 +241,8 @@ RULES: Final[dict[str, Rule]] = {
 
 def reasons_against(pod: Json, node: Json, state: State) -> dict[str, str]:
     """Return the reasons against a node, by rule; empty if the pod may run there."""
-    found = {name: rule(pod, node, state) for name, rule in RULES.items()}
-    return {name: reason for name, reason in found.items() if reason is not None}
+    reasons = {name: rule(pod, node, state) for name, rule in RULES.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def feasible_nodes(pod: Json, state: State) -> list[str]:

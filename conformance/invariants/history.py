@@ -2,7 +2,7 @@
 
     Observation --History--> bindings, preemptions, the state at the end
 
-A scheduler decides on what it has seen, and its writes take effect later. So a decision has several
+A scheduler decides on a state that it has seen, and writes later. So a decision has several
 *moments*, states on which it may be based: the state before the write; that state with the pods
 that the scheduler bound between the same two steps, in another order; and the state at the start
 of that time. A rule is broken if it is broken at each of them. Between two steps the scheduler has
@@ -31,7 +31,7 @@ _PREEMPTED: Final = "PreemptionByScheduler"
 
 @dataclass(frozen=True, kw_only=True)
 class Binding:
-    """A pod that the scheduler has bound. `step` is the place of the step during which it did so.
+    """A pod that the scheduler has bound. `step` is the place of the step of the binding.
 
     `moments` begin with the state before the binding.
     """
@@ -80,7 +80,7 @@ class History:
         self._deleted: list[_Moment] = []
         self._starts: list[State] = []
         self.end = self._replay()
-        self.bindings = [self._binding(each) for each in self._bound]
+        self.bindings = [self._binding(change) for change in self._bound]
         self.preemptions = self._preemptions()
 
     def _replay(self) -> State:
@@ -140,7 +140,7 @@ class History:
         )
 
     def _moments(self, before: State, step: int) -> list[State]:
-        bound = [each.pod for each in self._bound if each.step == step]
+        bound = [bound_pod.pod for bound_pod in self._bound if bound_pod.step == step]
         start = self._starts[step] if 0 <= step < len(self._starts) else before
         return [before, before.with_pods(bound), start.with_pods(bound)]
 
@@ -151,13 +151,13 @@ class History:
         """Group the victims by preemptor, node and step."""
         preemptors = self.observation.preemptors
         groups: dict[tuple[str, str, int], list[_Moment]] = {}
-        for each in self._deleted:
-            key = preemptors.get(uid_of(each.pod), ""), node_of(each.pod), each.step
-            groups.setdefault(key, []).append(each)
+        for deleted in self._deleted:
+            key = preemptors.get(uid_of(deleted.pod), ""), node_of(deleted.pod), deleted.step
+            groups.setdefault(key, []).append(deleted)
         return [
             Preemption(
                 preemptor=group[0].before.pods.get(preemptor),
-                victims=[each.pod for each in group],
+                victims=[deleted.pod for deleted in group],
                 node_name=node_name,
                 moments=self._moments(group[0].before, step),
                 step=self._place(step),
@@ -180,9 +180,9 @@ def _is_victim(pod: Json) -> bool:
 
 
 def with_nominated(state: State, pod: Json) -> State:
-    """Return a state in which pods with a nominated node are on it, if they are as important.
+    """Return a state with nominated pods of at least equal priority on their nominated nodes.
 
-    The room that a nominated pod has made is kept for it, not for a less important pod.
+    The resources that a nominated pod has freed are kept for it, except from more important pods.
     """
     nominated = [
         placed_on(other, str(part(other, "status").get("nominatedNodeName")))

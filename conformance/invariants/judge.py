@@ -1,4 +1,4 @@
-"""Judge a case by invariants: run it, and look at what happened."""
+"""Judge a case by invariants: run it, and look at its history."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def violations(
             raise NotObserved(observation.outcome)
         return observation
 
-    found: list[Violation] = []
+    broken: list[Violation] = []
     history = History(observed(case), scheduler_names=_scheduler_names(case))
-    for each in chosen:
-        if each.check is not None:
-            found += each.check(history)
-    for each in chosen:
-        if each.comparison is not None:
-            found += each.comparison(case, observed)
-    return found
+    for invariant in chosen:
+        if invariant.check is not None:
+            broken += invariant.check(history)
+    for invariant in chosen:
+        if invariant.comparison is not None:
+            broken += invariant.comparison(case, observed)
+    return broken
 
 
 def _scheduler_names(case: Case) -> Collection[str]:
     """Return the names of the profiles in a case's configuration."""
     profiles = objects((case.config or {}).get("profiles"))
-    return {str(each.get("schedulerName", "default-scheduler")) for each in profiles} or {
+    return {str(profile.get("schedulerName", "default-scheduler")) for profile in profiles} or {
         "default-scheduler"
     }

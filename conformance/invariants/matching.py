@@ -1,6 +1,6 @@
 """The suite's own matching rules: selectors, tolerations, terms of affinity.
 
-They are written from the API's reference, apart from those of the API server and of the scheduler.
+The rules are written from the API's reference, apart from the API server's and the scheduler's.
 Source: `metav1.LabelSelector`, `v1.NodeSelectorTerm`, `v1.Toleration` and `v1.PodAffinityTerm` in
 the Kubernetes API v1.36.
 """
@@ -27,29 +27,29 @@ def labels_of(obj: Json) -> dict[str, str]:
 
 
 def selects(selector: object, labels: Mapping[str, str]) -> bool:
-    """Return True if a label selector selects labels: none selects nothing, an empty one all."""
+    """Return True if a selector selects labels: None selects nothing, an empty selector all."""
     if not isinstance(selector, dict):
         return False
     if any(labels.get(key) != value for key, value in part(selector, "matchLabels").items()):
         return False
-    return all(_meets(each, labels) for each in objects(selector.get("matchExpressions")))
+    return all(_meets(rule, labels) for rule in objects(selector.get("matchExpressions")))
 
 
 def _meets(expression: Json, labels: Mapping[str, str]) -> bool:
     """Return True if labels meet a requirement. NotIn also holds for labels without the key."""
     key, operator, values = expression.get("key"), expression.get("operator"), _values(expression)
-    found = labels.get(str(key))
+    value = labels.get(str(key))
     if operator == "In":
-        return found in values
+        return value in values
     if operator == "NotIn":
-        return found not in values
+        return value not in values
     if operator == "Exists":
-        return found is not None
+        return value is not None
     if operator == "DoesNotExist":
-        return found is None
-    if found is None or not found.lstrip("-").isdecimal() or len(values) != 1:
+        return value is None
+    if value is None or not value.lstrip("-").isdecimal() or len(values) != 1:
         return False
-    return int(found) > int(values[0]) if operator == "Gt" else int(found) < int(values[0])
+    return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
 
 
 def _values(expression: Json) -> list[str]:
@@ -62,14 +62,14 @@ def any_term_matches(terms: list[Json], node: Json) -> bool:
     name = {"metadata.name": str(part(node, "metadata").get("name"))}
     return any(
         (term.get("matchExpressions") or term.get("matchFields"))
-        and all(_meets(each, labels_of(node)) for each in objects(term.get("matchExpressions")))
-        and all(_meets(each, name) for each in objects(term.get("matchFields")))
+        and all(_meets(rule, labels_of(node)) for rule in objects(term.get("matchExpressions")))
+        and all(_meets(rule, name) for rule in objects(term.get("matchFields")))
         for term in terms
     )
 
 
 def node_affinity_matches(pod: Json, node: Json) -> bool:
-    """Return True if a node has what a pod's node selector and required node affinity ask for."""
+    """Return True if a node meets a pod's node selector and required node affinity."""
     spec = part(pod, "spec")
     wanted = part(spec, "nodeSelector")
     if any(labels_of(node).get(key) != value for key, value in wanted.items()):

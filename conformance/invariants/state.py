@@ -1,4 +1,4 @@
-"""The objects of a cluster at one moment, as far as they bear on where a pod can run."""
+"""The objects of a cluster at one moment, as far as they decide where a pod can run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class State:
     others: Mapping[tuple[str, str, str], Json] = field(default_factory=dict)
 
     def pods_on(self, node_name: str) -> list[Json]:
-        """Return the pods that use a node; those that have ended do not."""
+        """Return the pods that use a node; pods that have ended do not."""
         return [pod for pod in self.pods.values() if node_of(pod) == node_name and not is_over(pod)]
 
     @property
@@ -55,7 +55,7 @@ class State:
 
     def of_kind(self, kind: str) -> list[Json]:
         """Return the objects of a kind that is neither Node nor Pod."""
-        return [obj for (each, _, _), obj in self.others.items() if each == kind]
+        return [obj for (other_kind, _, _), obj in self.others.items() if other_kind == kind]
 
     def without(self, uids: Iterable[str]) -> State:
         """Return the state without some pods."""
@@ -101,5 +101,5 @@ def priority_of(pod: Json) -> int:
 
 
 def placed_on(pod: Json, node_name: str) -> Json:
-    """Return a pod as it is on a node."""
+    """Return a pod with its node set."""
     return {**pod, "spec": {**part(pod, "spec"), "nodeName": node_name}}

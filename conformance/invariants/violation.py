@@ -24,7 +24,7 @@ class Violation:
     """One violation, in words. `step` is the place of the step; empty means the end.
 
     `expect` is the expectation, in the case format, that the scheduler does not meet after that
-    step of `case`; without a `case` it is the observed one.
+    step of `case`; without `case`, of the observed case.
     """
 
     text: str

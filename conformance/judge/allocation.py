@@ -29,9 +29,9 @@ class Allocation:
     """The free resources of nodes, as an array of nodes by resources.
 
     `capacity` has a row of `columns` numbers for each node. `scarce` is the column of the resource
-    that limits the cluster. Fragmentation is the free part
-    of this resource on nodes that do not fit a pod that requests it, averaged over the pods of
-    `shapes` (fragmentation gradient descent, USENIX ATC 2023).
+    that limits the cluster. Fragmentation is the free part of this resource on nodes that do not
+    fit a pod that requests it, averaged over the pods of `shapes` (fragmentation gradient descent,
+    USENIX ATC 2023).
     """
 
     def __init__(
@@ -99,5 +99,5 @@ class Allocation:
 
 
 def percent(part: float, whole: float) -> float:
-    """Return a part in percent of the whole; 0 if there is nothing."""
+    """Return a part in percent of the whole; 0 if the whole is 0."""
     return 100.0 * part / whole if whole else 0.0

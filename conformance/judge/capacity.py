@@ -1,6 +1,6 @@
-"""Check that the pods on each node fit it, from the objects on the API server.
+"""Check that the pods on each node fit the node, from the objects on the API server.
 
-The rules are those that NodeResourcesFit and NodePorts of kube-scheduler guarantee: allocatable
+The rules are the guarantees of kube-scheduler's NodeResourcesFit and NodePorts: allocatable
 resources, number of pods, host ports. Pods that have ended use nothing.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["HostPort", "host_ports", "overcommitments"]
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
-_ANY_ADDRESS: Final = "0.0.0.0"
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a value of the API
 
 
 class HostPort(NamedTuple):
@@ -42,13 +42,13 @@ def overcommitments(nodes: Iterable[Json], pods: Iterable[Json]) -> list[str]:
         node_name = part(pod, "spec").get("nodeName")
         if isinstance(node_name, str) and part(pod, "status").get("phase") not in _OVER:
             by_node.setdefault(node_name, []).append(pod)
-    found: list[str] = []
+    problems: list[str] = []
     for node in nodes:
         name = str(part(node, "metadata").get("name"))
         on_it = by_node.get(name, [])
-        found += _resource_problems(name, node, on_it)
-        found += _port_problems(name, on_it)
-    return found
+        problems += _resource_problems(name, node, on_it)
+        problems += _port_problems(name, on_it)
+    return problems
 
 
 def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
@@ -66,23 +66,23 @@ def _resource_problems(name: str, node: Json, pods: list[Json]) -> list[str]:
 
 
 def _port_problems(name: str, pods: list[Json]) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     held: list[tuple[str, HostPort]] = []
     for pod in pods:
         pod_name = str(part(pod, "metadata").get("name"))
         own = host_ports(pod)
-        found += [
+        problems += [
             f"node {name}: pods {other} and {pod_name} both have host port {port.number}"
             for other, taken in held
             for port in own
             if port.conflicts_with(taken)
         ]
         held += [(pod_name, port) for port in own]
-    return found
+    return problems
 
 
 def host_ports(pod: Json) -> list[HostPort]:
-    """Return the ports of the node that a pod takes, those of its sidecars too."""
+    """Return the ports of the node that a pod takes, its sidecars included."""
     spec = part(pod, "spec")
     containers = objects(spec.get("containers"))
     containers += [

@@ -1,8 +1,8 @@
 """Check expectations, and describe the actual state if one does not hold.
 
-Each matcher looks at one pod or pod group and yields its mismatches, each with the aspect that it
-belongs to. A few are about things that must not happen; they are meaningful only when the scheduler
-is idle.
+Each matcher looks at one pod or pod group and yields its mismatches, each with its aspect. A few
+matchers are about things that must not happen; these are meaningful only when the scheduler is
+idle.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Mismatch(NamedTuple):
     """A difference between an expectation and the actual state.
 
-    It is final if nothing that the scheduler still does can change it: a pod stays on its node, and
-    counts only grow.
+    A mismatch is final if no further act of the scheduler can change it: a pod stays on its node,
+    and counts only grow.
     """
 
     aspect: Aspect
@@ -91,21 +91,21 @@ _FIELDS: Final[dict[str, Aspect]] = {
 
 def aspects_of(expected: Expectation) -> frozenset[Aspect]:
     """Return the aspects that an expectation judges."""
-    found = {aspect for name, aspect in _FIELDS.items() if getattr(expected, name) is not None}
+    aspects = {aspect for name, aspect in _FIELDS.items() if getattr(expected, name) is not None}
     if expected.unschedulable is not None:
-        found.add(Aspect.STATUS)
+        aspects.add(Aspect.STATUS)
     if expected.gated is not None:
-        found |= {Aspect.STATUS, Aspect.EVENTS}
+        aspects |= {Aspect.STATUS, Aspect.EVENTS}
     for texts in (expected.unschedulable, expected.condition):
         if texts is not None and _texts(texts) != (None, None, None):
-            found.add(Aspect.MESSAGES)
+            aspects.add(Aspect.MESSAGES)
     if expected.event is not None and _notes(expected.event) != (None, None, None):
-        found.add(Aspect.MESSAGES)
-    return frozenset(found)
+        aspects.add(Aspect.MESSAGES)
+    return frozenset(aspects)
 
 
 def is_about_rest(expected: Expectation) -> bool:
-    """True if it can only be checked when the scheduler is idle."""
+    """True if the expectation can only be checked when the scheduler is idle."""
     event = expected.event
     return (
         expected.not_bound is not None
@@ -140,15 +140,15 @@ async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> lis
         mismatch = _count(Aspect.REQUESTS, "times injected", expected.injected, injected)
         return _unmet(f"fault {expected.fault}", mismatch, ())
     sights = [await sight_of(api, ref) for ref in expected.refs]
-    found: dict[Aspect, Unmet] = {}
+    by_aspect: dict[Aspect, Unmet] = {}
     for sight in sights:
         mismatches = _mismatches(_Look(sight, expected, started_at))
         for unmet_here in _unmet(str(sight.ref), mismatches, sight.lines):
-            found.setdefault(unmet_here.aspect, unmet_here)
+            by_aspect.setdefault(unmet_here.aspect, unmet_here)
     if expected.bound_count is not None:
         for unmet_here in _unmet_bound_count(sights, expected.bound_count):
-            found.setdefault(unmet_here.aspect, unmet_here)
-    return list(found.values())
+            by_aspect.setdefault(unmet_here.aspect, unmet_here)
+    return list(by_aspect.values())
 
 
 def unmet_by_moves(expected: Expectation, moves: Moves) -> list[Unmet]:
@@ -159,14 +159,14 @@ def unmet_by_moves(expected: Expectation, moves: Moves) -> list[Unmet]:
     problem, is_final = requeue_mismatch(expected, moves)
     mismatches = [] if problem is None else [Mismatch(Aspect.REQUEUE, problem, is_final)]
     if not mismatches and expected.scheduled_after_flush is not None:
-        wanted, what = expected.scheduled_after_flush, "pods scheduled after a flush"
-        mismatches += _count(Aspect.REQUEUE, what, wanted, after_flush(moves))
+        wanted, name = expected.scheduled_after_flush, "pods scheduled after a flush"
+        mismatches += _count(Aspect.REQUEUE, name, wanted, after_flush(moves))
     return _unmet(", ".join(map(str, expected.refs)), mismatches, moves.lines)
 
 
-def unmet_by_metric(expected: Expectation, found: int) -> list[Unmet]:
+def unmet_by_metric(expected: Expectation, total: int) -> list[Unmet]:
     """Return an expectation about a metric whose samples add up to another number, if any."""
-    mismatches = _count(Aspect.METRICS, "in all", expected.value, found)
+    mismatches = _count(Aspect.METRICS, "in all", expected.value, total)
     labels = ", ".join(f'{name}="{value}"' for name, value in (expected.labels or {}).items())
     return _unmet(f"metric {expected.metric}{{{labels}}}", mismatches, ())
 
@@ -216,8 +216,8 @@ async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) 
 
 
 def _unmet_bound_count(sights: list[Sight], expected: int | Bounds) -> list[Unmet]:
-    bound, what = sum(1 for sight in sights if sight.node_name), "of the pods with a node"
-    mismatches = _count(Aspect.PLACEMENT, what, expected, bound, only_grows=False)
+    bound, name = sum(1 for sight in sights if sight.node_name), "of the pods with a node"
+    mismatches = _count(Aspect.PLACEMENT, name, expected, bound, only_grows=False)
     lines = [line for sight in sights for line in sight.lines()]
     return _unmet(f"{len(sights)} pods", mismatches, lines)
 
@@ -293,21 +293,21 @@ def _gated(look: _Look) -> _Found:
 def _condition(look: _Look) -> _Found:
     wanted = look.expected.condition
     assert wanted is not None
-    found = look.sight.condition(wanted.type)
-    if found is None:
+    current = look.sight.condition(wanted.type)
+    if current is None:
         yield Mismatch(Aspect.STATUS, f"expected the condition {wanted.type}, there is none")
     else:
         for field, value in (("status", wanted.status), ("reason", wanted.reason)):
-            if value is not None and text_in(found, field) != value:
+            if value is not None and text_in(current, field) != value:
                 problem = (
                     f"expected {wanted.type} with {field} {value}, "
-                    f"found {text_in(found, field) or 'none'}"
+                    f"found {text_in(current, field) or 'none'}"
                 )
                 yield Mismatch(Aspect.STATUS, problem)
         for check in (_generation_problem, _time_problem):
-            if (wrong := check(look, wanted, found)) is not None:
+            if (wrong := check(look, wanted, current)) is not None:
                 yield Mismatch(Aspect.STATUS, wrong)
-    yield from _text("message", text_in(found or {}, "message"), _texts(wanted))
+    yield from _text("message", text_in(current or {}, "message"), _texts(wanted))
 
 
 def _no_condition(look: _Look) -> _Found:
@@ -316,23 +316,23 @@ def _no_condition(look: _Look) -> _Found:
         yield Mismatch(Aspect.STATUS, f"expected no condition {unwanted}, there is one")
 
 
-def _generation_problem(look: _Look, wanted: ConditionMatch, found: Json) -> str | None:
+def _generation_problem(look: _Look, wanted: ConditionMatch, current: Json) -> str | None:
     expected = wanted.observed_generation
     if expected is None:
         return None
     if expected == "current":
         expected = look.sight.generation
-    actual = found.get("observedGeneration")
+    actual = current.get("observedGeneration")
     if actual == expected:
         return None
     return f"expected {wanted.type} with observedGeneration {expected}, found {actual}"
 
 
-def _time_problem(look: _Look, wanted: ConditionMatch, found: Json) -> str | None:
+def _time_problem(look: _Look, wanted: ConditionMatch, current: Json) -> str | None:
     bounds = wanted.transitioned
     if bounds is None:
         return None
-    moment = epoch_seconds(text_in(found, "lastTransitionTime"))
+    moment = epoch_seconds(text_in(current, "lastTransitionTime"))
     if moment is None:
         return f"expected {wanted.type} with a lastTransitionTime, found none"
     # API times are truncated to whole seconds, so the other side is truncated as well.
@@ -348,7 +348,7 @@ def _time_problem(look: _Look, wanted: ConditionMatch, found: Json) -> str | Non
 def _event(look: _Look) -> _Found:
     wanted = look.expected.event
     assert wanted is not None
-    what = f"events {wanted.reason}"
+    name = f"events {wanted.reason}"
     alike = [event for event in look.sight.events if event.get("reason") == wanted.reason]
     problems = [_fields_problem(event, wanted) for event in alike]
     same = [event for event, wrong in zip(alike, problems, strict=True) if wrong is None]
@@ -361,8 +361,8 @@ def _event(look: _Look) -> _Found:
         last = (same or alike or [{}])[-1]
         yield from _text("note", text_in(last, "note"), _notes(wanted))
     if counts := [count_of(event) for event in noted or same]:
-        yield from _count(Aspect.EVENTS, what, wanted.count, sum(counts))
-        series = f"{what} in one series"
+        yield from _count(Aspect.EVENTS, name, wanted.count, sum(counts))
+        series = f"{name} in one series"
         yield from _count(Aspect.EVENTS, series, wanted.series_count, max(counts))
 
 
@@ -395,16 +395,16 @@ def _note_problem(event: Json, wanted: EventMatch) -> str | None:
 
 def _nominated(look: _Look) -> _Found:
     wanted = look.expected.nominated_node_name
-    found = text_in(part(look.sight.object, "status"), "nominatedNodeName")
-    if found != wanted:
-        problem = f"expected nominatedNodeName {wanted or 'not to be set'}, found {found or 'none'}"
+    node = text_in(part(look.sight.object, "status"), "nominatedNodeName")
+    if node != wanted:
+        problem = f"expected nominatedNodeName {wanted or 'not to be set'}, found {node or 'none'}"
         yield Mismatch(Aspect.STATUS, problem)
 
 
 def _phase(look: _Look) -> _Found:
-    wanted, found = look.expected.phase, text_in(part(look.sight.object, "status"), "phase")
-    if found != wanted:
-        yield Mismatch(Aspect.STATUS, f"expected the phase {wanted}, found {found or 'none'}")
+    wanted, phase = look.expected.phase, text_in(part(look.sight.object, "status"), "phase")
+    if phase != wanted:
+        yield Mismatch(Aspect.STATUS, f"expected the phase {wanted}, found {phase or 'none'}")
 
 
 def _attempts(look: _Look) -> _Found:
@@ -445,7 +445,7 @@ _MAY_BE_GONE: Final = frozenset({"deleted", "event", "no_event", "attempts"})
 
 
 def _count(
-    aspect: Aspect, what: str, expected: int | Bounds | None, found: int, *, only_grows: bool = True
+    aspect: Aspect, name: str, expected: int | Bounds | None, count: int, *, only_grows: bool = True
 ) -> _Found:
     """Yield a mismatch for another number. An excess is final if the number only grows."""
     if expected is None:
@@ -454,14 +454,14 @@ def _count(
     at_most = expected if isinstance(expected, int) else expected.at_most
     if isinstance(expected, int):
         wanted = str(expected)
-    elif at_most is not None and found > at_most:
+    elif at_most is not None and count > at_most:
         wanted = f"at most {at_most}"
     else:
         wanted = f"at least {at_least}"
-    problem = f"expected {wanted} {what}, found {found}"
-    if at_most is not None and found > at_most:
+    problem = f"expected {wanted} {name}, found {count}"
+    if at_most is not None and count > at_most:
         yield Mismatch(aspect, problem, only_grows)
-    elif at_least is not None and found < at_least:
+    elif at_least is not None and count < at_least:
         yield Mismatch(aspect, problem)
 
 
@@ -476,18 +476,18 @@ def _notes(wanted: EventMatch) -> _Texts:
     return wanted.note, wanted.note_prefix, wanted.note_contains
 
 
-def _text(what: str, found: str, wanted: _Texts) -> _Found:
-    problem = _text_problem(what, found, wanted)
+def _text(name: str, text: str, wanted: _Texts) -> _Found:
+    problem = _text_problem(name, text, wanted)
     if problem is not None:
         yield Mismatch(Aspect.MESSAGES, problem)
 
 
-def _text_problem(what: str, found: str, wanted: _Texts) -> str | None:
+def _text_problem(name: str, text: str, wanted: _Texts) -> str | None:
     exact, prefix, contained = wanted
-    if exact is not None and found != exact:
-        return f"expected the {what} {exact!r}, found {found!r}"
-    if prefix is not None and not found.startswith(prefix):
-        return f"expected a {what} that begins with {prefix!r}, found {found!r}"
-    if contained is not None and contained not in found:
-        return f"expected a {what} that contains {contained!r}, found {found!r}"
+    if exact is not None and text != exact:
+        return f"expected the {name} {exact!r}, found {text!r}"
+    if prefix is not None and not text.startswith(prefix):
+        return f"expected a {name} that begins with {prefix!r}, found {text!r}"
+    if contained is not None and contained not in text:
+        return f"expected a {name} that contains {contained!r}, found {text!r}"
     return None

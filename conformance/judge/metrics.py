@@ -3,7 +3,7 @@
 A case can expect the value of any counter. Three families show which event brought a pod back; they
 have kube-scheduler's names and labels:
 
-    scheduler_queue_incoming_pods_total{queue, event}      pods that entered a queue, and why
+    scheduler_queue_incoming_pods_total{queue, event}      pods that entered a queue, by event
     scheduler_pod_scheduled_after_flush_total              pods bound after a flush moved them
     scheduler_event_handling_duration_seconds_count{event} events that were handled, useful or not
 """
@@ -98,7 +98,7 @@ def parse_counters(text: str) -> QueueCounters:
 
 
 def total_in(text: str, name: str, labels: Mapping[str, str]) -> int:
-    """Return the sum of a metric's samples that have these labels; 0 if there are none.
+    """Return the sum of a metric's samples that have these labels; 0 without samples.
 
     Raises ValueError for an invalid line.
     """
@@ -146,7 +146,7 @@ class MetricsReader:
             await self._session.close()
 
     async def wait_until_served(self) -> QueueCounters:
-        """Return the counters once they are served. Raises NotObservable if they never are."""
+        """Return the counters once they are served. Raises NotObservable after a while."""
         clock = RealClock()
         deadline = clock.monotonic() + _START_SECONDS
         while True:
@@ -164,7 +164,7 @@ class MetricsReader:
         return await self._parsed(self._names, parse_counters)
 
     async def total(self, name: str, labels: Mapping[str, str]) -> int:
-        """Return the sum of a metric's samples with these labels; as `read`."""
+        """Return the sum of a metric's samples with these labels. Raises as `read` does."""
         return await self._parsed([], lambda text: total_in(text, name, labels))
 
     async def _parsed(self, names: list[tuple[str, str]], parse: Callable[[str], _T]) -> _T:
@@ -196,8 +196,8 @@ def is_loopback(url: str) -> bool:
 def risen(after: Mapping[str, int], before: Mapping[str, int] | None) -> dict[str, int]:
     """Return the increase of the counters that have increased."""
     old = before or {}
-    found = {event: count - old.get(event, 0) for event, count in after.items()}
-    return {event: count for event, count in sorted(found.items()) if count}
+    rises = {event: count - old.get(event, 0) for event, count in after.items()}
+    return {event: count for event, count in sorted(rises.items()) if count}
 
 
 def in_words(counts: Mapping[str, int], events: Iterable[str] | None = None) -> str:

@@ -54,16 +54,16 @@ class Sight(NamedTuple):
         if self.object is None:
             return [f"{self.ref} does not exist", *self._event_lines()]
         status = part(self.object, "status")
-        found = [str(self.ref)]
+        lines = [str(self.ref)]
         if self.ref.kind == "Pod":
             where = f"on node {self.node_name}" if self.node_name else "on no node"
-            found[0] += f" is {text_in(status, 'phase') or 'without phase'}, {where}"
+            lines[0] += f" is {text_in(status, 'phase') or 'without phase'}, {where}"
         if nominated := text_in(status, "nominatedNodeName"):
-            found[0] += f", nominated for {nominated}"
+            lines[0] += f", nominated for {nominated}"
         conditions = objects_in(status, "conditions")
-        found.append("conditions:" if conditions else "conditions: none")
-        found += [f"  {_condition_line(condition)}" for condition in conditions]
-        return [*found, *self._event_lines()]
+        lines.append("conditions:" if conditions else "conditions: none")
+        lines += [f"  {_condition_line(condition)}" for condition in conditions]
+        return [*lines, *self._event_lines()]
 
     def _event_lines(self) -> list[str]:
         lines = [f"  {event_line(event)}" for event in self.events]
@@ -72,8 +72,8 @@ class Sight(NamedTuple):
 
 async def sight_of(api: ApiClient, ref: Ref) -> Sight:
     """Read a pod or a pod group, and its events."""
-    found = await api.find(ref)
-    uid = part(found, "metadata").get("uid")
+    obj = await api.find(ref)
+    uid = part(obj, "metadata").get("uid")
     events = [
         event
         for event in await api.list(
@@ -82,7 +82,7 @@ async def sight_of(api: ApiClient, ref: Ref) -> Sight:
         if _is_about(event, ref, uid)
     ]
     events.sort(key=lambda event: text_in(event, "eventTime"))
-    return Sight(ref, found, events)
+    return Sight(ref, obj, events)
 
 
 def _is_about(event: Json, ref: Ref, uid: object) -> bool:

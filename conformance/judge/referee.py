@@ -1,6 +1,6 @@
-"""Ask `kubesched-explain` for the decision on a pod over a cluster as it was at a moment.
+"""Get decisions on pods from `kubesched-explain`, over a cluster as of a moment.
 
-All questions go to one process, one per line; it calls no API server. Its answer has the
+All questions go to one process, one per line; the process calls no API server. Its answer has the
 equally best nodes, the scores of each node by plugin, the rejections, and the preemption.
 """
 
@@ -41,8 +41,8 @@ class Question:
 
     @property
     def searches_all_nodes(self) -> bool:
-        """True if the scheduler considers every node, so that only ties are left to chance."""
-        nodes = sum(1 for each in self.objects if each["kind"] == "Node")
+        """True if the scheduler considers every node: only ties are left to chance."""
+        nodes = sum(1 for obj in self.objects if obj["kind"] == "Node")
         percentage = (self.config or {}).get("percentageOfNodesToScore")
         return nodes <= _ALL_NODES or percentage == _ALL_NODES
 
@@ -132,7 +132,7 @@ class _Pod(msgspec.Struct, frozen=True, rename="camel"):
         highest = max(total.values(), default=0)
         post_filter = None
         if self.preemption is not None:
-            victims = [v.pod for each in self.preemption.candidates[:1] for v in each.victims]
+            victims = [v.pod for entry in self.preemption.candidates[:1] for v in entry.victims]
             post_filter = _PostFilter(tuple(victims), self.preemption.nominated_node)
         return Answer(
             result=self.result,
@@ -152,41 +152,41 @@ class _Report(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Answers:
-    """The answers in the order of the questions, None where there is none, for a reason."""
+    """The answers in the order of the questions; None for a missing answer, with a reason."""
 
     answers: list[Answer | None] = field(default_factory=list)
     problem: str = ""
 
 
 async def answers_to(questions: Sequence[Question | None]) -> Answers:
-    """Return an answer to each question. A question that breaks the process has none."""
-    found = Answers([None] * len(questions))
-    asked = [index for index, question in enumerate(questions) if question is not None]
+    """Return an answer to each question; None for a question that breaks the process."""
+    result = Answers([None] * len(questions))
+    places = [index for index, question in enumerate(questions) if question is not None]
     groups: dict[tuple[str, ...], list[int]] = {}
-    for index in asked:
+    for index in places:
         question = questions[index]
         assert question is not None, "None is left out"
         groups.setdefault(question.plugins, []).append(index)
     for plugins, numbers in groups.items():
-        await _ask([questions[number] for number in numbers], numbers, plugins, found)
-    return found
+        await _ask([questions[number] for number in numbers], numbers, plugins, result)
+    return result
 
 
 async def _ask(
     questions: Sequence[Question | None],
     numbers: list[int],
     plugins: tuple[str, ...],
-    found: Answers,
+    result: Answers,
 ) -> None:
     """Answer the questions of one set of plugins; after a failure go on behind the failed one."""
     while questions:
-        lines, problem = await _run([each for each in questions if each is not None], plugins)
+        lines, problem = await _run([item for item in questions if item is not None], plugins)
         for number, line in zip(numbers, lines, strict=False):
             report = msgspec.json.decode(line, type=_Report)
-            found.answers[number] = report.pods[0].answer() if report.pods else None
+            result.answers[number] = report.pods[0].answer() if report.pods else None
         if not problem:
             return
-        found.problem = found.problem or problem
+        result.problem = result.problem or problem
         questions, numbers = questions[len(lines) + 1 :], numbers[len(lines) + 1 :]
 
 

@@ -1,8 +1,8 @@
 """Check which event brought a pod back into the queue, from the scheduler's own counters.
 
 A case looks at windows: the time between two looks, which begins with the first step after the
-expectations before it. The counters are per event, not per pod, so such a case has no other pending
-pods than those it checks.
+expectations before it. The counters are per event, not per pod, so all pending pods of such a case
+are checked.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Moves(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return the counts as lines."""
-        found = [f"requeued since the last look: {in_words(self.requeued or {})}"]
+        lines = [f"requeued since the last look: {in_words(self.requeued or {})}"]
         if self.handled is not None:
-            found.append(f"events handled since then: {in_words(self.handled)}")
-        return found
+            lines.append(f"events handled since then: {in_words(self.handled)}")
+        return lines
 
 
 def moves_between(before: QueueCounters, after: QueueCounters) -> Moves:

@@ -1,7 +1,7 @@
-"""Read the scheduler's own explanation of pods from its port, if it serves any.
+"""Read the scheduler's own explanation of pods from its port, if the port serves explanations.
 
 Our scheduler serves a pod's story at `/debug/pods/NAMESPACE/NAME`: attempts with verdicts and
-scores, moves in the queue with events and hints, nominations, bindings. Others serve none.
+scores, moves in the queue with events and hints, nominations, bindings. Others serve no stories.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _METRICS: Final = "/metrics"
 
 
 async def read_stories(metrics_url: str, pods: Iterable[str]) -> dict[str, Json]:
-    """Return the stories of pods (`namespace/name`), those without one left out.
+    """Return the stories of pods (`namespace/name`), without pods that have no story.
 
-    Empty for a scheduler that serves none, or that refuses to show them.
+    Empty for a scheduler that serves no stories, or that refuses to show them.
     """
     root = f"{metrics_url.removesuffix(_METRICS)}/debug/pods"
-    found: dict[str, Json] = {}
+    stories: dict[str, Json] = {}
     timeout = aiohttp.ClientTimeout(total=_ANSWER_SECONDS)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         try:
-            known = await _read(session, root)
-            names = known.get("pods") if known is not None else None
+            listed = await _read(session, root)
+            names = listed.get("pods") if listed is not None else None
             wanted = set(names) if isinstance(names, list) else set()
             for pod in [pod for pod in pods if pod in wanted][:_STORIES_MAX]:
                 story = await _read(session, f"{root}/{pod}")
                 if story is not None:
-                    found[pod] = story
+                    stories[pod] = story
         except (aiohttp.ClientError, OSError, msgspec.DecodeError):
-            return found  # a TimeoutError is an OSError
-    return found
+            return stories  # a TimeoutError is an OSError
+    return stories
 
 
 def story_lines(story: Json) -> list[str]:

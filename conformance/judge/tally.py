@@ -1,4 +1,4 @@
-"""Count, for each aspect of a case, the expectations that were checked and those that failed."""
+"""Count, for each aspect of a case, the expectations that were checked and that failed."""
 
 from __future__ import annotations
 
@@ -63,28 +63,28 @@ class Tally:
         return f"{ordered[0].line} (and {others} more)" if others else ordered[0].line
 
     def lines(self) -> list[str]:
-        """Return the failures as lines; alone, a failure is the reason, and not repeated."""
-        found: list[str] = []
+        """Return the failures as lines; a single failure is the reason, and not repeated."""
+        lines: list[str] = []
         shown: tuple[str, ...] = ()
         for failure in self.failures:
             if len(self.failures) > 1:
-                found.append(f"{failure.unmet.aspect.value}: {failure.line}")
+                lines.append(f"{failure.unmet.aspect.value}: {failure.line}")
             if failure.unmet.lines != shown:
                 shown = failure.unmet.lines
-                found += shown
-        return found
+                lines += shown
+        return lines
 
     def judged(self, unmet: Iterable[Unmet]) -> list[Unmet]:
-        """Return those whose aspects count."""
-        return [each for each in unmet if each.aspect in self._judged]
+        """Return the unmet expectations whose aspects count."""
+        return [mismatch for mismatch in unmet if mismatch.aspect in self._judged]
 
     def record(self, where: str, unmet: Sequence[Unmet]) -> None:
-        """Record the result of an expectation: what does not hold, in the aspects that count."""
+        """Record the result of an expectation: its failures in the aspects that count."""
         self._unchecked.pop(where, None)
-        self.failures += [Failure(where, each) for each in unmet]
+        self.failures += [Failure(where, mismatch) for mismatch in unmet]
 
     def verdicts(self) -> dict[Aspect, Verdict]:
-        """Return the verdicts on the case's aspects; SKIPPED if not all was checked."""
+        """Return the verdicts on the case's aspects; SKIPPED for aspects not fully checked."""
         failed = {failure.unmet.aspect for failure in self.failures}
         unchecked = frozenset[Aspect]().union(*self._unchecked.values())
         return {

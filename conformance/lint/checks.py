@@ -2,8 +2,8 @@
 
 unknown-name     a step or an expectation names an object that nothing made before it
 unused-anchor    a YAML anchor without an alias
-uncounted-fault  faults of which no expectation counts any, so that all may never happen; a
-                 named fault that is neither counted nor cleared, and does not only observe
+uncounted-fault  faults that no expectation counts, so that they may never happen; a named fault
+                 that is neither counted nor cleared, and does not only observe
 cannot-fail      a number of at least 0, the same expectation twice, a case that expects nothing
 cannot-hold      a number whose bounds exclude each other
 unchecked-step   the last steps of a case, with no expectation after them
@@ -105,12 +105,12 @@ def _is_expectation(step: Step) -> bool:
 
 def _unknown(case: Case, steps: Iterable[Step]) -> Iterator[tuple[str, Ref]]:
     """Yield the references to objects that nothing made before, with their places."""
-    known = {*_made(case.cluster)}
+    made = {*_made(case.cluster)}
     for step in steps:
         if isinstance(step.action, Create):
-            known |= {*_made(step.action.objects)}
+            made |= {*_made(step.action.objects)}
         for ref in _named(step):
-            if (ref.kind, ref.name) not in known and ref.kind not in _MADE_BY_SCHEDULERS:
+            if (ref.kind, ref.name) not in made and ref.kind not in _MADE_BY_SCHEDULERS:
                 yield step.where, ref
 
 

@@ -35,7 +35,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """The state after a decision; percentages are of the cluster.
 
     The load is the arrived load in the cluster's scarce resource: GPUs, or CPU without GPUs.
-    Fragmentation is that of `Allocation`.
+    `Allocation` defines fragmentation.
     """
 
     load_percent: float
@@ -52,16 +52,16 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 def samples_by_load(
     trace: Trace, recorder: Recorder, *, start_seconds: float, samples: int
 ) -> list[Sample]:
-    """Return samples from the first to the last decision; `unschedulable` are those that wait."""
+    """Return samples from the first to the last decision; `unschedulable` pods wait."""
     cluster = _Cluster(trace)
     arrived = cluster.arrived_loads([verdict.pod for verdict in recorder.verdicts])
-    found: list[Sample] = []
+    drawn: list[Sample] = []
     for number in _equally_distant(arrived, samples):
         seconds = recorder.verdicts[number - 1].seconds if number else start_seconds
         cluster.apply_placements(recorder, seconds)
         waiting = _last_before(recorder.unschedulable_counts, seconds)
         cpu, memory, gpu, _ = cluster.allocation.used_percent()
-        found.append(
+        drawn.append(
             Sample(
                 load_percent=arrived[number],
                 seconds=seconds - start_seconds,
@@ -74,7 +74,7 @@ def samples_by_load(
                 fragmentation_percent=cluster.allocation.fragmentation_percent(),
             )
         )
-    return found
+    return drawn
 
 
 class _Cluster:

@@ -49,7 +49,7 @@ class Amounts(NamedTuple):
         return Amounts(self.cpu_milli - a, self.memory_bytes - b, self.gpu_milli - c, self.pods - d)
 
     def fits_in(self, free: Amounts) -> bool:
-        """Return True if there is room for it, by the rule of NodeResourcesFit.
+        """Return True if these amounts fit, by the rule of NodeResourcesFit.
 
         Resources that are not requested are not compared: a node that is overcommitted in a
         resource still fits a pod that requests none of it.
@@ -57,7 +57,7 @@ class Amounts(NamedTuple):
         return all(wanted <= left for wanted, left in zip(self, free, strict=True) if wanted)
 
     def beyond(self, limit: Amounts) -> list[str]:
-        """Return the resources of which this exceeds the limit, such as `cpu_milli 5 > 4`."""
+        """Return the resources whose amounts exceed the limit, such as `cpu_milli 5 > 4`."""
         return [
             f"{name} {amount} > {most}"
             for name, amount, most in zip(self._fields, self, limit, strict=True)
@@ -86,18 +86,18 @@ def capacity_of_row(node: TraceNode) -> Amounts:
 
 def requested(pod: HeldPod) -> Amounts:
     """Return the requests of a pod on the server, summed over its containers."""
-    asked = [
+    amounts = [
         container.resources.requests or {}
         for container in pod.spec.containers
         if container.resources is not None
     ]
-    return total(_amounts(requests, pods=0) for requests in asked)._replace(pods=1)
+    return total(_amounts(requests, pods=0) for requests in amounts)._replace(pods=1)
 
 
 def allocatable(node: HeldNode) -> Amounts:
     """Return the allocatable resources of a node on the server."""
-    given = node.status.allocatable
-    return _amounts(given, pods=nano_units(given.get("pods", "0")) // NANO)
+    amounts = node.status.allocatable
+    return _amounts(amounts, pods=nano_units(amounts.get("pods", "0")) // NANO)
 
 
 def _amounts(quantities: Mapping[str, str], *, pods: int) -> Amounts:

@@ -1,7 +1,7 @@
 """The command `kubesched-conformance replay`.
 
-Exit status: 0 if every pod was bound or reported unschedulable and every rule held; 1 if not, or if
-the run broke off; 2 for invalid input, with one line that names the place.
+Exit status: 0 if every pod was bound or reported unschedulable and every rule held; 1 otherwise, or
+if the run broke off; 2 for invalid input, with one line that names the place.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         metavar="DIR",
         default=".",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Where the plot goes, by default here. Made if it is not there.",
+        help="The directory of the plot, by default the working directory; made if missing.",
     )
     plot: Path | None = _option(
         "--plot",
@@ -127,7 +127,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         default=600.0,
         show_default=True,
         type=click.FloatRange(min=0, min_open=True),
-        help="Give up after that long, and list the missing pods.",
+        help="Give up after this time, and list the missing pods.",
     )
     settle_seconds: float = _option(
         "--settle",
@@ -135,7 +135,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         default=2.0,
         show_default=True,
         type=click.FloatRange(min=0),
-        help="Done when every pod is decided on and none has changed for that long.",
+        help="End when every pod is decided on and no pod has changed for this time.",
     )
     concurrency: int = _option(
         "--concurrency",

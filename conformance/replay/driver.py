@@ -62,8 +62,8 @@ class Settings:
     """Options of a replay.
 
     `config` is a part of a KubeSchedulerConfiguration; upstream's defaults fill the rest.
-    `target_command` is the scheduler's command line. `{kubeconfig}` and `{config}` in it are
-    replaced by files; the second refers to the first. Raises InputError if it has neither.
+    `target_command` is the scheduler's command line. Files replace `{kubeconfig}` and `{config}` in
+    it; the configuration names the kubeconfig. Raises InputError without either placeholder.
     `timeout_seconds` covers everything from the first node to the end of scheduling.
     """
 

@@ -1,7 +1,7 @@
 """The API server's nodes and pods, with only the fields that the replay reads.
 
-They are independent of the scheduler's own types on purpose: the verifier must see the server's
-state, not the scheduler's view of it.
+The types are independent of the scheduler's own types on purpose: the verifier must see the
+server's state, not the scheduler's view of it.
 """
 
 from __future__ import annotations

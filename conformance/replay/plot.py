@@ -66,7 +66,7 @@ def write_plot(path: Path, runs: Mapping[str, Sequence[Sample]], *, title: str) 
         stroke = {"width": 2, "dasharray": _DASHES[number % len(_DASHES)]}
         for name, field, _ in _CURVES:
             label = f"{name}{suffix}"
-            points: list[object] = [(each.load_percent, getattr(each, field)) for each in samples]
+            points: list[object] = [(item.load_percent, getattr(item, field)) for item in samples]
             # The labels of each run are at another place, so that they do not overlap.
             labelled = round((len(points) - 1) * (1 - number * 0.35 % 1))
             points[labelled] = {"value": points[labelled], "label": label}

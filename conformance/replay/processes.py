@@ -76,7 +76,7 @@ class Child:
             raise ProcessFailure(f"{name}: cannot start {command[0]}: {why}") from error
 
     async def first_line(self, seconds: float) -> str:
-        """Wait for the first line of its output and return it. Raises ProcessFailure."""
+        """Wait for the first line of output and return it. Raises ProcessFailure."""
         deadline = self._clock.now() + seconds
         while True:
             line, end, _ = self.output.read_text(encoding="utf-8", errors="replace").partition("\n")
@@ -89,7 +89,7 @@ class Child:
             await self._clock.sleep(_POLL_SECONDS)
 
     async def failure(self) -> NoReturn:
-        """Wait until it ends by itself, which is an error. Raises ProcessFailure."""
+        """Wait until the process ends by itself, which is an error. Raises ProcessFailure."""
         while not self._reap():
             await self._clock.sleep(_POLL_SECONDS)
         raise ProcessFailure(self._epitaph())

@@ -35,7 +35,7 @@ def progress_bar(console: Console, pods: int) -> Iterator[Callable[[Counts], Non
         transient=True,
     ) as progress:
         bars = [
-            progress.add_task(what, total=pods) for what in ("created", "bound", "unschedulable")
+            progress.add_task(phase, total=pods) for phase in ("created", "bound", "unschedulable")
         ]
 
         def show(counts: Counts) -> None:

@@ -231,9 +231,9 @@ def _time_table(report: Report) -> Table:
         table.add_row(phase, f"{seconds:.2f}", "")
     table.add_row("wall time", f"{report.wall_seconds:.2f}", "", end_section=True)
     for name, used in report.usage.items():
-        what = f"CPU of {name} (user {used.user_seconds:.2f}, system {used.system_seconds:.2f})"
+        label = f"CPU of {name} (user {used.user_seconds:.2f}, system {used.system_seconds:.2f})"
         rss = f"{used.peak_rss_bytes / 2**20:.0f} MiB"
-        table.add_row(what, f"{used.cpu_seconds:.2f}", rss)
+        table.add_row(label, f"{used.cpu_seconds:.2f}", rss)
     return table
 
 

@@ -95,7 +95,7 @@ class TracePod(NamedTuple):
 
     @property
     def gpu_milli_total(self) -> int:
-        """Thousandths of a GPU over all its GPUs."""
+        """Thousandths of a GPU over all GPUs of the task."""
         return self.gpus * self.gpu_milli
 
 
@@ -117,7 +117,7 @@ class Change(NamedTuple):
 def changes_of(trace: Trace) -> list[Change]:
     """Return the changes of a trace with times, up to the last creation.
 
-    Deletions of a moment come first, but for a pod that is created and deleted in one moment.
+    Deletions of a moment come first, except for a pod that is created and deleted in one moment.
     """
     created = [Change(pod.created_seconds, True, pod) for pod in trace.pods]
     deleted = [Change(pod.deleted_seconds, False, pod) for pod in trace.pods]
@@ -190,7 +190,7 @@ def read_trace(
 
 def read_nodes(path: Path) -> tuple[TraceNode, ...]:
     """Read the list of nodes, at least one. Raises TraceError."""
-    return _read(path, NODE_COLUMNS, _node, what="nodes", column="sn", limit=None)
+    return _read(path, NODE_COLUMNS, _node, subject="nodes", column="sn", limit=None)
 
 
 def read_pods(
@@ -199,7 +199,7 @@ def read_pods(
     """Read the list of pods, at least one, up to the first `limit`. Raises TraceError."""
     columns = POD_COLUMNS + TIME_COLUMNS if with_times else POD_COLUMNS
     parse = _pod_with_times if with_times else _pod
-    return _read(path, columns, parse, what="pods", column="name", limit=limit)
+    return _read(path, columns, parse, subject="pods", column="name", limit=limit)
 
 
 def _node(row: _Row) -> TraceNode:
@@ -236,22 +236,22 @@ def _read(
     columns: tuple[str, ...],
     parse: Callable[[_Row], T],
     *,
-    what: str,
+    subject: str,
     column: str,
     limit: int | None,
 ) -> tuple[T, ...]:
     """Read the rows of a table. `column` holds its column names, which must be unique."""
-    found: dict[str, T] = {}
+    rows: dict[str, T] = {}
     for row in _rows(path, columns):
-        if limit is not None and len(found) >= limit:
+        if limit is not None and len(rows) >= limit:
             break
         item = parse(row)
-        if item.name in found:
+        if item.name in rows:
             raise row.error(column, "a name that no line before has")
-        found[item.name] = item
-    if not found:
-        raise TraceError(path, f"no {what} after the line of column names", line=1)
-    return tuple(found.values())
+        rows[item.name] = item
+    if not rows:
+        raise TraceError(path, f"no {subject} after the line of column names", line=1)
+    return tuple(rows.values())
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:

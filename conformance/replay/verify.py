@@ -60,9 +60,9 @@ class Violation(NamedTuple):
 
 def verify(trace: Trace, evidence: Evidence) -> list[Violation]:
     """Return all violations, in the order of `RULES`."""
-    found = list(_Case(trace, evidence).violations())
+    violations = list(_Case(trace, evidence).violations())
     order = list(RULES)
-    return sorted(found, key=lambda violation: order.index(violation.rule))
+    return sorted(violations, key=lambda violation: order.index(violation.rule))
 
 
 class _Case:
@@ -92,11 +92,11 @@ class _Case:
 
     def _nodes_are_there(self) -> Iterator[Violation]:
         for row in self._trace.nodes:
-            held, given = self._capacity.get(row.name), capacity_of_row(row)
+            held, capacity = self._capacity.get(row.name), capacity_of_row(row)
             if held is None:
                 yield Violation("node-lost", row.name, "was created, and is not in the list")
-            elif held != given:
-                yield Violation("node-lost", row.name, f"has {held}, was created with {given}")
+            elif held != capacity:
+                yield Violation("node-lost", row.name, f"has {held}, was created with {capacity}")
 
     def _pods_are_there(self) -> Iterator[Violation]:
         for row in self._trace.pods:

@@ -49,7 +49,7 @@ async def replay_in_virtual_time(
 ) -> Run:
     """Replay a trace read with its times, up to its last creation. Raises ReplayError.
 
-    All times of the result are the trace's. It needs a `QuietLoop`.
+    All times of the result are the trace's. The event loop must be a `QuietLoop`.
     """
     clock = VirtualClock()
     run = Run(trace, settings, Recorder((pod.name for pod in trace.pods), clock))

@@ -36,7 +36,9 @@ _END: Final = "<!-- /matrix -->\n"
     type=FILE,
     help=f"Replace the table between {_BEGIN.strip()} and {_END.strip()} in a file.",
 )
-@click.option("--check", is_flag=True, help="With --into: change nothing, fail if it is not fresh.")
+@click.option(
+    "--check", is_flag=True, help="With --into: change nothing, fail if FILE is outdated."
+)
 def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
     """Print a table of the results of all versions, in Markdown."""
     try:
@@ -56,7 +58,7 @@ def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
 
 
 def matrix_text(folder: Path) -> str:
-    """Return the table of results and that of skipped cases. Raises InputError."""
+    """Return the tables of results and of skipped cases. Raises InputError."""
     results = results_in(folder)
     if not results:
         raise InputError(f"{folder}: no results in it")
@@ -117,10 +119,10 @@ def _compare(files: tuple[Path, ...], outputs: tuple[Path, ...]) -> int:
     if wrong := [output for output in outputs if output.suffix != ".md"]:
         raise InputError(f"--output: {wrong[0]}: a comparison has the form .md only")
     check_outputs(outputs, option="--output")
-    found = compare(*(Report.from_file(file) for file in files))
-    text = comparison_in_markdown(found)
+    comparison = compare(*(Report.from_file(file) for file in files))
+    text = comparison_in_markdown(comparison)
     for output in outputs:
         output.write_text(text, encoding="utf-8")
     if not outputs:
         click.echo(text, nl=False)
-    return 1 if found.worse else 0
+    return 1 if comparison.worse else 0

@@ -47,7 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A run: the judged scheduler, the suite's version, and the outcome of each case.
 
     `behaves_like` is the version of kube-scheduler by which the cases were chosen. `started` is in
-    UTC, RFC 3339. `features` are those whose extended cases were run; None means all.
+    UTC, RFC 3339. `features` are the features with extended cases in the run; None: all.
     """
 
     format: str = FORMAT
@@ -72,7 +72,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_feature(self) -> dict[str, dict[str, int]]:
         """The counts of the extended cases of each feature."""
-        extended = [each for each in self.outcomes if each.level is Level.EXTENDED]
+        extended = [item for item in self.outcomes if item.level is Level.EXTENDED]
         return _counts(extended, lambda outcome: outcome.feature)
 
     @property
@@ -132,7 +132,7 @@ def _counts(
 
 
 def merged(reports: Sequence[Report]) -> Report:
-    """Return the reports of a run's shards as one. Raises InputError if a case is in two."""
+    """Return the reports of a run's shards as one. Raises InputError for a case in two reports."""
     first = reports[0]
     seen: set[str] = set()
     for report in reports:
@@ -150,7 +150,7 @@ def merged(reports: Sequence[Report]) -> Report:
         started=min(report.started for report in reports),
         seconds=sum(report.seconds for report in reports),
         outcomes=tuple(
-            sorted((each for report in reports for each in report.outcomes), key=lambda o: o.id)
+            sorted((item for report in reports for item in report.outcomes), key=lambda o: o.id)
         ),
     )
 
@@ -190,8 +190,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def others(self) -> list[Change]:
         """The other differences, such as a failure that is now skipped."""
-        known = {change.id for change in (*self.worse, *self.better)}
-        return [change for change in self.changes if change.id not in known]
+        listed = {change.id for change in (*self.worse, *self.better)}
+        return [change for change in self.changes if change.id not in listed]
 
 
 def compare(before: Report, after: Report) -> Comparison:

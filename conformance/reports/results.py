@@ -1,4 +1,4 @@
-"""Results of whole runs as files, one for each version of a scheduler, and the table of them all.
+"""Results of whole runs as files, one for each version of a scheduler, and a table of all results.
 
     conformance/results/kube-scheduler-1.36.3.json  <--  run --results
     conformance/README.md, conformance/versions.md  <--  matrix
@@ -33,7 +33,7 @@ _NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.jso
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """The verdicts on a version of a scheduler, by the cases' ids.
 
-    `failed` and `skipped` have reasons. A case in neither of the three was never run.
+    `failed` and `skipped` have reasons. A case in none of the three was never run.
     """
 
     scheduler: str
@@ -64,7 +64,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         return Verdict.PASSED if case_id in self.passed else None
 
     def counts(self, cases: Sequence[str]) -> str:
-        """Return how many of some cases passed, and if there are any, failed and so on."""
+        """Return the number of cases that passed, and numbers above 0 of failed ones and so on."""
         verdicts = [self.verdict(case_id) for case_id in cases]
         words = ((Verdict.FAILED, "failed"), (Verdict.SKIPPED, "skipped"), (None, "not run"))
         counts = [str(verdicts.count(Verdict.PASSED))]
@@ -73,8 +73,8 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         ]
         return ", ".join(counts)
 
-    def updated(self, outcomes: Iterable[Outcome], known: Iterable[str]) -> Results:
-        """Return the results with those of a further run, without cases that are not `known`.
+    def updated(self, outcomes: Iterable[Outcome], case_ids: Iterable[str]) -> Results:
+        """Return the results with a further run added, without cases outside of `case_ids`.
 
         A case that this run left out because of its length keeps an earlier verdict.
         """
@@ -84,7 +84,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             for outcome in outcomes
             if outcome.id not in judged or not _REAL_TIME.fullmatch(outcome.reason)
         }
-        kept = {*known} - {*new}
+        kept = {*case_ids} - {*new}
         passed = [case_id for case_id in self.passed if case_id in kept]
         failed = {name: reason for name, reason in self.failed.items() if name in kept}
         skipped = {name: reason for name, reason in self.skipped.items() if name in kept}
@@ -104,7 +104,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def results_at(path: Path) -> Results:
-    """Return the results in a file, or empty ones for a new file with a name to parse.
+    """Return the results in a file; empty results for a new file with a name to parse.
 
     The name is `SCHEDULER-VERSION.json`. Raises InputError.
     """
@@ -136,11 +136,11 @@ def matrix_of(results: Sequence[Results], cases: Iterable[str]) -> list[str]:
     everything = [case_id for members in areas.values() for case_id in members]
     rows = [*areas.items(), ("**all**", everything)]
     lines = [
-        "| area | cases | " + " | ".join(each.title for each in results) + " |",
+        "| area | cases | " + " | ".join(result.title for result in results) + " |",
         "|---|--:|" + "--:|" * len(results),
     ]
     for area, members in rows:
-        cells = " | ".join(each.counts(members) for each in results)
+        cells = " | ".join(result.counts(members) for result in results)
         lines.append(f"| {area} | {len(members)} | {cells} |")
     return lines
 
@@ -159,10 +159,10 @@ def skips_of(results: Sequence[Results]) -> list[str]:
     Cases that hold for other versions only are counted, not named.
     """
     rows: dict[tuple[str, str], list[str]] = {}
-    for each in results:
-        for reason, names in _skipped_by_reason(each).items():
+    for result in results:
+        for reason, names in _skipped_by_reason(result).items():
             cell = str(len(names)) if reason.startswith("holds ") else ", ".join(names)
-            rows.setdefault((reason, cell), []).append(each.title)
+            rows.setdefault((reason, cell), []).append(result.title)
     if not rows:
         return []
     lines = ["| skipped because a case | on | cases |", "|---|---|---|"]
@@ -174,7 +174,7 @@ def skips_of(results: Sequence[Results]) -> list[str]:
 def _skipped_by_reason(results: Results) -> dict[str, list[str]]:
     """Return the ids of skipped cases by reason."""
     names: dict[str, list[str]] = {}
-    for case_id, given in results.skipped.items():
-        reason = _REAL_TIME.sub(r"needs more than \1 of real time", given)
+    for case_id, why in results.skipped.items():
+        reason = _REAL_TIME.sub(r"needs more than \1 of real time", why)
         names.setdefault(_OTHER_VERSION.sub(r"\1", reason), []).append(case_id)
     return names

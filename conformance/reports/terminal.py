@@ -42,7 +42,7 @@ def output_console() -> Console:
 
 
 def print_case_list(cases: Sequence[Case], console: Console) -> None:
-    """Print id, level and source of each case, one per line, and below it its description.
+    """Print id, level and source of each case in a line, and the description below.
 
     The level of an extended case is its feature.
     """
@@ -103,7 +103,7 @@ def print_report(
 ) -> None:
     """Print the first failures with details, the table, all failures in short, and the summary.
 
-    With `slowest` so many of the cases that took longest are listed.
+    `slowest` is the number of cases to list that took longest.
     """
     bad = [outcome for outcome in outcomes if outcome.is_bad]
     for outcome in bad[:_DETAILED_MAX]:

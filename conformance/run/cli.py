@@ -1,6 +1,6 @@
 """The command `kubesched-conformance run`.
 
-Exit status: 0 if at least one case ran and all passed; 1 if not; 2 for invalid input; 128 and the
+Exit status: 0 if at least one case ran and all passed; else 1; 2 for invalid input; 128 and the
 number of the signal that ended the run.
 """
 
@@ -73,10 +73,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     patterns: tuple[str, ...] = _cases(
         "-k",
         metavar="PATTERN",
-        help="Only these: AREA/NAME, or a part from the beginning of a word, or with "
-        "wildcards. May be repeated.",
+        help="Only cases AREA/NAME, with a name that has a word beginning like this, or that "
+        "matches wildcards. May be repeated.",
     )
-    skipped: tuple[str, ...] = _cases("--skip", metavar="PATTERN", help="Not these; as -k.")
+    skipped: tuple[str, ...] = _cases("--skip", metavar="PATTERN", help="Skip cases; as -k.")
     expression: str | None = _cases(
         "-l",
         metavar="EXPR",
@@ -101,7 +101,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         default=str(SUITE_VERSION),
         show_default=True,
         type=_version,
-        help="The version of kube-scheduler that it behaves like; cases of others are skipped.",
+        help="The scheduler behaves like this kube-scheduler; skip cases of other versions.",
     )
     supported_features: str | None = _scheduler(
         "--supported-features",
@@ -113,7 +113,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         metavar="A,B",
         default=",".join(aspect.value for aspect in Aspect),
         type=_aspects,
-        help=f"Judge only these of: {', '.join(aspect.value for aspect in Aspect)}.",
+        help=f"Judge only these aspects, of {', '.join(aspect.value for aspect in Aspect)}.",
     )
     known_failures: Path | None = _verdicts(
         "--known-failures",

@@ -25,13 +25,13 @@ _COMMENT: Final = "#"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailures:
-    """Cases that may fail, and must not pass: by id, the place in the list."""
+    """Cases that may fail and must not pass: the place in the list by id."""
 
     places: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_file(cls, path: Path | None, cases: Iterable[Case]) -> KnownFailures:
-        """Read ids (`area/name`), one a line, with comments after `#`; none without a file.
+        """Read ids (`area/name`), one a line, with comments after `#`; no ids without a file.
 
         Raises InputError for a file that cannot be read, and for an id that no case has.
         """
@@ -42,18 +42,18 @@ class KnownFailures:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"--known-failures: {path}: {reason}") from error
-        known = {case.id for case in cases}
+        ids = {case.id for case in cases}
         places: dict[str, str] = {}
         for number, line in enumerate(lines, 1):
             case_id = line.partition(_COMMENT)[0].strip()
-            if case_id and case_id not in known:
+            if case_id and case_id not in ids:
                 raise InputError(f"--known-failures: {path}:{number}: no case {case_id!r}")
             if case_id:
                 places[case_id] = f"{path}:{number}"
         return cls(places=places)
 
     def applied(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with the verdict that the list makes of it."""
+        """Return an outcome with the verdict by this list."""
         place = self.places.get(outcome.id)
         if place is None:
             return outcome
@@ -77,7 +77,7 @@ class LastFailed:
         self._path = Path(base) / "kubesched-conformance" / f"last-failed-{here}"
 
     def read(self) -> frozenset[str]:
-        """Return the ids; empty if nothing failed, or nothing is known."""
+        """Return the ids; empty if nothing failed, or without a cache."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return frozenset(self._path.read_text(encoding="utf-8").split())
         return frozenset()
@@ -91,4 +91,4 @@ class LastFailed:
                 failed.add(outcome.id)
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text("".join(f"{each}\n" for each in sorted(failed)), encoding="utf-8")
+            self._path.write_text("".join(f"{name}\n" for name in sorted(failed)), encoding="utf-8")

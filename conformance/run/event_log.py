@@ -14,8 +14,8 @@ One JSON document per line, with sorted keys, in the order of events:
 request that caused it. The server's address, which contains a random port and which schedulers
 quote when a connection breaks, is written as `API-SERVER`. A scheduler that shares the suite's
 clock produces the same log for the same seed; in two logs that differ, `diff` shows the first
-object that differs. On a running cluster the changes are those of the case's objects, `at` is when
-the suite has got them, and requests are not seen.
+object that differs. On a running cluster only changes of the case's objects are written, `at` is
+the time of their arrival, and requests are not seen.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ async def run_case(
 ) -> Outcome:
     """Run a case and return its outcome. `timeout_seconds` is real time.
 
-    `aspects` are those that count. The events on the API server are written to `log_path`, see
+    Only `aspects` count. The events on the API server are written to `log_path`, see
     event_log.py. The case's temporary files are below `folder`, by default the system's.
     """
     with event_log(log_path, case.id) as log:
@@ -89,7 +89,7 @@ async def run_case_with(
         raise
     except ConformanceError as failure:
         error = failure
-    except Exception as bug:
+    except Exception as bug:  # noqa: BLE001 - a bug is the outcome of one case
         lines = "".join(traceback.format_exception(bug)).splitlines()
         error = TargetError(f"broke off: {type(bug).__name__}: {bug}", tuple(lines))
     return _judged(case, progress, tally, error, real.monotonic() - begun)

@@ -1,9 +1,9 @@
-"""Run a case without judging it, and return everything that happened as a value.
+"""Run a case without judging it, and return its history as a value.
 
     case --observe_case--> Observation: changes, writes, stories --> pods, placements, objects
 
 Expectations become pauses in which the scheduler settles. A step that the API server refuses, or a
-scheduler that dies, ends the run; the observation then has what happened until then, and its
+scheduler that dies, ends the run; the observation then has the changes until then, and its
 `outcome` the reason.
 """
 
@@ -64,7 +64,7 @@ class PodRecord:
 
     Times are in seconds since the scheduler started, negative before; None means never.
     `bound_version` is the resource version of the change that set the node; `by_scheduler` is true
-    if the scheduler did so. At `preempted_seconds` the scheduler chose the pod as a victim.
+    if the scheduler set it. At `preempted_seconds` the scheduler chose the pod as a victim.
     """
 
     key: str
@@ -95,7 +95,7 @@ class PodRecord:
     @property
     def nominations(self) -> list[Rejection]:
         """The reports with which a node was nominated."""
-        return [each for each in self.rejections if each.nominated_node]
+        return [rejection for rejection in self.rejections if rejection.nominated_node]
 
     def waiting_seconds(self, end_seconds: float) -> float:
         """Return the time from the creation to the binding, or to the end of pod or run."""
@@ -112,7 +112,7 @@ class Observation:
     a running cluster, where no request is seen. `bound_by_suite` are pods (`namespace/name`).
     `steps` are the steps that began: their places, and the number of changes before each.
     `stories` are the scheduler's own explanations by pod (`namespace/name`), if it serves any.
-    `kinds` are the server's by group and plural name. `started_seconds` is the start of the
+    `kinds` are the server's kinds by group and plural name. `started_seconds` is the start of the
     scheduler since 1970, `end_seconds` the end of the run since that start. With `shares_nodes`
     messages also count nodes that are not among the objects.
     """
@@ -147,7 +147,7 @@ class Observation:
 
     @functools.cached_property
     def preemptors(self) -> dict[str, str]:
-        """The uids of preemptors by those of their victims, as far as events have them."""
+        """The uids of preemptors by the uids of their victims, as far as events have them."""
         return {
             text_in(part(event, "regarding"), "uid"): text_in(part(event, "related"), "uid")
             for event in self.events
@@ -160,21 +160,21 @@ class Observation:
         return self.objects("Event")
 
     def objects(self, *kinds: str) -> list[Json]:
-        """Return the objects of some kinds, or of all, as they were at the end."""
-        return [each for each in self.objects_before(None) if not kinds or each["kind"] in kinds]
+        """Return the objects of some kinds, or of all kinds, as they were at the end."""
+        return [obj for obj in self.objects_before(None) if not kinds or obj["kind"] in kinds]
 
     def objects_before(self, version: int | None) -> list[Json]:
         """Return all objects as they were before a change; None means at the end."""
-        found: dict[tuple[str, str, str, str], Json] = {}
+        objects: dict[tuple[str, str, str, str], Json] = {}
         for change in self.changes:
             if version is not None and change.resource_version >= version:
                 break
             key = change.group, change.resource, change.namespace, change.name
             if change.type == "DELETED":
-                found.pop(key, None)
+                objects.pop(key, None)
             else:
-                found[key] = self.object_after(change)
-        return list(found.values())
+                objects[key] = self.object_after(change)
+        return list(objects.values())
 
     def object_after(self, change: ObjectChange) -> Json:
         """Return the object of a change as the API shows it."""

@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 0.1
 
 @contextlib.contextmanager
 def run_folder() -> Iterator[Path]:
-    """Make a temporary folder for a run. It goes with the run, however that ends.
+    """Make a temporary folder for a run. It goes with the run, however the run ends.
 
     A process group that must end with the run has a file `*.pid` in the folder or below it, with
     the id of its first process.

@@ -4,8 +4,8 @@ In-process targets run in worker processes, one case at a time in each: a case i
 and a case that hangs or crashes takes only its worker with it. Commands mostly wait, so they run
 side by side in this process, each with its own API server.
 
-SIGINT and SIGTERM end the run with the outcomes known by then. Whatever ends it, no process and no
-temporary file of it remain (reaper.py).
+SIGINT and SIGTERM end the run with the outcomes until then. Whatever ends the run, none of its
+processes and temporary files remain (reaper.py).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interrupted(Exception):
-    """A signal has ended the run. `outcomes` are those known by then."""
+    """A signal has ended the run. `outcomes` are the outcomes until then."""
 
     def __init__(self, number: signal.Signals, outcomes: list[Outcome]) -> None:
         super().__init__(f"ended by {number.name}")
@@ -199,8 +199,8 @@ class _Suite:
 
         def stop(number: signal.Signals) -> None:
             self._ended_by = number
-            for each in watched:
-                loop.remove_signal_handler(each)
+            for pending in watched:
+                loop.remove_signal_handler(pending)
             task.cancel()
 
         if threading.current_thread() is not threading.main_thread():

@@ -204,7 +204,7 @@ def _with_extenders(config: Json | None, extenders: Mapping[str, RunningExtender
     """Return the scheduler's configuration with the case's extenders."""
     if not extenders:
         return config
-    return {**(config or {}), "extenders": [each.config for each in extenders.values()]}
+    return {**(config or {}), "extenders": [extender.config for extender in extenders.values()]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,10 +300,10 @@ class Running:
         if failed and not self.progress.story:
             self.progress.story = await self._story(expected)
         self.tally.record(self.progress.where, failed)
-        for each in failed:
-            if each.aspect in self.stops_at:
-                lines = (*each.lines, *self.progress.story)
-                raise ExpectationFailed(f"{each.subject}: {each.problem}", lines)
+        for mismatch in failed:
+            if mismatch.aspect in self.stops_at:
+                lines = (*mismatch.lines, *self.progress.story)
+                raise ExpectationFailed(f"{mismatch.subject}: {mismatch.problem}", lines)
 
     async def _unmet_at_last(self, expected: Expectation) -> list[Unmet]:
         """Return what does not hold once all holds, or waiting cannot change it.
@@ -319,13 +319,13 @@ class Running:
             if waits_for_rest or real.monotonic() - asked_at > _REST_SECONDS:
                 await target.settle()
                 rested_at = min(rested_at, real.monotonic())
-            found = self.tally.judged(await self._unmet(expected))
-            if not found or is_final(found):
-                return found
+            mismatches = self.tally.judged(await self._unmet(expected))
+            if not mismatches or is_final(mismatches):
+                return mismatches
             target.check()
             if real.monotonic() - rested_at >= self.progress.patience_seconds:
                 self.progress.patience_seconds = 0.0
-                return found
+                return mismatches
             await real.sleep(_LOOK_SECONDS)
 
     async def _unmet(self, expected: Expectation) -> list[Unmet]:
@@ -334,10 +334,10 @@ class Running:
             return unmet_by_metric(expected, total)
         if expected.extender is not None:
             return unmet_by_extender(self.extenders[expected.extender], expected)
-        found = await unmet(self.api, expected, self.started_at)
+        mismatches = await unmet(self.api, expected, self.started_at)
         if not expected.reads_moves:
-            return found
-        return [*found, *unmet_by_moves(expected, await self.windows.moves())]
+            return mismatches
+        return [*mismatches, *unmet_by_moves(expected, await self.windows.moves())]
 
     async def _story(self, expected: Expectation) -> tuple[str, ...]:
         """Return the stories of an expectation's pods, if the scheduler serves any."""
@@ -380,7 +380,7 @@ async def _owned(api: ApiClient, obj: Json, ref: Ref) -> Json:
 
 
 def is_final(failed: list[Unmet]) -> bool:
-    """True if waiting changes nothing: the placement is final, or everything is."""
-    return all(each.is_final for each in failed) or any(
-        each.is_final and each.aspect is Aspect.PLACEMENT for each in failed
+    """True if waiting changes nothing: the placement is final, or all mismatches are final."""
+    return all(mismatch.is_final for mismatch in failed) or any(
+        mismatch.is_final and mismatch.aspect is Aspect.PLACEMENT for mismatch in failed
     )

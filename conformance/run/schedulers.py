@@ -1,4 +1,4 @@
-"""The schedulers of a case: the first one, and others that its steps start beside it.
+"""The schedulers of a case: the first one, and others that steps of the case start beside it.
 
 All have the same API server, configuration and clock. Together they are one `Target`.
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Schedulers:
-    """Starts and stops schedulers by name. One that has not been stopped is stopped by `close`.
+    """Starts and stops schedulers by name. `close` stops the schedulers that still run.
 
-    Metrics and stories are those of the first. Its methods raise TargetError if a scheduler has
-    ended by itself.
+    Metrics and stories come from the first scheduler. The methods raise TargetError if a scheduler
+    has ended by itself.
     """
 
     def __init__(self, kind: TargetKind, surroundings: Surroundings) -> None:
@@ -98,7 +98,7 @@ class Schedulers:
             target.check()
 
     def log(self) -> tuple[str, ...]:
-        """The last lines of all logs; without a scheduler those of the one that ran last."""
+        """The last lines of all logs; without a scheduler, of the scheduler that ran last."""
         if not self._running:
             return self._last_log
         return tuple(line for target in self._targets for line in target.log())

@@ -67,7 +67,7 @@ class Windows:
         self._is_open = False
 
     async def moves(self) -> Moves:
-        """Return what the counters have counted in this window."""
+        """Return the counts of this window."""
         assert self._before is not None, "a case begins with a step that does something"
         self._counters = await self._reader.read()
         return moves_between(self._before, self._counters)

@@ -1,4 +1,4 @@
-"""A worker process as the runner sees it: started, sent cases, replaced when it is lost."""
+"""A worker process as the runner uses it: started, given cases, replaced when it is lost."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class WorkerProcess:
         await self._drain
 
     async def run(self, case: Case, *, seed: int, log_path: Path | None) -> Outcome:
-        """Run a case in the worker. If the worker is lost, that is the outcome."""
+        """Run a case in the worker. The loss of the worker is an outcome too."""
         order = Order(
             area=case.area,
             origin=case.origin,

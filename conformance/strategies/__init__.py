@@ -3,8 +3,8 @@
     @given(case=strategies.cases(nodes_max=3))
     def test_my_scheduler(case): ...
 
-Objects are mappings as kube-apiserver accepts them; steps and cases are those of the case format.
-Values shrink to few nodes with short names. It needs the package `hypothesis` (`kubesched[test]`).
+Objects are mappings as kube-apiserver accepts them; steps and cases have the case format. Values
+shrink to few nodes with short names. The package `hypothesis` is needed (`kubesched[test]`).
 
 For a plugin of our scheduler, use `scheduler.testing.strategies` instead: it draws the scheduler's
 own types, which `decide` takes without an API server. These strategies are for whole schedulers of

@@ -1,7 +1,7 @@
 """Strategies for whole clusters, histories, configurations and cases.
 
-A case is a cluster, a configuration and a history: what exists when the scheduler starts, and what
-happens then, as steps of the case format. It has no expectations: invariants judge it.
+A case is a cluster, a configuration and a history: the objects at the start of the scheduler, and
+the changes after it, as steps of the case format. A case has no expectations: invariants judge it.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def clusters(
 ) -> Cluster:
     """Draw a cluster with nodes `a`, `b`... and pods `p1`, `p2`..., most of them waiting.
 
-    A pod with a node was put there by something else and may not fit. It shrinks to one node and no
-    pods.
+    A pod with a node was put there by something else and may not fit. The cluster shrinks to one
+    node and no pods.
     """
     drawn = draw(st.lists(nodes(), min_size=1, max_size=nodes_max))
     names = _NODE_NAMES[: len(drawn)]
@@ -155,10 +155,10 @@ def histories(
     restarts: bool = True,
     advances: Sequence[str] = ("1s", "12s", "6m"),
 ) -> list[Json]:
-    """Draw what happens in a cluster, as steps of a case that every scheduler can carry out.
+    """Draw changes in a cluster, as steps of a case that can be carried out with any scheduler.
 
-    A step about a pod names none that the scheduler may have deleted: it names one of the highest
-    priority so far, so that no other pod can have preempted it. Shrinks to one new pod.
+    A step about a pod names no pod that the scheduler may have deleted: the pod has the highest
+    priority so far, so no other pod can have preempted it. Shrinks to one new pod.
     """
     life = _Life(cluster, features_max=features_max)
     actions: list[Callable[[DrawFn], Json | None]] = [
@@ -189,8 +189,8 @@ class _Life:
         self._nodes_so_far = len(self._nodes)
         self._pods = {_pod_name(pod): copy.deepcopy(pod) for pod in cluster.pods}
         self._pods_so_far = len(self._pods)
-        self._namespaces = [_name(each) for each in cluster.of_kind("Namespace")]
-        priorities = [_value(each) for each in cluster.of_kind("PriorityClass")]
+        self._namespaces = [_name(obj) for obj in cluster.of_kind("Namespace")]
+        priorities = [_value(obj) for obj in cluster.of_kind("PriorityClass")]
         self._highest = max([0, *(_priority(pod) for pod in cluster.pods)])
         self._values = PodValues(
             node_names=[*self._nodes],
@@ -387,8 +387,8 @@ def cases(
 ) -> Case:
     """Draw a case without expectations: a cluster, a configuration, a history.
 
-    It ends with a pause, `rest`, in which a scheduler can try each pod again after its backoff. The
-    configuration is one of `configurations()` in a third of the cases, or always of `config`.
+    The case ends with a pause, `rest`, in which a scheduler can try each pod again after its
+    backoff. A third of the cases have a configuration of `configurations()`, or all of `config`.
     Shrinks to one node, one pod, and the default configuration.
     """
     cluster = draw(clusters(nodes_max=nodes_max, pods_max=pods_max, features_max=features_max))

@@ -1,6 +1,6 @@
 """Strategies for whole API objects: nodes, pods, volumes, budgets, priority classes.
 
-A drawn object has the name that the caller gives; so names stay short however many are drawn.
+The caller names a drawn object; so names stay short however many objects are drawn.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 def nodes(
     draw: DrawFn, *, name: str = "a", labels: Values = NODE_LABELS, taint_values: Values = TAINTS
 ) -> Json:
-    """Draw a node. It shrinks to one with 4 CPUs and 32 GiB, without labels and taints."""
+    """Draw a node. Shrinks to 4 CPUs and 32 GiB, without labels and taints."""
     amounts: Json = {
         "cpu": draw(st.sampled_from(["4", "1", "2"])),
         "memory": draw(st.sampled_from(["32Gi", "1Gi", "2Gi"])),
@@ -106,7 +106,7 @@ def pods(
     namespace: str = "default",
     values: PodValues = PodValues(),
 ) -> Json:
-    """Draw a pod without a node. It shrinks to one container without requests.
+    """Draw a pod without a node. Shrinks to one container without requests.
 
     A pod with a priority names the class `priority-N`, which `priority_classes` draws and clusters
     contain.
@@ -269,7 +269,7 @@ def priority_classes(values: Sequence[int] = PRIORITIES) -> SearchStrategy[Json]
 def budgets(
     draw: DrawFn, *, name: str = "b", namespace: str = "default", labels: Values = POD_LABELS
 ) -> Json:
-    """Draw a PodDisruptionBudget with its status, as no controller computes that."""
+    """Draw a PodDisruptionBudget with its status, which no controller computes."""
     bound = draw(st.sampled_from(["maxUnavailable", "minAvailable"]))
     allowed = draw(st.sampled_from([0, 1]))
     return {
@@ -310,7 +310,7 @@ def volumes(
 ) -> Volume:
     """Draw a claim: bound to a volume that some nodes reach, or still unbound.
 
-    No controller binds claims, so an unbound one has the mode Immediate: its pods have to wait.
+    No controller binds claims, so an unbound claim has the mode Immediate: its pods have to wait.
     """
     mode = draw(st.sampled_from(["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"]))
     storage: Json = {

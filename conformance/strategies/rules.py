@@ -43,15 +43,15 @@ def subsets(values: Values) -> SearchStrategy[dict[str, str]]:
 
 @st.composite
 def optionally(draw: DrawFn, strategy: SearchStrategy[T], *, one_in: int = 4) -> T | None:
-    """Draw a value once in so many times, otherwise None; shrinks to None."""
+    """Draw a value once in `one_in` times, otherwise None; shrinks to None."""
     return draw(strategy) if draw(st.integers(1, one_in)) == one_in else None
 
 
 def one_of_these(values: Sequence[T]) -> SearchStrategy[T]:
-    """Return a strategy for one of some values, of which there may be one only.
+    """Return a strategy for one of some values; a single value is allowed.
 
-    Shrinking can then remove values: one of a single value would make no choice at all, and the
-    choices after it would get another meaning.
+    Shrinking can then remove values: without this function a single value would need no choice,
+    and all later choices would get another meaning.
     """
     return st.sampled_from([*values, values[0]])
 

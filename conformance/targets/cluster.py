@@ -2,9 +2,9 @@
 
     look at the cluster --> a case: namespaces, nodes, objects --> steps --> delete them all
 
-Cases run one after another, because they share the scheduler and the nodes. A case is skipped with
-a reason if it needs what a running cluster does not give: see `why_not`, and `_why_not_here` for
-reasons that depend on the cluster.
+Cases run one after another, because they share the scheduler and the nodes. A case that a running
+cluster cannot serve is skipped with a reason: see `why_not`, and `_why_not_here` for reasons that
+depend on the cluster.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ClusterKind:
             return "needs pods that are there before the scheduler starts"
         if case.reads_metrics and "{port}" in self._options.metrics_url:
             return "reads metrics, and no --metrics-url of the cluster's scheduler is given"
-        if any(each.metric is not None for each in expected):
+        if any(item.metric is not None for item in expected):
             return "counts from the start of the scheduler"
         return why_not_in_real_time(case, self._options)
 
@@ -142,7 +142,7 @@ class ClusterKind:
 
     @contextlib.asynccontextmanager
     async def run(self, surroundings: Surroundings) -> AsyncIterator[Target]:
-        """Use the scheduler that runs; the suite neither starts nor ends it."""
+        """Use the cluster's scheduler; the suite neither starts nor ends it."""
         del surroundings
         assert self._api is not None, "a case is served before its scheduler is judged"
         yield _ClusterTarget(self._options, self._api)
@@ -201,7 +201,7 @@ class _ClusterTarget:
         )
 
     async def advance(self, seconds: float) -> None:
-        """Wait that long."""
+        """Wait for `seconds`."""
         await self._clock.sleep(seconds)
 
     def check(self) -> None:
@@ -233,9 +233,9 @@ async def clean_cluster(connection: Connection) -> list[str]:
 async def _left(api: ApiClient, kind: str, api_version: str = "v1") -> list[str]:
     """Return the names of a kind's objects that runs have made."""
     ref = Ref(kind, "", "", api_version)
-    found = (await api.listing(ref, Json, query={"labelSelector": OWNER_LABEL})).items
-    metadata = [each["metadata"] for each in found]
-    return [str(each["name"]) for each in metadata if isinstance(each, dict)]
+    objects = (await api.listing(ref, Json, query={"labelSelector": OWNER_LABEL})).items
+    metadata = [item["metadata"] for item in objects]
+    return [str(item["name"]) for item in metadata if isinstance(item, dict)]
 
 
 def _why_not_here(case: Case, facts: _Facts) -> str | None:
@@ -314,7 +314,7 @@ def _creates_node(step: Step) -> bool:
 
 
 def _created(case: Case) -> Iterator[Json]:
-    """Yield the objects of a case, those of its steps too."""
+    """Yield the objects of a case, objects of its steps too."""
     items = [*case.cluster]
     for step in _steps(case):
         if isinstance(step.action, Create):

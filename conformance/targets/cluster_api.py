@@ -2,10 +2,10 @@
 
     case: default/web  <-->  cluster: conformance-4f1d3e-7-default/web
 
-Each namespace of a case is one of the cluster that only this case has. The names are converted here
-in both directions, also in messages, so cases and expectations stay as they are. Objects without a
-namespace keep their names and get the label `conformance.kubesched/run`. An object of that name
-that is there already is never touched: the case is skipped.
+Each namespace of a case is a namespace of the cluster that only this case uses. The names are
+converted here in both directions, also in messages, so cases and expectations stay as they are.
+Objects without a namespace keep their names and get the label `conformance.kubesched/run`. An
+existing object of such a name is never touched: the case is skipped.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _WATCHED: Final = (Ref("Pod", "", ""), Ref("Event", "", "", "events.k8s.io/v1"))
 
 
 class ClusterApi(ApiClient):
-    """The client of one case. `prefix` is part of the names of its namespaces, and of no others.
+    """The client of one case. `prefix` begins the names of its namespaces, and no other names.
 
     With `fenced`, as the cluster has other nodes, the case's pods only fit the case's nodes, and
-    other pods do not fit there. With `controlled` the cluster has controllers: the nodes are kept
-    ready for them.
+    other pods do not fit there. With `controlled` the cluster has controllers, for which the nodes
+    are kept ready.
     """
 
     def __init__(
@@ -111,17 +111,17 @@ class ClusterApi(ApiClient):
             return [self._renamed(item) for item in value]
         if not isinstance(value, dict):
             return value
-        found: dict[str, Any] = {name: self._renamed(item) for name, item in value.items()}
-        if found.get("kind") == "Namespace" and isinstance(found.get("metadata"), dict):
-            found["metadata"]["name"] = self._namespace(found["metadata"]["name"])
+        renamed: dict[str, Any] = {name: self._renamed(item) for name, item in value.items()}
+        if renamed.get("kind") == "Namespace" and isinstance(renamed.get("metadata"), dict):
+            renamed["metadata"]["name"] = self._namespace(renamed["metadata"]["name"])
         for name in ("namespace", _NAMESPACE_NAME):
-            if isinstance(found.get(name), str):
-                found[name] = self._namespace(found[name])
-        if isinstance(found.get("namespaces"), list):
-            found["namespaces"] = [self._namespace(str(name)) for name in found["namespaces"]]
-        if found.get("key") == _NAMESPACE_NAME and isinstance(found.get("values"), list):
-            found["values"] = [self._namespace(str(name)) for name in found["values"]]
-        return found
+            if isinstance(renamed.get(name), str):
+                renamed[name] = self._namespace(renamed[name])
+        if isinstance(renamed.get("namespaces"), list):
+            renamed["namespaces"] = [self._namespace(str(name)) for name in renamed["namespaces"]]
+        if renamed.get("key") == _NAMESPACE_NAME and isinstance(renamed.get("values"), list):
+            renamed["values"] = [self._namespace(str(name)) for name in renamed["values"]]
+        return renamed
 
     # Writes
 
@@ -148,21 +148,21 @@ class ClusterApi(ApiClient):
         ref = ref_of(obj)
         if ref in self._made:
             return
-        found = await self.find(ref)
-        if found is None:
+        obj_there = await self.find(ref)
+        if obj_there is None:
             await self.create(obj)
-        elif found.get("value") != obj.get("value"):
+        elif obj_there.get("value") != obj.get("value"):
             raise _is_not_ours(ref)
 
     async def patch(
         self, ref: Ref, patch: object, *, patch_type: str, subresource: str = ""
     ) -> Json:
-        """Patch an object of the case. Raises RequestFailed for any other."""
+        """Patch an object of the case. Raises RequestFailed for any other object."""
         await self._check_ours(ref)
         return await super().patch(ref, patch, patch_type=patch_type, subresource=subresource)
 
     async def delete(self, ref: Ref, *, grace_period_seconds: int = 0) -> None:
-        """Delete an object of the case. Raises RequestFailed for any other."""
+        """Delete an object of the case. Raises RequestFailed for any other object."""
         await self._check_ours(ref)
         await super().delete(ref, grace_period_seconds=grace_period_seconds)
 
@@ -249,16 +249,16 @@ class ClusterApi(ApiClient):
 
     def _adapted_node(self, node: Json) -> Json:
         """Return a node that keeps the pods of others away, and is ready for controllers."""
-        found = {**node}
+        adapted = {**node}
         if self._fenced:
             spec = part(node, "spec")
             taints = [{"key": key, "effect": "NoSchedule"} for key in self._owner]
-            found["spec"] = {**spec, "taints": [*objects(spec.get("taints")), *taints]}
+            adapted["spec"] = {**spec, "taints": [*objects(spec.get("taints")), *taints]}
         if self._controlled:
             # The controller remembers the heartbeat of an earlier node of that name.
             ready = {**_READY, "lastHeartbeatTime": _now()}
-            found["status"] = {"conditions": [ready], **part(node, "status")}
-        return found
+            adapted["status"] = {"conditions": [ready], **part(node, "status")}
+        return adapted
 
     # Reads
 
@@ -276,7 +276,7 @@ class ClusterApi(ApiClient):
             for name in names
         ]
         version = parts[-1].resource_version if parts else ""
-        return Listing(version, [found for part in parts for found in part.items])
+        return Listing(version, [obj for part in parts for obj in part.items])
 
     @property
     def _owned(self) -> str:
@@ -299,8 +299,8 @@ class ClusterApi(ApiClient):
     ) -> Iterator[None]:
         """Call back with each change of the case's objects; of requests with own bindings only.
 
-        It must begin before the first object is created. Changes arrive when the watches deliver
-        them, in order for each kind and namespace only.
+        The block must begin before the first object is created. Changes arrive when the watches
+        deliver them, in order for each kind and namespace only.
         """
         self._on_change, self._on_request = on_change, on_request
         try:
@@ -371,7 +371,7 @@ class ClusterApi(ApiClient):
                     await self.patch(ref, status, patch_type="strategic", subresource="status")
 
     async def clear(self) -> None:
-        """Delete all that the case has left: first its namespaces, then its other objects."""
+        """Delete all objects of the case: first its namespaces, then its other objects."""
         for name in self._namespaces:
             await empty_namespace(self, name)
             await delete_namespace(self, name, controlled=self._controlled)

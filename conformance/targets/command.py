@@ -179,7 +179,7 @@ class _CommandTarget:
         )
 
     async def advance(self, seconds: float) -> None:
-        """Wait that long."""
+        """Wait for `seconds`."""
         end = self._clock.monotonic() + seconds
         while (left := end - self._clock.monotonic()) > 0:
             self._check_alive("died")

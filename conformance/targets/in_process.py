@@ -15,11 +15,11 @@ then called with `serve=True`, and the scheduler has
 
 Without such a parameter cases that read metrics are skipped. Below that URL a scheduler can serve
 `/debug/pods/NAMESPACE/NAME` as ours does: the story is part of a failure. A scheduler that takes
-plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`; it is
-passed if the user has named some. A function `check_plugins` of its module is called with each of
-them before the first case, in a tuple, and raises an error unless it is a plugin. A scheduler with
-a keyword parameter `identity`, its name in a leader election, can be started beside another one:
-the step `start`.
+plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`, which
+is passed if the user has named plugins. A function `check_plugins` of its module is called with
+each plugin before the first case, in a tuple, and raises an error unless it is a plugin. A
+scheduler with a keyword parameter `identity`, its name in a leader election, can be started beside
+another scheduler: the step `start`.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class InProcessKind:
         reference = f"{module}:{function}"
         try:
             home = importlib.import_module(module)
-            found = getattr(home, function)
+            loaded = getattr(home, function)
         except (ImportError, AttributeError) as error:
             raise InputError(f"--in-process: {reference}: {error}") from error
-        if not callable(found):
+        if not callable(loaded):
             raise InputError(f"--in-process: {reference}: expected a function")
-        self._function: RunInProcess = found
+        self._function: RunInProcess = loaded
         self._reference = reference
-        parameters = inspect.signature(found).parameters
+        parameters = inspect.signature(loaded).parameters
         self._serves = "serve" in parameters
         self._takes_gates = "feature_gates" in parameters
         self._takes_identity = "identity" in parameters

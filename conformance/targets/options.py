@@ -84,7 +84,7 @@ _TIMES: Final = (
         default=_DEFAULTS.quiet_seconds,
         show_default=True,
         type=click.FloatRange(min=0.05),
-        help="A scheduler in real time has settled if it has written nothing for so long.",
+        help="A scheduler in real time has settled if it writes nothing for this time.",
     ),
     _running(
         "--real-time-max",
@@ -153,7 +153,7 @@ def _with_target(command: _Command, options: Sequence[_Option]) -> _Command:
         }
         command(target=msgspec.convert(chosen, TargetOptions), **given)
 
-    found: _Command = converted
+    decorated: _Command = converted
     for option in reversed(options):
-        found = option(found)
-    return found
+        decorated = option(decorated)
+    return decorated

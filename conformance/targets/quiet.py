@@ -4,9 +4,9 @@
 every chain of tasks that wake one another, through memory or through loopback sockets, has ended.
 Waiting for a timer (real or virtual) or for a thread does not count as work.
 
-How it works: the loop polls its selector with a timeout of zero while callbacks are ready, and with
-a longer one (or none) when it would have to wait. So a call that may wait and finds no socket ready
-is the moment. No task is woken for this, so it costs one system call and changes nothing.
+The loop polls its selector with a timeout of zero while callbacks are ready, and with a longer
+timeout (or none) when it would have to wait. So the loop is quiet when a call that may wait finds
+no socket ready. No task is woken for this; it costs one system call and changes nothing.
 
 Sockets that are ready at the same moment are served in the order of registration. The kernel's own
 order depends on real time and would make runs differ.

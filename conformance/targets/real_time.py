@@ -33,7 +33,7 @@ def why_not_in_real_time(case: Case, options: TargetOptions) -> str | None:
 async def until_quiet(
     target: Target, state: Callable[[], object], *, clock: Clock, quiet_seconds: float
 ) -> None:
-    """Return when a state has not changed for a while. Raises TargetError, also if it always does.
+    """Return once a state is unchanged for a while. Raises TargetError, also for endless changes.
 
     `state` returns a value that differs after each change.
     """

@@ -64,7 +64,7 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The target and its time limits.
 
     `command` is a template, `kubeconfig` the file of a running cluster with a scheduler, `context`
-    one of the file's; without both `in_process` is run.
+    a context in the file; without command and kubeconfig `in_process` is run.
 
     `plugins` (`module:Class`) are added to the profiles of the scheduler in process.
     `quiet_seconds` without a write count as idle; an expectation must hold within
@@ -90,7 +90,7 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(Protocol):
-    """The API server of a case, as far as what happens on it can be followed."""
+    """The API server of a case, as far as its changes and requests can be followed."""
 
     @property
     def url(self) -> str: ...
@@ -106,7 +106,7 @@ class Source(Protocol):
         on_change: Callable[[ObjectChange], None],
         on_request: Callable[[HandledRequest], None],
     ) -> AbstractContextManager[None]:
-        """Call back with each change and each request that it sees while the block runs."""
+        """Call back with each change and each request while the block runs."""
         ...
 
 
@@ -162,7 +162,7 @@ class Target(Protocol):
 
     @property
     def metrics_url(self) -> str | None:
-        """The URL of its metrics, read only for cases that need them."""
+        """The URL of the scheduler's metrics, read only for cases that need them."""
         ...
 
     async def settle(self) -> None:
@@ -178,7 +178,7 @@ class Target(Protocol):
         ...
 
     def log(self) -> tuple[str, ...]:
-        """The last lines of its log."""
+        """The last lines of the scheduler's log."""
         ...
 
 

@@ -111,11 +111,11 @@ class Cluster:
         return self._running.surroundings.directory / "kubeconfig"
 
     def node(self, name: str, **fields: object) -> Cluster:
-        """Create a node, or with `count` several. The fields are those of `node:` in a case."""
+        """Create a node, or with `count` several nodes. The fields are as of `node:` in a case."""
         return self.steps({"create": [{"node": {"name": name, **fields}}]})
 
     def pod(self, name: str, **fields: object) -> Pod:
-        """Create a pod. The fields are those of `pod:` in a case."""
+        """Create a pod. The fields are as of `pod:` in a case."""
         self.steps({"create": [{"pod": {"name": name, **fields}}]})
         namespace = fields.get("namespace", "default")
         return Pod(self, name if namespace == "default" else f"{namespace}/{name}")
@@ -129,7 +129,7 @@ class Cluster:
         return self.steps({"delete": subject})
 
     def patch(self, patch: Json, **subject: object) -> Cluster:
-        """Change an object by a merge patch, or with `type="json"` or `"strategic"` another one."""
+        """Change an object by a merge patch, or by another with `type="json"` or `"strategic"`."""
         return self.steps({"patch": {"patch": patch, **subject}})
 
     def advance(self, duration: str) -> Cluster:
@@ -161,7 +161,7 @@ class Cluster:
         return self
 
     def placements(self) -> dict[str, str]:
-        """Return the node of each pod that has one; pods as `name` or `namespace/name`."""
+        """Return the node of each pod with a node; pods as `name` or `namespace/name`."""
         pods = self._call(self._running.api.list("Pod"))
         return {
             _short_name(pod): node
@@ -170,7 +170,7 @@ class Cluster:
         }
 
     def sight(self, pod: str) -> Sight:
-        """Return a pod with its events. Its `object` is None if it does not exist."""
+        """Return a pod with its events; `object` is None if the pod does not exist."""
         return self._call(sight_of(self._running.api, pod_ref(pod)))
 
     @property
@@ -227,7 +227,7 @@ class Cluster:
                     self._started_case = running
                     self._started.set()
                     await self._stopping.wait()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread of the test
             self._failure = failure
         finally:
             self._started_case = None
@@ -253,7 +253,7 @@ class Pod:
         return self.expect(bound_to_one_of=list(nodes))
 
     def not_bound(self, **more: object) -> Pod:
-        """Check that the pod has no node, and gets none without a further change."""
+        """Check that the pod has no node, and gets no node without a further change."""
         __tracebackhide__ = True
         return self.expect(not_bound=True, **more)
 
@@ -263,14 +263,14 @@ class Pod:
         return self.expect(unschedulable=message)
 
     def expect(self, **expectation: object) -> Pod:
-        """Check an expectation; the fields are those of a case: `attempts=2`, `event={...}`."""
+        """Check an expectation; the fields are as in a case: `attempts=2`, `event={...}`."""
         __tracebackhide__ = True
         self.cluster.expect(pod=self.name, **expectation)
         return self
 
     @property
     def node_name(self) -> str | None:
-        """The name of its node."""
+        """The name of the pod's node."""
         return self.cluster.sight(self.name).node_name or None
 
     def lines(self) -> list[str]:

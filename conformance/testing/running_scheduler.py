@@ -27,7 +27,7 @@ __all__ = ["RunningScheduler"]
 class RunningScheduler:
     """A scheduler that runs in the server's thread, or as a command. A context manager.
 
-    Entering returns when it watches the server. Raises InputError and TargetError.
+    Entering returns when the scheduler watches the server. Raises InputError and TargetError.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RunningScheduler:
         return url.removesuffix("/metrics")
 
     def log(self) -> tuple[str, ...]:
-        """The last lines of its log."""
+        """The last lines of the scheduler's log."""
         return self._running.log()
 
     def check(self) -> None:
@@ -107,7 +107,7 @@ class RunningScheduler:
                     self._started.set()
                     await self._stopping.wait()
                     self._target.check()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread of the test
             self._failure = failure
         finally:
             self._started.set()

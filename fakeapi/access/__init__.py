@@ -1,1 +1,1 @@
-"""access."""
+"""Access to a server: authentication, and authorization of requests."""

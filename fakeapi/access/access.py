@@ -23,7 +23,7 @@ class Decision(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The PolicyRules of a user in a namespace; `error` is set if some could not be read."""
+    """The PolicyRules of a user in a namespace; `error` is set if rules could not be read."""
 
     rules: list[Json]
     error: str = ""
@@ -63,7 +63,7 @@ class Access:
     _issuer: TokenIssuer | None = None
 
     def issuer_for(self, state: Registry) -> TokenIssuer:
-        """Return the issuer of service account tokens; its tokens are accepted from then on."""
+        """Return the issuer of service account tokens; from then on its tokens are accepted."""
         if self._issuer is None:
             self._issuer = self.authenticator.account_of = TokenIssuer(state)
         return self._issuer

@@ -1,4 +1,4 @@
-"""The attributes of a request that authorizers decide by, made from its route.
+"""The attributes of a request for authorizers, made from the route of the request.
 
 Source: apiserver pkg/endpoints/request/requestinfo.go of v0.36.3.
 """
@@ -59,19 +59,19 @@ class Attributes(NamedTuple):
         return self.verb not in ("get", "list", "watch")
 
     def denied(self, user_name: str) -> str:
-        """Return the sentence of a refusal, as upstream words it."""
+        """Return upstream's sentence of a refusal."""
         if not self.about_resource:
             return f'User "{user_name}" cannot {self.verb} path "{self.path}"'
-        what = (
+        subject = (
             f'User "{user_name}" cannot {self.verb} resource "{self.whole_resource}" '
             f'in API group "{self.group}"'
         )
         if self.namespace:
-            return f'{what} in the namespace "{self.namespace}"'
-        return f"{what} at the cluster scope"
+            return f'{subject} in the namespace "{self.namespace}"'
+        return f"{subject} at the cluster scope"
 
     def refusal(self, user: User, reason: str) -> Forbidden:
-        """The answer to a user who may not; `reason` is mostly empty."""
+        """Return the error of a refusal; `reason` is mostly empty."""
         why = self.denied(user.name)
         for character, escaped in _ESCAPED:
             why = why.replace(character, escaped)
@@ -79,12 +79,12 @@ class Attributes(NamedTuple):
         return Forbidden(self.resource, self.group, self.name, why)
 
 
-def verb_of(method: str, found: Route | Unserved, *, watches: bool) -> str:
+def verb_of(method: str, route: Route | Unserved, *, watches: bool) -> str:
     """Return the verb of a request for a resource; `watches` is the parameter `watch`."""
-    if isinstance(found, Route):
-        name, verb = found.name, WATCH if found.watch else ""
+    if isinstance(route, Route):
+        name, verb = route.name, WATCH if route.watch else ""
     else:
-        name, verb = (found.names.name, found.names.verb) if found.names else ("", "")
+        name, verb = (route.names.name, route.names.verb) if route.names else ("", "")
     verb = verb or VERBS.get(method, "")
     if name:
         return verb
@@ -93,18 +93,18 @@ def verb_of(method: str, found: Route | Unserved, *, watches: bool) -> str:
     return _ON_COLLECTIONS.get(verb, verb)
 
 
-def attributes_of(method: str, path: str, query: Query, found: Found) -> Attributes:
-    """Return the attributes of a request; `found` is what its decoded path leads to."""
-    if isinstance(found, Route):
-        group, resource, namespace = found.kind.group, found.kind.plural, found.namespace
-        name, subresource = found.name, found.subresource
-    elif isinstance(found, Unserved) and found.names is not None:
-        names = found.names
+def attributes_of(method: str, path: str, query: Query, route: Found) -> Attributes:
+    """Return the attributes of a request; `route` is the resolved path."""
+    if isinstance(route, Route):
+        group, resource, namespace = route.kind.group, route.kind.plural, route.namespace
+        name, subresource = route.name, route.subresource
+    elif isinstance(route, Unserved) and route.names is not None:
+        names = route.names
         group, resource, namespace = names.group, names.resource, names.namespace or ""
         name, subresource = names.name, names.subresource
     else:
         return Attributes(method.lower(), path)
-    verb = verb_of(method, found, watches=query.flag("watch"))
+    verb = verb_of(method, route, watches=query.flag("watch"))
     if resource == NAMESPACES and not namespace:
         namespace = name
     if verb == "proxy":

@@ -44,7 +44,7 @@ class AccountToken:
 
 
 class Authenticator:
-    """The ways to show who one is that one server knows."""
+    """The ways of authentication that one server has."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ def _bearer_token(authorization: str) -> str:
 
 @functools.lru_cache(maxsize=_CERTIFICATES_KEPT)
 def user_of_certificate(certificate: bytes) -> User | None:
-    """The user that a certificate in DER is for: CN and the Os as groups; None without a CN."""
+    """Return the user of a certificate in DER: CN, and the Os as groups; None without a CN."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -125,7 +125,7 @@ def user_of_certificate(certificate: bytes) -> User | None:
 
 
 def read_token_file(path: Path) -> dict[str, User]:
-    """The users of a file as kube-apiserver reads it: token,user,uid,"group1,group2".
+    """Return the users of a file in kube-apiserver's format: token,user,uid,"group1,group2".
 
     Raises SecurityError.
     """

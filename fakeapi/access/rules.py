@@ -1,4 +1,4 @@
-"""PolicyRules: whether those of a user cover those that the user wants to grant.
+"""PolicyRules: the check that a user's own rules cover the rules that the user grants.
 
 Source: auth/rbac/validation/policy_comparator.go of k8s.io/component-helpers v0.36.3, and
 pkg/registry/rbac/validation of Kubernetes v1.36.3.
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _ALL: Final = "*"
 #: The lists of a rule in the order of its text.
 _PARTS: Final = ("apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs")
-#: Rules are compared permission by permission; four short lists in a rule are millions of them.
-PERMISSIONS_MAX: Final = 10_000
 
 
 def path_matches(url: str, path: str) -> bool:
@@ -27,18 +25,18 @@ def path_matches(url: str, path: str) -> bool:
     return url in (_ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
-def uncovered(owned: Sequence[Json], granted: Iterable[Json]) -> list[str]:
+def uncovered(owned: Sequence[Json], granted: Iterable[Json], permissions_max: int) -> list[str]:
     """Return the texts of the granted permissions that no owned rule has, sorted.
 
-    More than `PERMISSIONS_MAX` permissions, beside rules that an owned rule covers whole, count as
-    not owned.
+    More than `permissions_max` permissions, beside rules that an owned rule covers whole, count as
+    not owned: four short lists in a rule are millions of permissions.
     """
     partly = [rule for rule in granted if not any(_covers(owner, rule) for owner in owned)]
     single = itertools.chain.from_iterable(map(_permissions, partly))
-    found = list(itertools.islice(single, PERMISSIONS_MAX + 1))
-    if len(found) > PERMISSIONS_MAX:
-        return [f"more than {PERMISSIONS_MAX} permissions"]
-    missing = [rule for rule in found if not any(_covers(owner, rule) for owner in owned)]
+    permissions = list(itertools.islice(single, permissions_max + 1))
+    if len(permissions) > permissions_max:
+        return [f"more than {permissions_max} permissions"]
+    missing = [rule for rule in permissions if not any(_covers(owner, rule) for owner in owned)]
     return sorted({_shown(rule) for rule in _compact(missing)})
 
 
@@ -62,7 +60,7 @@ def _has_all(owned: list[str], wanted: object) -> bool:
 
 
 def _has_names(owned: list[str], wanted: list[str]) -> bool:
-    """Return True if the names, none of which are all names, are among those of the owner."""
+    """Return True if the names, none of which are all names, are among the owner's names."""
     return not owned or (bool(wanted) and set(wanted) <= set(owned))
 
 
@@ -87,7 +85,7 @@ def _permissions(rule: Json) -> Iterator[Json]:
 
 
 def _compact(rules: Iterable[Json]) -> list[Json]:
-    """Return rules of one permission with those joined that differ in the verb only."""
+    """Join rules of one permission that differ in the verb only."""
     joined: dict[object, Json] = {}
     for rule in rules:
         *others, verbs = (tuple(texts(rule.get(part))) for part in _PARTS)

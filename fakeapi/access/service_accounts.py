@@ -1,8 +1,8 @@
 """Tokens of service accounts: issued on request and verified.
 
 A token is a JSON Web Token like those of kube-apiserver, but signed with a random key of this
-server (HMAC), so it is valid on this server only. It is valid until it expires, or its account or
-the object that it is bound to is deleted.
+server (HMAC), so it is valid on this server only. The token ends when it expires, or when its
+account or the object that it is bound to is deleted.
 
 Source: pkg/serviceaccount/claims.go of Kubernetes v1.36.3.
 """
@@ -78,8 +78,8 @@ class TokenIssuer:
         if not self._is_there(_ACCOUNTS, namespace, account):
             return None
         for kind, resource in BOUND.items():
-            known = private.get(kind.lower())
-            if known is not None and not self._is_there(resource, namespace, mapping(known)):
+            bound = private.get(kind.lower())
+            if bound is not None and not self._is_there(resource, namespace, mapping(bound)):
                 return None
         name = text(account.get("name"))
         user = User(
@@ -94,21 +94,21 @@ class TokenIssuer:
         digest = hmac.new(self._key, signed.encode(errors="replace"), hashlib.sha256).digest()
         return _base64(digest)
 
-    def _is_there(self, resource: ResourceKey, namespace: str, known: Json) -> bool:
+    def _is_there(self, resource: ResourceKey, namespace: str, bound: Json) -> bool:
         where = "" if resource == BOUND["Node"] else namespace
-        found = self._state.store.get(resource, where, text(known.get("name")))
-        return found is not None and metadata_of(found.object).get("uid") == known.get("uid")
+        stored = self._state.store.get(resource, where, text(bound.get("name")))
+        return stored is not None and metadata_of(stored.object).get("uid") == bound.get("uid")
 
 
 def _extra(claims: Json, private: Json) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the `extra` fields of the user."""
-    found = {CREDENTIAL_ID: (f"JTI={text(claims.get('jti'))}",)}
+    extra = {CREDENTIAL_ID: (f"JTI={text(claims.get('jti'))}",)}
     for part in ("node", "pod"):
-        known = private.get(part)
-        if isinstance(known, dict):
-            found[f"{_EXTRA}{part}-name"] = (text(known.get("name")),)
-            found[f"{_EXTRA}{part}-uid"] = (text(known.get("uid")),)
-    return tuple(sorted(found.items()))
+        bound = private.get(part)
+        if isinstance(bound, dict):
+            extra[f"{_EXTRA}{part}-name"] = (text(bound.get("name")),)
+            extra[f"{_EXTRA}{part}-uid"] = (text(bound.get("uid")),)
+    return tuple(sorted(extra.items()))
 
 
 def _encoded(part: Json) -> str:

@@ -60,7 +60,7 @@ def extra_of(values: Mapping[str, list[str]]) -> tuple[tuple[str, tuple[str, ...
 
 
 def service_account(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that a user name stands for, None if none."""
+    """Return namespace and name of the service account of a user name; None for other users."""
     if not name.startswith(_SERVICE_ACCOUNT):
         return None
     namespace, separator, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")

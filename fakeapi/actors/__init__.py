@@ -3,7 +3,7 @@
     async with FakeApiServer() as server, Actors(server, kubelet=True):
         ...
 
-Without them, objects change only by requests of other clients.
+Without actors, objects change only by requests of other clients.
 """
 
 from __future__ import annotations

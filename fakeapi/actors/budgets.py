@@ -123,9 +123,9 @@ class DisruptionBudgets(Controller):
 
     def _owner(self, reference: Json, namespace: str) -> Object | None:
         informer = self._scales.get(text(reference.get("kind")))
-        found = informer.get(namespace, text(reference.get("name"))) if informer else None
-        same = found is not None and found.uid == reference.get("uid")
-        return found if same else None
+        owner = informer.get(namespace, text(reference.get("name"))) if informer else None
+        same = owner is not None and owner.uid == reference.get("uid")
+        return owner if same else None
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pods = [pod for pod in (old, new) if pod is not None]

@@ -1,6 +1,6 @@
 """The HTTP client of all actors: requests, lists and watches.
 
-It shares no code with the scheduler's client, on purpose: two independent readings of the API find
+The client shares no code with the scheduler's, on purpose: two independent readings of the API find
 each other's mistakes.
 """
 
@@ -30,7 +30,7 @@ _DISCOVERY: Final = (
 
 
 class ActorApiError(Exception):
-    """A request that the server refused; `code` is 0 if it could not be reached."""
+    """A request that the server refused; `code` is 0 if the server could not be reached."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)

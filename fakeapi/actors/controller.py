@@ -1,4 +1,4 @@
-"""The base of all actors: a work queue of keys, informers, and writes that are waited for.
+"""The base of all actors: a work queue of keys, informers, and writes that return when seen.
 
 An actor decides from the copies of its informers. Before it handles a key again, it waits until the
 copies contain its own writes for that key, so that no pod is created twice because an event is
@@ -201,7 +201,7 @@ class Controller:
         self._own_writes: dict[str, list[tuple[Informer, Note]]] = {}
 
     async def sync(self, key: str) -> None:
-        """Handle a key. Raises ActorApiError for a retry, as all methods here that write."""
+        """Handle a key. Raises ActorApiError for a retry, as all methods that write do."""
         raise NotImplementedError
 
     @property

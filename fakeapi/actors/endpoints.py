@@ -43,7 +43,7 @@ class EndpointsController(Controller):
         self._pods.subscribe(self._pod_changed)
 
     async def sync(self, key: str) -> None:
-        """Write what clients of one Service are sent to. Raises ActorApiError."""
+        """Write the endpoints of one Service. Raises ActorApiError."""
         service = self._services.objects.get(key)
         if service is None or not _selects(service):
             return

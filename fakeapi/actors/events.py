@@ -93,11 +93,11 @@ class EventRecorder:
             "resourceVersion": obj.metadata.get("resourceVersion"),
             "fieldPath": field_path,
         }
-        known = self._written.get(key)
+        written = self._written.get(key)
         try:
-            if known is None or not await self._increment(known, obj, event, now):
-                known = await self._create(involved, event, host, now)
-            self._written[key] = known
+            if written is None or not await self._increment(written, obj, event, now):
+                written = await self._create(involved, event, host, now)
+            self._written[key] = written
         except ActorApiError as error:
             _log.debug("event %s of %s is dropped: %s", reason, obj.name, error)
 

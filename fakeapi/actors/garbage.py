@@ -4,7 +4,7 @@
     Foreground   the owner keeps a finalizer until the dependents that block it are gone
     Orphan       the references of dependents are removed, then the owner's finalizer
 
-It follows every resource that can be listed, watched and deleted, custom resources included.
+The collector follows all resources that can be listed, watched and deleted, also custom ones.
 Source: pkg/controller/garbagecollector of Kubernetes v1.36.3.
 """
 
@@ -121,23 +121,23 @@ class GarbageCollector(Controller):
 
     def _stays(self, owner: Json, dependent: Object) -> bool:
         """True if the owner exists and is not being deleted."""
-        found = self._owner(owner, dependent)
-        return found is not None and not found.is_deleting
+        live = self._owner(owner, dependent)
+        return live is not None and not live.is_deleting
 
     def _wake_owners(self, obj: Object) -> None:
         for owner in obj.owners:
-            known = self._by_uid.get(text(owner.get("uid")))
-            if known is not None:
-                self.queue.add(f"{known[0].group}/{known[0].plural} {known[1]}")
+            owner_key = self._by_uid.get(text(owner.get("uid")))
+            if owner_key is not None:
+                self.queue.add(f"{owner_key[0].group}/{owner_key[0].plural} {owner_key[1]}")
 
     def _owner(self, reference: Json, dependent: Object) -> Object | None:
         """Return the owner from the copies; None if it is in another namespace."""
-        known = self._by_uid.get(text(reference.get("uid")))
-        informer = self._informers.get(known[0]) if known else None
-        found = informer.objects.get(known[1]) if informer and known else None
-        if found is None or found.namespace not in ("", dependent.namespace):
+        owner_key = self._by_uid.get(text(reference.get("uid")))
+        informer = self._informers.get(owner_key[0]) if owner_key else None
+        stored = informer.objects.get(owner_key[1]) if informer and owner_key else None
+        if stored is None or stored.namespace not in ("", dependent.namespace):
             return None
-        return found
+        return stored
 
     async def _delete_dependents_first(self, resource: Resource, owner: Object) -> None:
         blocking = False
@@ -215,12 +215,12 @@ class GarbageCollector(Controller):
         if resource.namespaced and not namespace:
             raise ActorApiError(0, "BadOwner", f"{dependent.key} has an owner in a namespace")
         try:
-            found = await self.client.get(resource, namespace, text(reference.get("name")))
+            stored = await self.client.get(resource, namespace, text(reference.get("name")))
         except ActorApiError as error:
             if error.code == 404:
                 return None
             raise
-        return found if found.uid == reference.get("uid") else None
+        return stored if stored.uid == reference.get("uid") else None
 
 
 class _Discovery(Controller):
@@ -237,10 +237,10 @@ class _Discovery(Controller):
 
     async def sync(self, key: str) -> None:
         """Read the discovery documents."""
-        found: list[Resource] = []
+        resources: list[Resource] = []
         for document in await self.client.discover():
-            found += discovered(document, *_VERBS)
-        wanted = {(one.group, one.plural): one for one in found}
+            resources += discovered(document, *_VERBS)
+        wanted = {(one.group, one.plural): one for one in resources}
         self._collector.serve(one for which, one in wanted.items() if which not in _IGNORED)
         defined = set()
         for definition in self._definitions.objects.values():

@@ -37,7 +37,7 @@ def version_of(obj: Object) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Note:
-    """A write that an informer has to see before its actor decides again."""
+    """A write that must be in the informer's copy before the actor decides again."""
 
     key: str
     uid: str
@@ -46,7 +46,7 @@ class Note:
 
 
 class Informer:
-    """The copy of one resource; handlers get the old and the new object, None if there is none."""
+    """The copy of one resource; handlers get the old and the new object, or None."""
 
     def __init__(
         self, client: Client, resource: Resource, clock: Clock, progress: Callable[[], None]
@@ -145,8 +145,8 @@ class Informer:
         answer = await self._client.list_all(self.resource)
         present: dict[str, Object] = {}
         kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
-        for given in mappings(answer.get("items")):
-            item = Object({**kind, **given})
+        for content in mappings(answer.get("items")):
+            item = Object({**kind, **content})
             present[item.key] = item
         for key in [key for key in self.objects if key not in present]:
             self._remove(key)

@@ -1,8 +1,8 @@
 """A kubelet for all nodes: runs the pods that are bound, ends them, reports their status.
 
 Annotations of a pod (`fakeapi.kubesched.io/` and one of `startup-seconds`, `run-seconds`,
-`exit-codes`, `termination-seconds`) set what its containers do; `KubeletOptions` are the defaults.
-Exit codes `1,1,0` are those of the first, second and all later runs. The annotation
+`exit-codes`, `termination-seconds`) steer its containers; `KubeletOptions` are the defaults.
+Exit codes `1,1,0` belong to the first, the second and all later runs. The annotation
 `fakeapi.kubesched.io/stopped: "true"` on a node stops its kubelet, as `Kubelet.stop_node` does.
 
 Source: pkg/kubelet (syncPod, status manager, images, kuberuntime) of Kubernetes v1.36.3.

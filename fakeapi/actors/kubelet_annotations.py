@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class KubeletAnnotations:
     """The annotations of one object that have our prefix; reading them fills `errors`."""
 
-    def __init__(self, obj: Object, known: tuple[str, ...]) -> None:
+    def __init__(self, obj: Object, names: tuple[str, ...]) -> None:
         annotations = mapping(obj.metadata.get("annotations"))
         self._values = {
             name.removeprefix(_PREFIX): text(value)
@@ -36,9 +36,9 @@ class KubeletAnnotations:
             if name.startswith(_PREFIX)
         }
         self.errors: Final[list[str]] = []
-        for name in self._values.keys() - known:
-            close = difflib.get_close_matches(name, known, 1)
-            meant = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+        for name in self._values.keys() - names:
+            close = difflib.get_close_matches(name, names, 1)
+            meant = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(names)}"
             self._add_error(name, f"unknown annotation; {meant}")
 
     def seconds(self, name: str, default: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Deletion of namespaces: their content is deleted, pods first, then their finalizer removed.
+"""Deletion of namespaces: the content is deleted, pods first, then the finalizer is removed.
 
 Source: pkg/controller/namespace/deletion of Kubernetes v1.36.3.
 """

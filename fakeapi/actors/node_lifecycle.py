@@ -102,10 +102,10 @@ class NodeLifecycle(Controller):
         name = node.name
         if name in self._registered:
             return
-        known = Object(metadata={"name": name, "uid": node.uid})
-        self._registered[name] = known
+        involved = Object(metadata={"name": name, "uid": node.uid})
+        self._registered[name] = involved
         message = f"Node {name} event: Registered Node {name} in Controller"
-        await self._recorder.record(NODES, known, "RegisteredNode", message)
+        await self._recorder.record(NODES, involved, "RegisteredNode", message)
 
     async def _forget(self, name: str) -> None:
         gone = self._registered.pop(name, None)
@@ -206,7 +206,7 @@ def _wanted_taints(node: Object) -> list[tuple[str, str]]:
 
 
 class TaintEviction(Controller):
-    """Deletes pods from nodes whose NoExecute taints they do not tolerate, or no longer."""
+    """Deletes pods from nodes with NoExecute taints that the pods do not tolerate any more."""
 
     name = "taint-eviction"
 
@@ -289,7 +289,7 @@ def tolerates(toleration: Json, taint: Json) -> bool:
 
 
 def toleration_seconds(tolerations: Iterable[Json], taints: Iterable[Json]) -> int | None:
-    """Return the seconds for which taints are tolerated, None if for ever.
+    """Return the seconds for which taints are tolerated; None for no limit.
 
     Source: getMinTolerationTime of tainteviction.
     """

@@ -1,4 +1,4 @@
-"""The life of a pod on its node, without I/O: what its containers do, and the pod's status.
+"""The life of a pod on its node, without I/O: the runs of its containers, and its status.
 
     waiting ──startup──> running ──run time──> finished
                             ^  │
@@ -32,8 +32,8 @@ _DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified
 class PodPlan:
     """The times (seconds) and exit codes of a pod's containers.
 
-    `run_seconds` None: they run until they are stopped. The last of `exit_codes` is also that of
-    all later runs. `termination_seconds` None: they use all of the grace period.
+    With `run_seconds` None containers run until they are stopped. The last of `exit_codes` also
+    belongs to all later runs. With `termination_seconds` None they use the whole grace period.
     """
 
     startup_seconds: float = 1.0
@@ -120,7 +120,7 @@ def _seconds(stamp: object, now: float) -> float:
 
 
 def step(run: PodRun, pod: Object, plan: PodPlan, now: float) -> float | None:
-    """Make all steps that are due; return the seconds until the next, None if there is none."""
+    """Make all steps that are due; return the seconds until the next step, or None."""
     while True:
         due = _due(run, plan)
         deadline = _deadline(run, pod)

@@ -90,11 +90,11 @@ class ResourceClaims(Controller):
         for claim in self._claims.of_namespace(pod.namespace):
             if _is_owned(claim, pod) and claim.annotation(_POD_CLAIM) == entry.get("name"):
                 return claim.name
-        found = self._templates.get(pod.namespace, template)
-        if found is None:
+        stored = self._templates.get(pod.namespace, template)
+        if stored is None:
             why = f'resourceclaimtemplate.resource.k8s.io "{template}" not found'
             raise ActorApiError(404, "NotFound", f'resource claim template "{template}": {why}')
-        return (await self.create(RESOURCE_CLAIMS, _new_claim(pod, entry, found))).name
+        return (await self.create(RESOURCE_CLAIMS, _new_claim(pod, entry, stored))).name
 
     def _claim_of(self, pod: Object, name: str) -> Object | None:
         return self._claims.get(pod.namespace, name)
@@ -196,7 +196,7 @@ def _status_entry(pod: Object, entry: Json) -> Json | None:
 
 
 def _claim_names(pod: Object) -> Iterator[tuple[str, bool]]:
-    """Yield the names of the pod's claims; True with those that were created for the pod."""
+    """Yield the names of the pod's claims; True with claims that were created for the pod."""
     for entry in mappings(pod.spec.get("resourceClaims")):
         if entry.get("resourceClaimName") is not None:
             yield text(entry["resourceClaimName"]), False

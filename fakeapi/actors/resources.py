@@ -1,4 +1,4 @@
-"""Resources of the API: their paths, the built-in ones, and those that discovery lists."""
+"""Resources of the API: their paths, the built-in resources, and the resources of discovery."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def discovered(document: Json, *verbs: str) -> list[Resource]:
 
     Each resource is listed once, in the preferred version of its group.
     """
-    found = []
+    resources = []
     for group in mappings(document.get("items")):
         name = text(mapping(group.get("metadata")).get("name"))
         seen: set[str] = set()
@@ -89,7 +89,7 @@ def discovered(document: Json, *verbs: str) -> list[Resource]:
                 if plural in seen or not set(verbs) <= set(texts(resource.get("verbs"))):
                     continue
                 seen.add(plural)
-                found.append(
+                resources.append(
                     Resource(
                         name,
                         text(version.get("version")),
@@ -98,4 +98,4 @@ def discovered(document: Json, *verbs: str) -> list[Resource]:
                         namespaced=resource.get("scope") == "Namespaced",
                     )
                 )
-    return found
+    return resources

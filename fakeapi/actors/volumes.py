@@ -139,8 +139,8 @@ class Volumes(Controller):
 
     def _waits_for_consumer(self, claim: Object) -> bool:
         name = text(claim.spec.get("storageClassName"))
-        found = self._classes.get("", name) or NOTHING
-        return found.get("volumeBindingMode") == "WaitForFirstConsumer"
+        storage_class = self._classes.get("", name) or NOTHING
+        return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
     def _match(self, claim: Object) -> Object | None:
         """Return the volume reserved for the claim, else the smallest that fits."""

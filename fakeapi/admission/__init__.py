@@ -1,6 +1,6 @@
 """Admission: the plugins of kube-apiserver that matter to scheduling, in upstream's order.
 
-One plugin is one class; `selection` lists them in their order, with those that are on by default.
+One plugin is one class; `selection` lists the plugins in order, and the plugins on by default.
 
     the flags ──selection──> AdmissionChain ──mutate──> Plugin.mutate, each in turn
                                             ──validate─> Plugin.check, each in turn

@@ -72,17 +72,17 @@ class DefaultIngressClass(Plugin):
 def _default_class(classes: Iterable[Json], annotations: Iterable[str]) -> str:
     """Return the newest class that is marked, the first by name of equally new ones, or ""."""
     marked = []
-    for found in classes:
-        notes = mapping(metadata_of(found).get("annotations"))
+    for stored in classes:
+        notes = mapping(metadata_of(stored).get("annotations"))
         if any(notes.get(annotation) == "true" for annotation in annotations):
-            marked.append(found)
+            marked.append(stored)
     if not marked:
         return ""
-    newest = max(text(metadata_of(found).get("creationTimestamp")) for found in marked)
+    newest = max(text(metadata_of(stored).get("creationTimestamp")) for stored in marked)
     return min(
-        name_of(found)
-        for found in marked
-        if text(metadata_of(found).get("creationTimestamp")) == newest
+        name_of(stored)
+        for stored in marked
+        if text(metadata_of(stored).get("creationTimestamp")) == newest
     )
 
 

@@ -45,7 +45,7 @@ class LimitRanger(Plugin):
                 _apply_container_defaults(review.object, limit_range)
 
     def check(self, review: Review) -> None:
-        """Raise Forbidden with all errors of the first range that has some."""
+        """Raise Forbidden with all errors of the first range that has errors."""
         errors_of = _pod_errors if review.resource == PODS else _claim_errors
         for limit_range in _ranges(review):
             errors = list(dict.fromkeys(errors_of(review.object, limit_range)))

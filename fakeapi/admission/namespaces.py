@@ -1,4 +1,4 @@
-"""NamespaceLifecycle and NamespaceExists: objects need a namespace that is there.
+"""NamespaceLifecycle and NamespaceExists: objects need a namespace that exists.
 
 Source: apiserver pkg/admission/plugin/namespace/lifecycle/admission.go of v0.36.3, and
 plugin/pkg/admission/namespace/exists/admission.go of Kubernetes v1.36.3.
@@ -40,14 +40,14 @@ class NamespaceLifecycle(Plugin):
         return operation is Operation.DELETE
 
     def mutate(self, review: Review) -> None:
-        """Raise NotFound if there is no such namespace, Forbidden if it is terminating."""
+        """Raise NotFound for a missing namespace, Forbidden for a terminating one."""
         namespace = review.target.namespace
         if review.operation is Operation.DELETE or not namespace:
             return
-        found = review.registry.store.get(_NAMESPACES, "", namespace)
-        if found is None:
+        stored = review.registry.store.get(_NAMESPACES, "", namespace)
+        if stored is None:
             raise NotFound("namespaces", "", namespace)
-        phase = mapping(found.object.get("status")).get("phase")
+        phase = mapping(stored.object.get("status")).get("phase")
         if review.operation is not Operation.CREATE or phase != "Terminating":
             return
         error = review.forbid(

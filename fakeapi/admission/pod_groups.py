@@ -64,12 +64,12 @@ class PodGroupWorkloadExists(Plugin):
             return
         name = text(mapping(reference).get("workloadName"))
         template = text(mapping(reference).get("podGroupTemplateName"))
-        found = review.registry.store.get(_WORKLOADS, namespace_of(review.object), name)
-        if found is None:
+        workload = review.registry.store.get(_WORKLOADS, namespace_of(review.object), name)
+        if workload is None:
             raise review.forbid(f'PodGroup rejected: Workload "{name}" not found')
-        if is_deleting(found.object):
+        if is_deleting(workload.object):
             raise review.forbid(f'PodGroup rejected: Workload "{name}" is being deleted')
-        templates = mappings(mapping(found.object.get("spec")).get("podGroupTemplates"))
+        templates = mappings(mapping(workload.object.get("spec")).get("podGroupTemplates"))
         if all(one.get("name") != template for one in templates):
             raise review.forbid(
                 f'PodGroup rejected: PodGroupTemplate "{template}" not found in Workload "{name}"'
@@ -103,8 +103,8 @@ def _groups_of_job(review: Review, job: Json) -> list[Json]:
     template = mapping(mapping(mapping(job.get("spec")).get("template")).get("spec"))
     name = mapping(template.get("schedulingGroup")).get("podGroupName")
     if name is not None:
-        found = store.get(_POD_GROUPS, namespace, text(name))
-        return [] if found is None else [found.object]
+        stored = store.get(_POD_GROUPS, namespace, text(name))
+        return [] if stored is None else [stored.object]
     uid = metadata_of(job).get("uid")
     return [
         group

@@ -87,7 +87,7 @@ class ExtendedResourceToleration(Plugin):
 
 
 def _with(tolerations: list[Json], wanted: Json) -> list[Json]:
-    """Return the tolerations with this one, in place of those that differ in the seconds only."""
+    """Return the tolerations with this one, in place of tolerations with other seconds."""
     updated = [wanted if _key(item) == _key(wanted) else item for item in tolerations]
     return updated if wanted in updated else [*tolerations, wanted]
 

@@ -42,7 +42,7 @@ class Priority(Plugin):
         return resource == _PRIORITY_CLASSES
 
     def mutate(self, review: Review) -> None:
-        """Resolve the class of a new pod; an update keeps the result if it leaves it out."""
+        """Resolve the class of a new pod; an update without a priority keeps the old one."""
         if review.resource == _POD_GROUPS:
             _resolve_group(review)
             return
@@ -77,17 +77,17 @@ def _resolve(review: Review) -> None:
     spec = mapping(review.object.get("spec"))
     name, value, policy = _priority_of(review, text(spec.get("priorityClassName")))
     resolved: Json = {"priorityClassName": name} if name else {}
-    given = spec.get("priority")
-    if given is not None and given != value:
+    sent = spec.get("priority")
+    if sent is not None and sent != value:
         raise review.forbid(
-            f"the integer value of priority ({given}) must not be provided in pod spec; priority "
+            f"the integer value of priority ({sent}) must not be provided in pod spec; priority "
             f"admission controller computed {value} from the given PriorityClass name"
         )
     resolved["priority"] = value
-    given = spec.get("preemptionPolicy")
-    if policy and given is not None and given != policy:
+    sent = spec.get("preemptionPolicy")
+    if policy and sent is not None and sent != policy:
         raise review.forbid(
-            f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; "
+            f"the string value of PreemptionPolicy ({sent}) must not be provided in pod spec; "
             f"priority admission controller computed {policy} from the given PriorityClass name"
         )
     if policy:
@@ -99,10 +99,10 @@ def _resolve_group(review: Review) -> None:
     """Set priority and class of a PodGroup, as with the gate WorkloadAwarePreemption."""
     spec = mapping(review.object.get("spec"))
     name, value, _ = _priority_of(review, text(spec.get("priorityClassName")))
-    given = spec.get("priority")
-    if given is not None and given != value:
+    sent = spec.get("priority")
+    if sent is not None and sent != value:
         raise review.forbid(
-            f"priority set in the pod group ({given}) must match the priority computed ({value}) "
+            f"priority set in the pod group ({sent}) must match the priority computed ({value}) "
             "based on the priority class set in the spec"
         )
     resolved: Json = {"priorityClassName": name} if name else {}
@@ -111,10 +111,10 @@ def _resolve_group(review: Review) -> None:
 
 def _priority_of(review: Review, name: str) -> tuple[str, int, str]:
     if name:
-        found = review.registry.store.get(_PRIORITY_CLASSES, "", name)
-        if found is None:
+        stored = review.registry.store.get(_PRIORITY_CLASSES, "", name)
+        if stored is None:
             raise review.forbid(f"no PriorityClass with name {name} was found")
-        chosen: Json | None = found.object
+        chosen: Json | None = stored.object
     else:
         chosen = review.registry.store.collection(_PRIORITY_CLASSES).derived(_default_class)
     if chosen is None:
@@ -124,5 +124,5 @@ def _priority_of(review: Review, name: str) -> tuple[str, int, str]:
 
 def _default_class(classes: Iterable[Json]) -> Json | None:
     """Return the default class, the lowest if there are several (the plugin may have been off)."""
-    marked = [found for found in classes if found.get("globalDefault")]
-    return min(marked, key=lambda found: integer(found.get("value")), default=None)
+    marked = [obj for obj in classes if obj.get("globalDefault")]
+    return min(marked, key=lambda obj: integer(obj.get("value")), default=None)

@@ -1,6 +1,6 @@
 """ResourceQuota: writes that exceed the quotas of their namespace are refused.
 
-The room `quota` is imported when the first ResourceQuota is created.
+The package `quota` is imported when the first ResourceQuota is created.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ResourceQuota(Plugin):
         self._controller = QuotaController(state)
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        """Return True for creates, and for updates of kinds whose use can grow."""
+        """Return True for creates, and for updates of kinds that can grow."""
         if operation is Operation.DELETE:
             return False
         if subresource:

@@ -68,10 +68,10 @@ def _class_of(review: Review, spec: Json) -> Json:
     name = spec.get("runtimeClassName")
     if name is None:
         return {}
-    found = review.registry.store.get(_RUNTIME_CLASSES, "", text(name))
-    if found is None:
+    stored = review.registry.store.get(_RUNTIME_CLASSES, "", text(name))
+    if stored is None:
         raise review.forbid(f'pod rejected: RuntimeClass "{text(name)}" not found')
-    return found.object
+    return stored.object
 
 
 def _placement(review: Review, spec: Json, scheduling: Json) -> Json:
@@ -94,7 +94,7 @@ def _placement(review: Review, spec: Json, scheduling: Json) -> Json:
 
 
 def merged_tolerations(tolerations: list[Json]) -> list[Json]:
-    """Return the tolerations without those that another includes; the first of equal ones stays."""
+    """Drop tolerations that another one includes; the first of equal tolerations stays."""
     merged: list[Json] = []
     for index, toleration in enumerate(tolerations):
         later = tolerations[index + 1 :]

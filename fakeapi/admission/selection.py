@@ -1,4 +1,4 @@
-"""Select the plugins of a server: the known ones, those on by default, and the flags.
+"""Select the plugins of a server: all plugins, the plugins on by default, and the flags.
 
 Source: pkg/kubeapiserver/options/plugins.go of Kubernetes v1.36.3 (names, order, defaults) and
 apiserver pkg/server/options/admission.go of v0.36.3 (the meaning of the flags).
@@ -79,13 +79,13 @@ _NAMES: Final = tuple(plugin.name for plugin in KNOWN)
 
 
 class AdmissionError(ValueError):
-    """A list of plugins makes no sense; the message begins with the flag it came from."""
+    """A list of plugins is invalid; the message begins with the flag of the list."""
 
 
 def admission_chain(
     plugins: Iterable[str] | None = None, enable: Iterable[str] = (), disable: Iterable[str] = ()
 ) -> AdmissionChain:
-    """Return new plugins in upstream's order: exactly `plugins`, or a change to the default ones.
+    """Return new plugins in upstream's order: exactly `plugins`, or a change of the defaults.
 
     Each argument is names, or texts with commas between names. Raises AdmissionError.
     """

@@ -36,8 +36,8 @@ class PersistentVolumeClaimResize(Plugin):
         if mapping(old.get("status")).get("phase") != "Bound":
             raise review.forbid("Only bound persistent volume claims can be expanded")
         name = claim_class(claim)
-        found = review.registry.store.get(STORAGE_CLASSES, "", name) if name else None
-        allows = found is not None and found.object.get("allowVolumeExpansion") is True
+        stored = review.registry.store.get(STORAGE_CLASSES, "", name) if name else None
+        allows = stored is not None and stored.object.get("allowVolumeExpansion") is True
         if name != claim_class(old) or not allows:
             raise review.forbid(
                 "only dynamically provisioned pvc can be resized and the storageclass that "

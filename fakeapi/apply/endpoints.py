@@ -44,10 +44,10 @@ class _Served:
         kind = self._kinds.get(api_version)
         if kind is None:
             return None
-        found = self._types.get(api_version)
-        if found is None:
-            found = self._types[api_version] = type_of(kind)
-        return found
+        merge_type = self._types.get(api_version)
+        if merge_type is None:
+            merge_type = self._types[api_version] = type_of(kind)
+        return merge_type
 
     def convert(self, value: object, source: str, target: str) -> object:
         """Return an object of one served version in another.
@@ -74,10 +74,10 @@ def type_of(kind: Kind) -> Type:
 def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldManager:
     """Return the field manager of an endpoint, cached until the table of kinds changes."""
     key = f"field manager of {kind.api_version} {kind.plural}/{subresource}"
-    found = table.derived.get(key)
-    if not isinstance(found, FieldManager):
-        found = table.derived[key] = _new_manager(table, kind, subresource)
-    return found
+    manager = table.derived.get(key)
+    if not isinstance(manager, FieldManager):
+        manager = table.derived[key] = _new_manager(table, kind, subresource)
+    return manager
 
 
 def _new_manager(table: KindTable, kind: Kind, subresource: str) -> FieldManager:

@@ -1,8 +1,8 @@
 """metadata.managedFields: read and write its entries, and limit their number.
 
 An entry is `{manager, operation, apiVersion, time, fieldsType, fieldsV1, subresource}`. Entries are
-ordered by operation, time, manager, apiVersion and subresource. At most ten entries are those of
-updaters; older ones are merged into one `ancient-changes` entry for each API version. `kind`,
+ordered by operation, time, manager, apiVersion and subresource. At most ten entries belong to
+updaters; older entries are merged into one `ancient-changes` entry for each API version. `kind`,
 `apiVersion` and the metadata that the server sets have no owner.
 
 Source: apimachinery pkg/util/managedfields/internal of v0.36.3.
@@ -109,7 +109,7 @@ def _parsed_entry(entry: Json, index: int) -> tuple[Manager, Owned]:
 
 
 def rendered(managed: Managed) -> list[Json]:
-    """Return the entries in wire form and order. The sets in them are shared and not to change."""
+    """Return the entries in wire form and order. Their sets are shared; do not change them."""
     ordered = sorted(managed.owned.items(), key=lambda item: _order(managed, *item))
     return [_entry(manager, owned, managed.times.get(manager, "")) for manager, owned in ordered]
 
@@ -142,7 +142,7 @@ def stripped(fields: FieldSet) -> FieldSet:
 
 
 def strip(managed: Managed, manager: Manager) -> None:
-    """Remove the fields that the server sets from a manager's set. Drop an empty one."""
+    """Remove the fields that the server sets from a manager's set. Drop an empty set."""
     owned = managed.owned.get(manager)
     if owned is None:
         return

@@ -99,7 +99,7 @@ class FieldManager:
         return newest[3]
 
     def updated(self, live: Json, new: Json, manager: str, now: str) -> list[Json]:
-        """Return the entries after `new` replaces `live`, none if they are not tracked.
+        """Return the entries after `new` replaces `live`; no entries if owners are not tracked.
 
         The client may have changed or removed the entries itself.
         """
@@ -167,24 +167,24 @@ class FieldManager:
 
     @property
     def _type(self) -> Type:
-        found = self._versions.type_in(self._api_version)
-        assert found is not None
-        return found
+        kind_type = self._versions.type_in(self._api_version)
+        assert kind_type is not None
+        return kind_type
 
     def _identity(self, manager: str, operation: str) -> Manager:
         version = "" if operation == APPLY else self._api_version
         return Manager(manager or UNKNOWN_MANAGER, operation, version, self._subresource)
 
     def _managed_of(self, live: Json, new: Json) -> Managed:
-        """Return the owners that the client sent, else those of the stored object."""
+        """Return the owners that the client sent, else the stored object's owners."""
         stored = metadata_of(live).get("managedFields")
         if self._subresource:
             return self._parsed(stored)
-        given = metadata_of(new).get("managedFields")
-        if entries.is_reset(given):
+        sent = metadata_of(new).get("managedFields")
+        if entries.is_reset(sent):
             return Managed()
         try:
-            managed = entries.parse(given)
+            managed = entries.parse(sent)
         except EntryError:
             return self._parsed(stored)
         return managed if managed.owned else self._parsed(stored)
@@ -239,9 +239,9 @@ class FieldManager:
     def _check(self, config: Json) -> None:
         version = text(config.get("apiVersion"))
         shown = version if "/" in version else f"/{version}"
-        given = f"{shown}, Kind={text(config.get('kind'))}"
-        if given != self._gvk:
-            raise BadRequest(f"invalid object type: {given}")
+        actual = f"{shown}, Kind={text(config.get('kind'))}"
+        if actual != self._gvk:
+            raise BadRequest(f"invalid object type: {actual}")
         if isinstance(metadata_of(config).get("managedFields"), list):
             raise BadRequest("metadata.managedFields must be nil")
 
@@ -285,24 +285,24 @@ class FieldManager:
 
     def _refusal(self, conflicts: Conflicts, managed: Managed) -> ApplyConflict:
         """Return the error, with one cause per field and a message by manager."""
-        found = [
+        details = [
             (self._shown(owner), paths.shown(path))
             for owner in sorted(conflicts.owners)
             for path in sets.members(conflicts.owners[owner])
         ]
         causes = [
             {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path}
-            for owner, path in found
+            for owner, path in details
         ]
-        if len(found) == 1:
-            owner, path = found[0]
+        if len(details) == 1:
+            owner, path = details[0]
             message = f"Apply failed with 1 conflict: conflict with {owner}: {path}"
         else:
             lines: list[str] = []
-            for owner in dict.fromkeys(owner for owner, _ in found):
+            for owner in dict.fromkeys(owner for owner, _ in details):
                 lines.append(f"conflicts with {owner}:")
-                lines += [f"- {path}" for other, path in found if other == owner]
-            message = f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+                lines += [f"- {path}" for other, path in details if other == owner]
+            message = f"Apply failed with {len(details)} conflicts: " + "\n".join(lines)
         return ApplyConflict(message, details={"causes": causes})
 
     def _shown(self, owner: Manager) -> str:
@@ -348,13 +348,13 @@ def _last_applied(obj: Json) -> str:
 
 def _with_last_applied(obj: Json, config: Json) -> Json:
     """Set the annotation that kubectl's client-side apply reads."""
-    metadata, given = metadata_of(obj), metadata_of(config)
+    metadata, applied = metadata_of(obj), metadata_of(config)
     others = {
         name: value
-        for name, value in mapping(given.get("annotations")).items()
+        for name, value in mapping(applied.get("annotations")).items()
         if name != LAST_APPLIED
     }
-    bare_metadata = {**given, "annotations": others}
+    bare_metadata = {**applied, "annotations": others}
     if not others:
         del bare_metadata["annotations"]
     value = (

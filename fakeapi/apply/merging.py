@@ -1,7 +1,7 @@
 """Merge an applied configuration into an object, by their type.
 
 Scalars and atomic parts of the configuration win; maps merge entry by entry. An associative list
-has the elements of both: those of the configuration in its order, the others where they were.
+has the elements of both: the configuration's elements in its order, other elements in their places.
 
 Source: structured-merge-diff typed/merge.go of v6.3.3.
 """
@@ -52,8 +52,9 @@ def _merge_maps(kind: MapType, live: object, applied: object) -> object:
     if kind.is_atomic or not (old or new):
         return applied
     merged: Json = {}
+    fields, element = kind.fields, kind.element
     for name in {**old, **new}:
-        inner = kind.type_of(name)
+        inner = fields.get(name, element)
         if inner is None:
             raise TypedError(f".{name}: field not declared in schema")
         value = merge(inner, old.get(name, ABSENT), new.get(name, ABSENT))

@@ -24,7 +24,8 @@ _FIELD: Final = "managedFields"
 def split_entries(value: Json) -> tuple[Json, list[Json] | None]:
     """Split `metadata.managedFields` off the body if this server made the entries.
 
-    They are then not decoded again. An empty list removes all managers; decoding would drop it.
+    The entries are then not decoded again. An empty list, which decoding would drop, removes all
+    managers.
     """
     metadata = value.get("metadata")
     entries = metadata.get(_FIELD) if isinstance(metadata, dict) else None

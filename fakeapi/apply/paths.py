@@ -45,6 +45,10 @@ class PathError(ValueError):
 
 def json_text(value: object) -> str:
     """Return a scalar as Go writes it into a path element."""
+    if type(value) is int:
+        return str(value)
+    if type(value) is str and value.isascii() and value.replace("-", "a").isalnum():
+        return f'"{value}"'
     if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_FLOAT:
         value = int(value)
     text = encode(value).decode()
@@ -59,12 +63,7 @@ def key_element(fields: Mapping[str, object]) -> str:
 
 def string_key_element(name: str, value: str) -> str:
     """Return `key_element` of one string key field, the most frequent case."""
-    return f'{KEY}{{"{name}":{_json_string(value)}}}'
-
-
-@cached(8192)
-def _json_string(value: str) -> str:
-    return json_text(value)
+    return f'{KEY}{{"{name}":{json_text(value)}}}'
 
 
 def value_element(value: object) -> str:
@@ -72,14 +71,16 @@ def value_element(value: object) -> str:
     return VALUE + json_text(value)
 
 
-@cached(8192)
 def canonical(element: str) -> str | None:
     """Return the one text of the element, None for unknown kinds. Raises PathError."""
+    return element if element.startswith(FIELD) else _canonical(element)
+
+
+@cached(8192)
+def _canonical(element: str) -> str | None:
     if len(element) < 2 or element[1] != ":":
         raise PathError(f"missing colon: {element}")
     kind, rest = element[:2], element[2:]
-    if kind == FIELD:
-        return element
     if kind not in _KINDS:
         return None
     try:
@@ -95,12 +96,14 @@ def canonical(element: str) -> str | None:
     return kind + json_text(value)
 
 
-@cached(8192)
 def order(element: str) -> tuple[object, ...]:
     """Return the sort key of an element: fields, keys, values, indices; numbers by value."""
+    return (0, element) if element.startswith(FIELD) else _order(element)
+
+
+@cached(8192)
+def _order(element: str) -> tuple[object, ...]:
     kind, rest = element[:2], element[2:]
-    if kind == FIELD:
-        return (0, rest)
     value = _decode(rest)
     if kind == KEY:
         assert isinstance(value, dict)

@@ -55,7 +55,7 @@ def field_manager() -> FieldManager:
 
 
 class ScaleEntries:
-    """Converts the entries of one object to those of its Scale and back.
+    """Converts the entries of one object to entries of its Scale and back.
 
     `replicas` has the path of the number in each API version of the object, None if it has none.
     """

@@ -125,7 +125,7 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def recursive_difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """Return the first set without the members of the second and everything below those."""
+    """Return the first set without the members of the second and everything below them."""
     return _without(left, right, recursive=True)
 
 
@@ -171,7 +171,7 @@ def has(fields: FieldSet, element: str) -> bool:
 
 
 def members(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of all members in order, those of a level before those below it."""
+    """Yield the paths of all members in order, each level before the levels below."""
     elements = sorted((element for element in fields if element != _SELF), key=paths.order)
     for element in elements:
         if is_member(fields[element]):
@@ -194,7 +194,7 @@ def with_named_fields(fields: FieldSet, kind: Type | None) -> FieldSet:
     """Return the set with each struct field above a member as a member, too."""
     result: FieldSet = {}
     for element, node in fields.items():
-        if element == _SELF:
+        if not node:
             result[element] = node
             continue
         inner, is_declared = None, False
@@ -213,16 +213,16 @@ def canonical(fields: FieldSet) -> FieldSet:
     if id(fields) in _interned.by_id:
         return fields
     key = encode(fields)
-    found = _interned.by_json.get(key)
-    if found is not None:
-        return found
+    cached = _interned.by_json.get(key)
+    if cached is not None:
+        return cached
     ordered = _in_order(fields)
     if len(key) > _INTERNED_BYTES_MAX:
         return ordered
     in_order = encode(ordered)
-    found = _interned.by_json.get(in_order, ordered)
-    _interned.add(found, key, in_order)
-    return found
+    cached = _interned.by_json.get(in_order, ordered)
+    _interned.add(cached, key, in_order)
+    return cached
 
 
 def _in_order(fields: FieldSet) -> FieldSet:
@@ -232,7 +232,7 @@ def _in_order(fields: FieldSet) -> FieldSet:
     if _SELF in fields:
         result[_SELF] = LEAF
     for element in sorted((name for name in fields if name != _SELF), key=paths.order):
-        result[element] = _in_order(fields[element])
+        result[element] = _in_order(fields[element]) if fields[element] else LEAF
     return result
 
 
@@ -266,7 +266,7 @@ def _parsed(value: object) -> FieldSet:
                 continue
             element = paths.canonical(name)
             if element is not None:
-                result[element] = _parsed(inner)
+                result[element] = _parsed(inner) if inner else LEAF
     if set(result) <= {_SELF}:
         return LEAF
     return result

@@ -40,7 +40,9 @@ class Branch(enum.Enum):
 
 
 def branch_of(kind: Type, value: object) -> Branch:
-    """Return the branch of the value if the type allows it, else the first that the type has."""
+    """Return the branch of the value if the type allows it, else the type's first branch."""
+    if type(value) is str and kind.scalar:
+        return Branch.SCALAR
     if isinstance(value, dict):
         if kind.map is not None:
             return Branch.MAP
@@ -87,27 +89,27 @@ def element_of(kind: ListType, item: object) -> str:
 
 
 def _keyed_element(kind: ListType, item: Json) -> str:
-    found = {}
+    keys = {}
     for name in kind.keys:
         if name in item:
-            found[name] = item[name]
+            keys[name] = item[name]
         elif name in kind.defaults:
-            found[name] = kind.defaults[name]
-    if not found:
+            keys[name] = kind.defaults[name]
+    if not keys:
         quoted = " ".join(f'"{name}"' for name in kind.keys)
         raise TypedError(
             f"associative list with keys has an element that omits all key fields [{quoted}] "
             "(and doesn't have default values for any key fields)"
         )
-    return paths.key_element(found)
+    return paths.key_element(keys)
 
 
 def by_element(kind: ListType, value: object) -> dict[str, list[object]]:
-    """Return the items of an associative list by element; more than one are duplicates."""
-    found: dict[str, list[object]] = {}
+    """Return the items of an associative list by element; several items are duplicates."""
+    items: dict[str, list[object]] = {}
     for item in items_of(value):
-        found.setdefault(element_of(kind, item), []).append(item)
-    return found
+        items.setdefault(element_of(kind, item), []).append(item)
+    return items
 
 
 def to_set(kind: Type, value: object) -> FieldSet:
@@ -128,10 +130,11 @@ def _node(kind: Type, value: object) -> FieldSet | None:
 
 def _map_node(kind: MapType, value: object) -> FieldSet | None:
     result: FieldSet = {}
+    fields, element = kind.fields, kind.element
     for name, item in fields_of(value).items():
-        inner = kind.type_of(name)
+        inner = fields.get(name, element)
         node = _node(inner, item) if inner is not None else LEAF
-        if item is None or item == {} or not kind.declares(name):
+        if item is None or item == {} or name not in fields:
             node = sets.as_member(node)
         if node is not None:
             result[paths.FIELD + name] = node
@@ -223,7 +226,7 @@ def same(left: object, right: object) -> bool:
         return False
     if isinstance(left, dict):
         assert isinstance(right, dict)
-        return all(same(value, right[name]) for name, value in left.items())
+        return all(type(value) is str or same(value, right[name]) for name, value in left.items())
     if isinstance(left, list):
         assert isinstance(right, list)
         return all(same(one, other) for one, other in zip(left, right, strict=True))
@@ -266,8 +269,8 @@ def _compare_lists(kind: ListType, left: object, right: object) -> _Nodes:
     parts: tuple[FieldSet, FieldSet, FieldSet] = ({}, {}, {})
     before, after = by_element(kind, left), by_element(kind, right)
     for element in {**before, **after}:
-        found = _compare_items(kind.element, before.get(element, []), after.get(element, []))
-        for nodes, node in zip(parts, found, strict=True):
+        inner = _compare_items(kind.element, before.get(element, []), after.get(element, []))
+        for nodes, node in zip(parts, inner, strict=True):
             if node is not None:
                 nodes[element] = node
     removed, modified, added = parts

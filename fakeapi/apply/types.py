@@ -1,8 +1,8 @@
 """Types for server-side apply: the parts that merge, and the parts that are replaced whole.
 
-    Type        allows a scalar, a list, a map (a struct is one), or some of these
+    Type        allows a scalar, a list, a map (or struct), or several of these
     ListType    atomic: replaced whole; else a set of scalars, or objects with key fields
-    MapType     atomic, or merged entry by entry; `fields` are those of a struct
+    MapType     atomic, or merged entry by entry; `fields` are the fields of a struct
 
 There are three sources of types:
 
@@ -88,7 +88,7 @@ class MapType:
         return self._fields
 
     def declares(self, name: str) -> bool:
-        """Return True if it is a field of the struct, not only an entry of a map."""
+        """Return True for a field of the struct, not only an entry of a map."""
         return name in self.fields
 
     def type_of(self, name: str) -> Type | None:
@@ -121,7 +121,7 @@ _ZEROS: Final[dict[str, object]] = {"string": "", "int32": 0, "int64": 0, "bool"
 
 @functools.cache
 def built_in(name: str) -> Type:
-    """Return the type of that name in schema.json. Raw JSON is any value, replaced whole."""
+    """Return the type `name` of schema.json. Raw JSON is any value, replaced whole."""
     if name in _SCALARS:
         return Type(name, scalar=_SCALARS[name])
     if name == "resources":
@@ -156,7 +156,7 @@ def _field_type(field: schema.Field) -> Type:
 
 
 def _list_type(field: schema.Field, element: Type) -> ListType:
-    """Return the list type that a field declares, else that of its strategic merge patch."""
+    """Return the list type that a field, or else its strategic merge patch, declares."""
     keys: tuple[str, ...] = ()
     if field.list_type == "map":
         keys = field.list_map_keys

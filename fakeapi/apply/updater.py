@@ -1,8 +1,8 @@
 """The owners of fields after a write, and the object after an apply.
 
 An update takes ownership of the fields that it changes. An apply conflicts with other owners of
-the fields that it would change, unless it is forced. It also removes fields of the manager's last
-apply that it does not repeat and that no other manager owns.
+the fields that it would change, unless it is forced. The apply also removes fields that it does not
+repeat from the manager's last apply and that no other manager owns.
 
 Managers may have written in different API versions. A set of fields is only compared with the
 object in the version of the set; a `Versions` converts it.
@@ -38,7 +38,7 @@ class Versions(Protocol):
 
     @property
     def may_change(self) -> bool:
-        """Return True if types may change between two writes, as custom resources' do."""
+        """Return True if types may change between two writes, as for custom resources."""
 
 
 class Manager(NamedTuple):
@@ -70,7 +70,7 @@ class Conflicts(Exception):
         self.owners = dict(owners)
 
     def without(self, allowed: FieldSet) -> Conflicts:
-        """Return the conflicts without those about the given fields."""
+        """Return the conflicts without conflicts about the `allowed` fields."""
         left = {owner: sets.difference(fields, allowed) for owner, fields in self.owners.items()}
         return Conflicts({owner: fields for owner, fields in left.items() if fields})
 
@@ -121,14 +121,15 @@ class Updater:
         fields = typed.to_set(kind, config)
         fields = sets.recursive_difference(fields, self._resets.get(api_version, LEAF))
         owned[manager] = Owned(fields, api_version, applied=True)
-        new = self._pruned(new, api_version, owned, last)
+        if last is not None and _abandons(last, owned[manager]):
+            new = self._pruned(new, api_version, owned, last)
         owned, _ = self._take(live, new, api_version, owned, manager, force=force)
         return new, owned
 
     def _type(self, api_version: str) -> Type:
-        found = self._versions.type_in(api_version)
-        assert found is not None, f"writes come in served versions, not in {api_version}"
-        return found
+        kind_type = self._versions.type_in(api_version)
+        assert kind_type is not None, f"writes come in served versions, not in {api_version}"
+        return kind_type
 
     def _take(
         self,
@@ -173,11 +174,9 @@ class Updater:
         return typed.compare(kind, live, new).without(self._resets.get(target, LEAF))
 
     def _pruned(
-        self, merged: object, api_version: str, owned: dict[Manager, Owned], last: Owned | None
+        self, merged: object, api_version: str, owned: dict[Manager, Owned], last: Owned
     ) -> object:
         """Remove the fields that only this applier owned and does not apply any more."""
-        if last is None or not last.fields:
-            return merged
         version = last.api_version
         kind = self._versions.type_in(version)
         if kind is None:
@@ -226,6 +225,13 @@ class Updater:
                 fields = reconciled(kind, part.fields)
                 result[manager] = dataclasses.replace(part, fields=fields)
         return result
+
+
+def _abandons(last: Owned, now: Owned) -> bool:
+    """Return True if an applier may not own all fields any more that it owned."""
+    if last.api_version != now.api_version:
+        return bool(last.fields)
+    return bool(sets.difference(last.fields, now.fields))
 
 
 def _without_fields(owned: Owned, taken: FieldSet, removed: FieldSet) -> Owned:

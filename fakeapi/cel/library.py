@@ -1,6 +1,6 @@
 """Functions of Kubernetes' CEL libraries: lists, regex, strings, isIP and isCIDR.
 
-The names of arguments are those of cel-go's documentation. An exception is the error of the rule.
+The names of arguments are from cel-go's documentation. An exception is the error of the rule.
 
 Source: apiserver pkg/cel/library and cel-go ext/strings.go v0.26.
 """
@@ -24,20 +24,20 @@ _UPPER: Final = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
 def _pattern(text: str) -> patterns.Pattern:
     """Return a compiled pattern. Raises ValueError."""
-    found = patterns.compiled(text)
-    if found is None:
+    compiled = patterns.compiled(text)
+    if compiled is None:
         raise ValueError(patterns.problem(text) or f"{text}: the pattern is not supported")
-    return found
+    return compiled
 
 
 def _find(value: str, pattern: str) -> str:
-    found = _pattern(pattern).search(value)
-    return found.group() if found else ""
+    match = _pattern(pattern).search(value)
+    return match.group() if match else ""
 
 
 def _find_all(value: str, pattern: str, limit: int = -1) -> list[str]:
-    found = (match.group() for match in _pattern(pattern).finditer(value))
-    return list(itertools.islice(found, None if limit < 0 else limit))
+    matches = (match.group() for match in _pattern(pattern).finditer(value))
+    return list(itertools.islice(matches, None if limit < 0 else limit))
 
 
 def _index_of(value: Any, item: Any, start: int = 0) -> int:

@@ -7,20 +7,62 @@ definition is warned.
 from __future__ import annotations
 
 import functools
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import re2
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from fakeapi.clock import processor_seconds
+from fakeapi.types.errors import forbidden
 
-_MEMORY_MAX_BYTES: Final = 8 * 1024 * 1024
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fakeapi.types.errors import FieldError
+
+#: Of a client's pattern with RE2's cache of states, and of one of this program.
+_MEMORY_MAX_BYTES: Final = 4 << 20
+_OWN_MEMORY_MAX_BYTES: Final = 8 << 20
+_LENGTH_MAX: Final = 4096
+_TOO_LARGE: Final = "pattern too large"
 #: Errors of RE2 for patterns that Go compiles: large ones, and Unicode classes by alias.
 _GO_COMPILES: Final = (
-    "pattern too large",
+    _TOO_LARGE,
     r"invalid character class range: \p",
     r"invalid character class range: \P",
 )
+
+
+#: Of processor time, for the patterns of a definition. They are compiled once.
+_DEFINITION_SECONDS: Final = 0.1
+_left_seconds: ContextVar[list[float] | None] = ContextVar("left_seconds", default=None)
+
+
+class TooExpensive(Exception):
+    """The patterns take too long."""
+
+
+def limited(
+    check: Callable[[], list[FieldError]], *, seconds: float = _DEFINITION_SECONDS
+) -> list[FieldError]:
+    """Return the errors of a check, or the one of patterns that take too long."""
+    token = _left_seconds.set([seconds])
+    try:
+        return check()
+    except TooExpensive:
+        why = f"patterns take more than {seconds:g} s of processor time"
+        return [forbidden("<nil>", why)]
+    finally:
+        _left_seconds.reset(token)
+
+
+def spend(seconds: float) -> None:
+    """Count time for a pattern. Raises TooExpensive if there is none left."""
+    left = _left_seconds.get()
+    if left is not None:
+        left[0] -= seconds
+        if left[0] < 0:
+            raise TooExpensive
 
 
 class Match(Protocol):
@@ -31,7 +73,7 @@ class Match(Protocol):
 
 
 class Pattern(Protocol):
-    """A compiled pattern. The time of a search is bounded by its size times that of the text."""
+    """A compiled pattern. Its size times the size of the text bounds the time of a search."""
 
     programsize: int
 
@@ -42,38 +84,38 @@ class Pattern(Protocol):
         """Return all matches."""
 
 
-def _options() -> Any:
+def go(pattern: str, *, memory_bytes: int = _OWN_MEMORY_MAX_BYTES) -> Any:
+    """Compile a pattern, by default one of this program. Raises re2.error."""
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _MEMORY_MAX_BYTES
-    return options
+    options.max_mem = memory_bytes
+    return re2.compile(pattern, options)
 
 
-def go(pattern: str) -> Any:
-    """Compile a pattern of this program, for texts of clients. Raises re2.error."""
-    return re2.compile(pattern, _options())
-
-
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=64)
 def _compiled(pattern: str) -> Pattern | str:
-    """Return the pattern, or RE2's error."""
+    """Return the pattern, or RE2's error. Raises TooExpensive."""
+    if len(pattern) > _LENGTH_MAX:
+        return _TOO_LARGE
+    began = processor_seconds()
+    found: Pattern | str
     try:
-        found: Pattern = go(pattern)
+        found = go(pattern, memory_bytes=_MEMORY_MAX_BYTES)
     except re2.error as error:
-        why: str = error.args[0].decode(errors="replace")
-        return why
+        found = error.args[0].decode(errors="replace")
+    spend(processor_seconds() - began)
     return found
 
 
 def compiled(pattern: str) -> Pattern | None:
-    """Return the pattern, None if it cannot be enforced."""
+    """Return the pattern, None if it cannot be enforced. Raises TooExpensive."""
     found = _compiled(pattern)
     return None if isinstance(found, str) else found
 
 
 def problem(pattern: str) -> str:
     """Return the error of a pattern that Go does not compile, else an empty string."""
-    found = _compiled(pattern)
-    if isinstance(found, str) and found and not found.startswith(_GO_COMPILES):
-        return f"error parsing regexp: {found}"
+    result = _compiled(pattern)
+    if isinstance(result, str) and result and not result.startswith(_GO_COMPILES):
+        return f"error parsing regexp: {result}"
     return ""

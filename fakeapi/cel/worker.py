@@ -14,6 +14,7 @@ import atexit
 import contextlib
 import functools
 import importlib.util
+import operator
 import os
 import re
 import signal
@@ -24,19 +25,28 @@ import types
 from multiprocessing.connection import Connection, Pipe
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from cachetools import LRUCache
+
 from fakeapi.cel.library import FUNCTIONS
+from fakeapi.cel.patterns import spend
+from fakeapi.clock import processor_seconds
+from fakeapi.types.client_text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fakeapi.cel.patterns import Pattern
 
 #: The limit of cel-go.
 EXPRESSION_LENGTH_MAX: Final = 100_000
+_COMPILED_SIZE_MAX: Final = 8 << 20
+_OUTCOME_SIZE: Final = 1000
 _COMPILE_SECONDS: Final = 0.1
 #: A search of more steps, about 40 ms, is left to the worker.
 _STEPS_MAX: Final = 10_000_000
-_SEARCH_SECONDS: Final = 0.2
+_SEARCH_SECONDS: Final = 0.1
+#: The price of a search by the worker that ends in time.
+_LONG_SEARCH_SECONDS: Final = 0.01
 _MEMORY_MAX_BYTES: Final = 1 << 30
 _START: Final = """
 import sys
@@ -58,7 +68,7 @@ Job: TypeAlias = "tuple[str, Mapping[str, object] | None]"
 
 
 class Outcome(NamedTuple):
-    """The value of an expression; or the error, or the reason it is not evaluated."""
+    """The value of an expression, its error, or the reason why it is not evaluated."""
 
     value: object = None
     error: str = ""
@@ -72,42 +82,76 @@ def is_available() -> bool:
 
 
 def has_match(pattern: Pattern, source: str, value: str) -> bool:
-    """Return True if a pattern is found; False, too, if it takes too long to find it."""
+    """Return True if a pattern matches; False also for a search that takes too long.
+
+    Raises TooExpensive.
+    """
     if pattern.programsize * len(value) <= _STEPS_MAX or not is_available():
-        return pattern.search(value) is not None
+        began = processor_seconds()
+        is_found = pattern.search(value) is not None
+        spend(processor_seconds() - began)
+        return is_found
     variables = {"self": value, "pattern": source}
     (found,) = run([("size(self.findAll(pattern, 1)) == 1", variables)], _SEARCH_SECONDS)
+    spend(_SEARCH_SECONDS if found is None else _LONG_SEARCH_SECONDS)
     return found is not None and found.value is True
 
 
-@functools.lru_cache(maxsize=256)
 def compiled(expression: str) -> Outcome:
     """Compile an expression; the value is True if it uses `oldSelf`."""
     length = len(expression)
     if length > EXPRESSION_LENGTH_MAX:
         limit = f"size: {length}, limit {EXPRESSION_LENGTH_MAX}"
         return Outcome(error=f"expression code point size exceeds limit: {limit}")
-    (found,) = run([(expression, None)], _COMPILE_SECONDS)
-    return found or Outcome(error="expression is too complex")
+    with _lock:
+        if expression not in _compiled and not compile_all([expression]):
+            _remember(expression, Outcome(error="expression is too complex"))
+        return _compiled[expression][0]
+
+
+def compile_all(expressions: Iterable[str]) -> bool:
+    """Compile expressions in one go; return False if together they take too long."""
+    with _lock:
+        new = [
+            each
+            for each in dict.fromkeys(expressions)
+            if each not in _compiled and len(each) <= EXPRESSION_LENGTH_MAX
+        ]
+        outcomes = run([(each, None) for each in new], _COMPILE_SECONDS) if new else []
+        for expression, outcome in zip(new, outcomes, strict=False):
+            if outcome is None:
+                return False
+            _remember(expression, outcome._replace(error=shortened(outcome.error)))
+    return True
+
+
+def _remember(expression: str, outcome: Outcome) -> None:
+    _compiled[expression] = (outcome, len(expression) + _OUTCOME_SIZE)
+
+
+#: Outcomes with their sizes. A definition of the largest size is to find all of its rules here.
+_compiled: Final[LRUCache[str, tuple[Outcome, int]]] = LRUCache(
+    _COMPILED_SIZE_MAX, getsizeof=operator.itemgetter(1)
+)
 
 
 def run(jobs: Sequence[Job], seconds: float) -> list[Outcome | None]:
-    """Evaluate expressions, one after another, in so many seconds of processor time.
+    """Evaluate expressions one after another, in `seconds` of processor time.
 
-    Where the time ends the outcome is None, and the last.
+    If the time ends, the last outcome is None.
     """
     global _worker  # one for all servers of this process
     with _lock:
         if _worker is None or _worker.owner != os.getpid():  # a fork has a worker of its own
             _worker = _Worker()
-        found = _worker.run(jobs, seconds)
+        outcomes = _worker.run(jobs, seconds)
         if _worker.has_ended:
             _worker = None
-        return found
+        return outcomes
 
 
 _worker: _Worker | None = None
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 
 
 class _Worker:
@@ -118,7 +162,7 @@ class _Worker:
         self.has_ended = False
         self._connection, far = Pipe()
         command = _START.format(path=sys.path, descriptor=far.fileno())
-        self._process = subprocess.Popen(  # noqa: S603 - this Python, with a constant program
+        self._process = subprocess.Popen(
             [sys.executable, "-c", command],
             pass_fds=[far.fileno()],
             stdin=subprocess.DEVNULL,

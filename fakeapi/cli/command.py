@@ -69,7 +69,7 @@ class ReplayOptions:
     )
 
     def check(self) -> None:
-        """Raise click.UsageError for a speed that cannot be."""
+        """Raise click.UsageError for an impossible speed."""
         if self.speed is not None and self.replay is None:
             raise click.UsageError("--speed is for --replay")
         if self.speed is not None and not math.isfinite(self.speed):
@@ -225,6 +225,6 @@ def run() -> None:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        click.echo(f"kubesched-fakeapi: {what}", err=True)
+        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(f"kubesched-fakeapi: {problem}", err=True)
         sys.exit(1)

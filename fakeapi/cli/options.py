@@ -17,7 +17,7 @@ Groups: TypeAlias = "Mapping[str, type]"
 
 
 def click_options(groups: Groups) -> list[click.Option]:
-    """Return an option for each field that is one."""
+    """Return a command-line option for each field that is an option."""
     return [
         _click_option(f"{group}__{name}", option.flag_of(name), option, default)
         for group, owner in groups.items()
@@ -25,16 +25,16 @@ def click_options(groups: Groups) -> list[click.Option]:
     ]
 
 
-def values_of(groups: Groups, given: dict[str, Any]) -> dict[str, Any]:
+def values_of(groups: Groups, values: dict[str, Any]) -> dict[str, Any]:
     """Return an object of each class with the values of the command line, by group."""
     return {
-        group: owner(**{name: given[f"{group}__{name}"] for name in options_of(owner)})
+        group: owner(**{name: values[f"{group}__{name}"] for name in options_of(owner)})
         for group, owner in groups.items()
     }
 
 
 def files_of(values: Mapping[str, object], *, written: bool) -> Iterator[tuple[str, Path]]:
-    """Yield the files that are written, or those that are only read, with their flags."""
+    """Yield the files that are written, or else the files that are only read, with their flags."""
     for value in values.values():
         for name, (option, _) in options_of(type(value)).items():
             if option.type is Path and option.written == written:

@@ -9,6 +9,6 @@
     schema_validation  values against a schema; with values, formats, patterns, cel_rules
 
 Objects are converted between versions by apiVersion only (strategy None); a definition with the
-strategy Webhook is stored, and converted as if it had None. Rules in CEL and patterns need
-`kubesched[cel]`; without it they are not enforced, and the writer of the definition is warned.
+strategy Webhook is stored, and converted as with None. Rules in CEL and patterns need
+`kubesched[cel]`; else they are not enforced, and the writer of the definition gets a warning.
 """

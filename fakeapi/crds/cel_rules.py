@@ -1,7 +1,7 @@
 """Rules in CEL (x-kubernetes-validations), evaluated with the packages of `kubesched[cel]`.
 
-They are common-expression-language, bindings of a CEL interpreter in Rust, and google-re2. Without
-them rules are stored and not evaluated, and the writer of the definition is warned.
+The packages are common-expression-language, bindings of a CEL interpreter in Rust, and google-re2.
+Without them rules are stored and not evaluated, and the writer of the definition gets a warning.
 
     cel_values    values of objects, as rules see them
     cel.library   Kubernetes' functions
@@ -24,17 +24,16 @@ from fakeapi.cel import worker
 from fakeapi.crds.cel_values import as_cel
 from fakeapi.crds.pruning import child_path, items_of
 from fakeapi.types.errors import OMITTED, FieldError, invalid
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import Json, mapping, mappings, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fakeapi.cel.worker import Job, Outcome
     from fakeapi.crds.schema_validation import Correlated
 
 RULES: Final = "x-kubernetes-validations"
-#: Processor time for the rules of one object, about what upstream's cost limit allows one rule.
-SECONDS: Final = 0.1
 _BLOCKING: Final = frozenset({
     "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany",
     "FieldValueTypeInvalid",
@@ -54,10 +53,18 @@ def is_available() -> bool:
 
 
 def blocks(errors: list[FieldError]) -> list[FieldError]:
-    """Return the error that replaces the rules' where the object is too wrong to evaluate them."""
+    """Return the error that replaces the rules' errors if an object is too wrong for rules."""
     if any(error.reason in _BLOCKING for error in errors):
         return [invalid("<nil>", None, _NOT_CHECKED)]
     return []
+
+
+def can_compile_all(nodes: Iterable[Json]) -> bool:
+    """Return False if the rules of schemas take too long to compile."""
+    expressions = (
+        text(rule.get("rule")).strip() for node in nodes for rule in mappings(node.get(RULES))
+    )
+    return not is_available() or worker.compile_all(expressions)
 
 
 def problem(expression: str) -> str:
@@ -66,11 +73,11 @@ def problem(expression: str) -> str:
 
 
 def why_not_evaluated(expression: str) -> str:
-    """Return the reason an expression cannot be evaluated, else an empty string."""
+    """Return the reason why an expression cannot be evaluated, else an empty string."""
     if not is_available():
         return "needs pip install 'kubesched[cel]'"
-    found = worker.compiled(expression.strip())
-    return found.error or found.not_evaluated
+    outcome = worker.compiled(expression.strip())
+    return outcome.error or outcome.not_evaluated
 
 
 def not_evaluated(node: Json) -> Iterator[str]:
@@ -124,14 +131,14 @@ def evaluate(
     path: str = "",
     *,
     is_root: bool = True,
-    seconds: float = SECONDS,
+    seconds: float = DEFAULT.cel_seconds,
 ) -> list[FieldError]:
     """Return the errors of all rules of a schema, for a value and its old value."""
     checks = list(_checks(node, value, old, path, is_root=is_root))
-    found = worker.run([check.job("rule") for check in checks], seconds) if checks else []
+    outcomes = worker.run([check.job("rule") for check in checks], seconds) if checks else []
     failed = [
         (check, outcome)
-        for check, outcome in zip(checks, found, strict=False)  # it ends where the time ended
+        for check, outcome in zip(checks, outcomes, strict=False)  # it ends where the time ended
         if outcome is None
         or outcome.error
         or (outcome.value is not True and not check.is_ratcheted)

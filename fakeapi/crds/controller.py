@@ -1,4 +1,4 @@
-"""The controller of CustomResourceDefinitions: serves their resources, and deletes them with them.
+"""The controller of CustomResourceDefinitions: serves their resources, and deletes the objects.
 
     created ──names free──> NamesAccepted, Established ──> its kinds are in the table
        │                        │ changed                       │ the rows change
@@ -6,14 +6,16 @@
                                 │ deleted                        v
                          Terminating ──> its objects are deleted ──the last is gone──> removed
 
-Upstream's controllers write some moments later, this one at once, as writes of its own after the
-write that caused them: clients that wait for the condition Established see it change.
+Upstream's controllers write some moments later. This controller writes at once, after the write
+that caused its own: clients that wait for the condition Established see it change. It deletes the
+first of many objects at once, and the others in later turns of the event loop.
 
 Source: apiextensions-apiserver pkg/controller/{status,establish,finalizer} of v0.36.3.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import Kind
 
 _MANAGER: Final = "kube-apiserver"
+#: Objects that are deleted in one turn of the event loop.
+_DELETED_AT_ONCE: Final = 100
 
 
 class DefinitionController:
@@ -41,6 +45,8 @@ class DefinitionController:
         self._definitions = state.store.collection(definitions.RESOURCE)
         self._seen: dict[str, int] = {}
         self._served: dict[str, tuple[object, list[Kind]]] = {}
+        #: Definitions whose objects are being deleted.
+        self._emptying: set[str] = set()
         self._definitions.follow(self._reconcile_all)
 
     def _reconcile_all(self) -> None:
@@ -64,6 +70,8 @@ class DefinitionController:
         if revision is None:
             del self._seen[key]
             self._serve(key, None)
+            plural, _, group = key.partition(".")
+            self._state.store.forget((group, plural))
             self._seen.clear()  # its names are free: reconcile all that may wait for them
             return
         self._seen[key] = revision.resource_version
@@ -86,7 +94,7 @@ class DefinitionController:
         if way == way_before:
             return
         kinds = (
-            definitions.kinds_of(definition, self._state.cel_seconds)
+            definitions.kinds_of(definition, self._state.limits.cel_seconds)
             if definition is not None
             else []
         )
@@ -107,13 +115,14 @@ class DefinitionController:
             self._finish(revision, "NeverEstablished", "resource was never established")
             return
         self._serve(key, definition)
-        kind = definitions.storage_kind(definition, self._state.cel_seconds)
+        kind = definitions.storage_kind(definition, self._state.limits.cel_seconds)
         collection = self._state.store.collection(kind.storage_key)
-        everything = [collection.revisions[name] for name in collection.sorted_keys()]
-        deletion.delete_all(self._state, kind, everything, DeleteOptions())
+        if key not in self._emptying:
+            everything = [collection.revisions[name] for name in collection.sorted_keys()]
+            self._delete(key, kind, everything)
         if self._definitions.revisions.get(key) is not revision:
             return  # a listener of an earlier deletion has finished it
-        if collection.revisions:  # finalizers hold some of it
+        if collection.revisions:  # there are many, or finalizers hold some of it
             collection.listeners[self, key] = lambda: self._finish_if_empty(key, collection)
             message = "CustomResource deletion is in progress"
             in_progress = definitions.with_condition(
@@ -129,10 +138,28 @@ class DefinitionController:
             return
         self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
 
+    def _delete(self, key: str, kind: Kind, objects: list[Revision]) -> None:
+        """Delete objects, without an event loop all at once."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            deletion.delete_all(self._state, kind, objects, DeleteOptions())
+            return
+        some, left = objects[:_DELETED_AT_ONCE], objects[_DELETED_AT_ONCE:]
+        if left:
+            self._emptying.add(key)
+            loop.call_soon(self._delete, key, kind, left)
+        else:
+            self._emptying.discard(key)
+        deletion.delete_all(self._state, kind, some, DeleteOptions())
+
     def _finish_if_empty(self, key: str, collection: Collection) -> None:
-        """Finish after the last object; stays a listener, which cannot be removed by itself."""
+        """Finish after the last object."""
+        if collection.revisions:
+            return
+        collection.listeners.pop((self, key), None)
         revision = self._definitions.revisions.get(key)
-        if not collection.revisions and revision is not None and is_deleting(revision.object):
+        if revision is not None and is_deleting(revision.object):
             self._finish(revision, "InstanceDeletionCompleted", "removed all instances")
 
     def _finish(self, revision: Revision, reason: str, message: str) -> None:

@@ -70,7 +70,7 @@ def note_storage_version(definition: Json) -> None:
 
 
 def has_condition(definition: Json, condition_type: str) -> bool:
-    """True if that condition of a definition is True."""
+    """True if a condition of a definition is True."""
     conditions = mappings(mapping(definition.get("status")).get("conditions"))
     return any(c.get("type") == condition_type and c.get("status") == "True" for c in conditions)
 
@@ -93,16 +93,16 @@ def with_condition(
         "message": message,
     }
     old_status = mapping(definition.get("status"))
-    found = False
+    is_replaced = False
     for present in mappings(old_status.get("conditions")):
         if present.get("type") == condition_type:
-            found = True
+            is_replaced = True
             if present.get("status") == status:
                 new["lastTransitionTime"] = present.get("lastTransitionTime")
             conditions.append(new)
         else:
             conditions.append(present)
-    if not found:
+    if not is_replaced:
         conditions.append(new)
     return {**definition, "status": {**old_status, "conditions": conditions}}
 
@@ -291,7 +291,7 @@ def _field_text(path: tuple[str, ...], obj: Json) -> str:
     return str(value) if isinstance(value, str | int) else ""
 
 
-def _deprecation_warning(version: Json, what: str) -> str:
+def _deprecation_warning(version: Json, subject: str) -> str:
     if version.get("deprecated") is not True:
         return ""
-    return text(version.get("deprecationWarning")) or f"{what} is deprecated"
+    return text(version.get("deprecationWarning")) or f"{subject} is deprecated"

@@ -1,7 +1,7 @@
 """Formats of strings and numbers in schemas of custom resources; unknown formats are ignored.
 
-Of upstream's formats these are not known: bsonobjectid, creditcard, hexcolor, isbn, isbn10, isbn13,
-rgbcolor, ssn. A definition that uses one is accepted with the warning of an unknown format.
+These formats of upstream are unknown here: bsonobjectid, creditcard, hexcolor, isbn, isbn10,
+isbn13, rgbcolor, ssn. A definition with such a format gets the warning of an unknown format.
 
 Source: kube-openapi pkg/validation/strfmt and apiextensions-apiserver
 pkg/apiserver/validation/formats.go of v0.36.3.
@@ -61,10 +61,10 @@ def _is_date(value: str) -> bool:
 
 def _is_date_time(value: str) -> bool:
     date, separator, time = value.lower().partition("t")
-    found = _DATE_TIME.fullmatch(time)
-    if not separator or not _is_date(date) or found is None:
+    match = _DATE_TIME.fullmatch(time)
+    if not separator or not _is_date(date) or match is None:
         return False
-    return bool(found[1] <= "23" and found[2] <= "59" and found[3] <= "59")
+    return bool(match[1] <= "23" and match[2] <= "59" and match[3] <= "59")
 
 
 def duration_seconds(value: str) -> float:
@@ -74,16 +74,16 @@ def duration_seconds(value: str) -> float:
     try:
         return parse_duration(value)
     except ValueError:
-        found = [
+        parts = [
             int(number) * seconds
             for number, word in _WORDED_DURATION.findall(value.lower())
             for seconds, names_of_unit in _UNITS
             if word in names_of_unit or word.startswith(names_of_unit[-1])
             if len(number) <= _NUMBER_DIGITS_MAX
         ]
-        if not found or sum(found) > DURATION_SECONDS_MAX:
+        if not parts or sum(parts) > DURATION_SECONDS_MAX:
             raise
-        return sum(found)
+        return sum(parts)
 
 
 def _is_duration(value: str) -> bool:
@@ -166,6 +166,6 @@ def is_known(format_name: str, type_name: str) -> bool:
 
 
 def matches(format_name: str, value: str) -> bool:
-    """True if the string has the format, or the format is not one of strings."""
+    """True if the string has the format, or the format is not a format of strings."""
     check = _STRINGS.get(format_name.replace("-", ""))
     return check is None or check(value)

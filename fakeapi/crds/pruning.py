@@ -1,8 +1,8 @@
 """Pruning of unknown fields, defaults and the metadata of embedded objects.
 
 All functions take a structural schema as JSON (`openAPIV3Schema` or a part of it), and a value
-that they modify. An embedded resource is pruned like a whole object: its
-apiVersion, kind and metadata are known fields.
+that they modify. An embedded resource is pruned like a whole object: its apiVersion, kind and
+metadata are known fields.
 
 Source: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,objectmeta} of v0.36.3.
 """
@@ -93,9 +93,9 @@ def _prune_fields(
     for key in list(value):
         if embeds and key in _META_FIELDS:
             continue
-        inner, known = below(node, key)
+        inner, is_known = below(node, key)
         where = child_path(path, key)
-        if known:
+        if is_known:
             prune(value[key], inner, dropped, where)
         elif not preserves:
             if path or key not in _META_FIELDS:
@@ -171,7 +171,7 @@ def coerce_metadata(value: Json, node: Json, dropped: list[str]) -> None:
 def coerce_embedded(value: object, node: Json, dropped: list[str]) -> None:
     """Convert the metadata of the embedded objects of a value to ObjectMeta.
 
-    Raises DecodeError if it cannot be one; a kind or apiVersion that is no string is one reason.
+    Raises DecodeError for other metadata, and for a kind or apiVersion that is not a string.
     """
     for path, obj in list(embedded_resources(value, node)):
         for name in ("apiVersion", "kind"):

@@ -1,8 +1,8 @@
 """Rules of CustomResourceDefinitions, as the write pipeline calls them (`KindRules`).
 
 A definition that kube-apiserver accepts is accepted. Upstream's rarer rules are missing: a
-definition that it refuses may be accepted. Errors have upstream's fields and reasons. Where all
-versions have the same schema, subresources or columns, upstream validates the form of
+definition that kube-apiserver refuses may be accepted. Errors have upstream's fields and reasons.
+Where all versions have the same schema, subresources or columns, upstream validates the form of
 apiextensions/v1beta1, and errors name the field there: `spec.validation` and so on.
 
 Source: apiextensions-apiserver pkg/apis/apiextensions/{v1/conversion.go,validation} and
@@ -22,7 +22,7 @@ from fakeapi.crds.pruning import schemas_in
 from fakeapi.crds.schema_rules import validate_schema
 from fakeapi.printing.custom import custom_columns
 from fakeapi.types import names
-from fakeapi.types.errors import FieldError, invalid, not_supported, required
+from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported, required
 from fakeapi.types.kind import Kind, KindRules
 from fakeapi.types.objects import (
     Json,
@@ -53,23 +53,28 @@ _KEP: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 def _all_warnings(definition: Json) -> list[str]:
     """Return a warning for each format, rule and pattern that is not enforced, and bad columns."""
-    found: list[str] = []
+    warnings: list[str] = []
     for version in mappings(mapping(definition.get("spec")).get("versions")):
         columns = mappings(version.get("additionalPrinterColumns"))
         shown = len(custom_columns(columns)) - 1
         if shown < len(columns):
             path = text(columns[shown].get("jsonPath"))[:_SHOWN_MAX]
-            found.append(f'additionalPrinterColumns: not shown from jsonPath "{path}" on')
-        root = mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
-        for node in schemas_in(root):
+            warnings.append(f'additionalPrinterColumns: not shown from jsonPath "{path}" on')
+        for node in _schemas_of(version):
             declared, pattern = text(node.get("format")), text(node.get("pattern"))
             if declared and not formats.is_known(declared, text(node.get("type"))):
-                found.append(f'unrecognized format "{declared}"')
+                warnings.append(f'unrecognized format "{declared}"')
             rules = cel_rules.not_evaluated(node)
-            found += [f"{cel_rules.RULES}: this server does not evaluate {rule}" for rule in rules]
+            warnings += [
+                f"{cel_rules.RULES}: this server does not evaluate {rule}" for rule in rules
+            ]
             if pattern and patterns.compiled(pattern) is None:
-                found.append(f'pattern: this server does not enforce "{pattern}"')
-    return list(dict.fromkeys(found))
+                warnings.append(f'pattern: this server does not enforce "{pattern}"')
+    return list(dict.fromkeys(warnings))
+
+
+def _schemas_of(version: Json) -> Iterator[Json]:
+    return schemas_in(mapping(mapping(version.get("schema")).get("openAPIV3Schema")))
 
 
 def _new_warnings(definition: Json, old: Json | None) -> list[str]:
@@ -99,7 +104,7 @@ def validate_definition(definition: Json) -> list[FieldError]:
     return [
         *_name_errors(definition, spec),
         *_version_errors(versions),
-        *_part_errors(versions),
+        *patterns.limited(lambda: list(_part_errors(versions))),
         *_conversion_errors(spec),
         *_stored_version_errors(stored, versions),
     ]
@@ -160,12 +165,12 @@ def _name_errors(definition: Json, spec: Json) -> Iterator[FieldError]:
 
 
 def _label_errors(path: str, value: object, *, mixed_case: bool = False) -> Iterator[FieldError]:
-    given = text(value)
-    complaints = ",".join(names.dns_1035_label(given.lower() if mixed_case else given))
+    label = text(value)
+    complaints = ",".join(names.dns_1035_label(label.lower() if mixed_case else label))
     if complaints:
         if mixed_case:
             complaints = f"may have mixed case, but should otherwise match: {complaints}"
-        yield invalid(path, given, complaints)
+        yield invalid(path, label, complaints)
 
 
 def _version_errors(versions: list[Json]) -> Iterator[FieldError]:
@@ -186,7 +191,10 @@ def _version_errors(versions: list[Json]) -> Iterator[FieldError]:
 
 
 def _part_errors(versions: list[Json]) -> Iterator[FieldError]:
-    """Yield the errors of schemas, subresources and columns."""
+    """Yield the errors of schemas, subresources and columns. Raises TooExpensive."""
+    if not cel_rules.can_compile_all(node for one in versions for node in _schemas_of(one)):
+        yield forbidden("spec.versions", "rules take too much processor time to compile")
+        return
     for field, (above, check) in _PARTS.items():
         if versions and all(one.get(field) == versions[0].get(field) for one in versions):
             yield from check(versions[0], f"spec.{above}")
@@ -224,9 +232,9 @@ def _column_errors(version: Json, path: str) -> Iterator[FieldError]:
         for field, name in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath")):
             if not column.get(field):
                 yield required(f"{where}.{name}")
-        for field, known in (("type", _COLUMN_TYPES), ("format", _COLUMN_FORMATS)):
-            if column.get(field) and column[field] not in known:
-                why = f"must be one of {','.join(known)}"
+        for field, valid in (("type", _COLUMN_TYPES), ("format", _COLUMN_FORMATS)):
+            if column.get(field) and column[field] not in valid:
+                why = f"must be one of {','.join(valid)}"
                 yield invalid(f"{where}.{field}", column[field], why)
         if json_path and not json_path.startswith("."):
             why = "must be a simple json path starting with ."
@@ -254,9 +262,9 @@ def _conversion_errors(spec: Json) -> Iterator[FieldError]:
 
 
 def _stored_version_errors(stored: list[str], versions: list[Json]) -> Iterator[FieldError]:
-    known = [version.get("name") for version in versions]
+    names = [version.get("name") for version in versions]
     for index, name in enumerate(stored):
-        if name not in known:
+        if name not in names:
             why = f"missing from spec.versions; {name} was previously a storage version"
             yield invalid(f"status.storedVersions[{index}]", name, why)
 

@@ -167,13 +167,13 @@ def _junctor_errors(node: Json, path: str, _: str) -> Iterator[FieldError]:
 
 def _list_errors(node: Json, path: str) -> Iterator[FieldError]:
     """Yield the errors of list types, map types and keys of lists."""
-    for name, (needed, known) in _EXTENSIONS.items():
+    for name, (needed, supported) in _EXTENSIONS.items():
         value, declared = node.get(name), text(node.get("type"))
         if value is not None and declared != needed:
             why, where = f"must be {needed} if {name} is specified", f"{path}.type"
             yield invalid(where, declared, why) if declared else required(where, why)
-        if value is not None and value not in known:
-            yield not_supported(f"{path}.{name}", value, known)
+        if value is not None and value not in supported:
+            yield not_supported(f"{path}.{name}", value, supported)
     keys, list_type, items = texts(node.get(_LIST_KEYS)), node.get(_LIST_TYPE), node.get("items")
     if keys and list_type != "map":
         why, where = f"must be map if {_LIST_KEYS} is non-empty", f"{path}.{_LIST_TYPE}"
@@ -272,6 +272,6 @@ def _value_errors(node: Json, value: object, path: str) -> Iterator[FieldError]:
     relaxed = copy.deepcopy(node)
     for inner in pruning.schemas_in(relaxed):
         inner.pop(_EITHER, None)  # upstream does not check it in defaults
-    for found in () if embedded else validate(relaxed, value):
-        field = path if found.field == "<nil>" else f"{path}.{found.field}"
-        yield FieldError(found.reason, field, found.detail, found.value)
+    for cause in () if embedded else validate(relaxed, value):
+        field = path if cause.field == "<nil>" else f"{path}.{cause.field}"
+        yield FieldError(cause.reason, field, cause.detail, cause.value)

@@ -41,7 +41,7 @@ _INTEGER_BITS: Final = {"int32": 31, "int64": 63}
 class Findings:
     """The errors of a value, and the number of rules it met.
 
-    Of alternatives that all fail, the one that met most rules is reported.
+    If all alternatives fail, the alternative that met most rules is reported.
     """
 
     errors: list[FieldError] = dataclasses.field(default_factory=list)
@@ -87,20 +87,20 @@ class Correlated:
         return self.node.get("x-kubernetes-list-type") == "map"
 
     def is_still(self, value: object) -> bool:
-        """True if the value is equal to the old one."""
+        """True if the value is equal to the old value."""
         if isinstance(self.value, list) and isinstance(value, list):
             if not self._has_keys or not value:
                 return _same(self.value, value)
             before = [self.element(item) for item in value]
             return len(self.value) == len(value) and all(
-                known is not None and known.is_still(item)
-                for known, item in zip(before, value, strict=True)
+                old is not None and old.is_still(item)
+                for old, item in zip(before, value, strict=True)
             )
         if isinstance(self.value, dict) and isinstance(value, dict):
             if len(self.value) != len(value):
                 return False
             pairs = ((self.field(key), item) for key, item in value.items())
-            return all(known is not None and known.is_still(item) for known, item in pairs)
+            return all(old is not None and old.is_still(item) for old, item in pairs)
         return _same(self.value, value)
 
 
@@ -115,10 +115,10 @@ def validate(node: Json, value: object, old: Correlated | None = None) -> list[F
 
 
 def _validated(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
-    found = _all_rules(node, value, path, old)
-    if found.errors and old is not None and old.is_still(value):
-        return Findings(matched=found.matched)
-    return found
+    findings = _all_rules(node, value, path, old)
+    if findings.errors and old is not None and old.is_still(value):
+        return Findings(matched=findings.matched)
+    return findings
 
 
 def equal(left: object, right: object) -> bool:
@@ -133,23 +133,23 @@ def equal(left: object, right: object) -> bool:
 
 
 def _all_rules(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
-    """Check all rules in upstream's order: type, junctors, then those of the type of value."""
-    found = Findings(matched=1)
-    found.add(_by_type(node, value, path))
+    """Check all rules in upstream's order: type, junctors, then rules of the type of value."""
+    findings = Findings(matched=1)
+    findings.add(_by_type(node, value, path))
     if value is None:
-        found.add(_by_enum(node, value, path))
-        return found
-    found.add(_by_junctors(node, value, path, old))
+        findings.add(_by_enum(node, value, path))
+        return findings
+    findings.add(_by_junctors(node, value, path, old))
     if isinstance(value, str):
-        found.add(_by_string_rules(node, value, path))
+        findings.add(_by_string_rules(node, value, path))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        found.add(_by_number_rules(node, value, path))
+        findings.add(_by_number_rules(node, value, path))
     elif isinstance(value, list):
-        found.add(_by_list_rules(node, value, path, old))
-    found.add(_by_enum(node, value, path))
+        findings.add(_by_list_rules(node, value, path, old))
+    findings.add(_by_enum(node, value, path))
     if isinstance(value, dict):
-        found.add(_by_object_rules(node, value, path, old))
-    return found
+        findings.add(_by_object_rules(node, value, path, old))
+    return findings
 
 
 def _named(path: str) -> str:
@@ -157,8 +157,8 @@ def _named(path: str) -> str:
     return path.removeprefix(".") or _NO_PATH
 
 
-def _in_body(path: str, what: str) -> str:
-    return f"{path} in body {what}"
+def _in_body(path: str, problem: str) -> str:
+    return f"{path} in body {problem}"
 
 
 def _types_of(node: Json) -> list[str]:
@@ -260,48 +260,48 @@ def _json(value: object) -> str:
 
 
 def _by_string_rules(node: Json, value: str, path: str) -> Findings:
-    found = Findings()
+    findings = Findings()
     longest, shortest = node.get("maxLength"), node.get("minLength")
     pattern = text(node.get("pattern"))
     where = _named(path)
     if isinstance(longest, int) and len(value) > longest:
-        found.errors.append(too_long(where, longest))
+        findings.errors.append(too_long(where, longest))
     elif isinstance(shortest, int) and len(value) < shortest:
         why = _in_body(path, f"should be at least {shortest} chars long")
-        found.errors.append(invalid(where, value, why))
+        findings.errors.append(invalid(where, value, why))
     elif (
         pattern
         and (compiled := patterns.compiled(pattern))
         and not worker.has_match(compiled, pattern, value)
     ):
-        found.errors.append(invalid(where, value, _in_body(path, f"should match '{pattern}'")))
+        findings.errors.append(invalid(where, value, _in_body(path, f"should match '{pattern}'")))
     declared = _format_of(node)
     if declared and not formats.matches(declared, value):
         why = _in_body(path, f"must be of type {declared}: {_json(value)}")
-        found.errors.append(FieldError("FieldValueTypeInvalid", where, why, value))
-    return found
+        findings.errors.append(FieldError("FieldValueTypeInvalid", where, why, value))
+    return findings
 
 
 def _by_number_rules(node: Json, value: float, path: str) -> Findings:
-    found = Findings(matched=1)
-    found.errors += _range_errors("Checked", value, node, path)
+    findings = Findings(matched=1)
+    findings.errors += _range_errors("Checked", value, node, path)
     factor = node.get("multipleOf")
     if isinstance(factor, int | float):
         wrong_factor = _range_errors("MultipleOf", factor, node, path)
         compared = float(value) if wrong_factor else value
-        found.errors += [*wrong_factor, *_by_factor(compared, factor, path)]
+        findings.errors += [*wrong_factor, *_by_factor(compared, factor, path)]
     for name in ("minimum", "maximum"):
         bound = node.get(name)
         if isinstance(bound, int | float):
             wrong_bound = _range_errors(f"{name.capitalize()} boundary", bound, node, path)
             compared = float(value) if wrong_bound else value
             exclusive = node.get(f"exclusive{name.capitalize()}") is True
-            found.errors += wrong_bound
-            found.errors += _by_bound(name, compared, bound, path, exclusive=exclusive)
-    return found
+            findings.errors += wrong_bound
+            findings.errors += _by_bound(name, compared, bound, path, exclusive=exclusive)
+    return findings
 
 
-def _range_errors(what: str, value: float, node: Json, path: str) -> list[FieldError]:
+def _range_errors(subject: str, value: float, node: Json, path: str) -> list[FieldError]:
     """Return the error of a number, or of a bound, that the declared type cannot hold."""
     types = _types_of(node)
     if types == ["integer"]:
@@ -313,7 +313,7 @@ def _range_errors(what: str, value: float, node: Json, path: str) -> list[FieldE
         fits, form = abs(value) <= _FLOAT_MAX, "with format float"
     else:
         return []
-    why = f"{what} value must be of type {types[0]} {form} in {path}"
+    why = f"{subject} value must be of type {types[0]} {form} in {path}"
     return [] if fits else [invalid(_NO_PATH, "", why)]
 
 
@@ -355,33 +355,33 @@ def _number(value: float) -> str:
 
 
 def _by_list_rules(node: Json, value: list[object], path: str, old: Correlated | None) -> Findings:
-    found = Findings(matched=1)
+    findings = Findings(matched=1)
     inner = items_of(node)
     if inner is not None:
         for index, item in enumerate(value):
             before = old.element(item) if old is not None else None
-            found.add(_validated(inner, item, f"{path}[{index}]", before))
+            findings.add(_validated(inner, item, f"{path}[{index}]", before))
     fewest, most = node.get("minItems"), node.get("maxItems")
     if isinstance(fewest, int) and len(value) < fewest:
         why = _in_body(path, f"should have at least {fewest} items")
-        found.errors.append(invalid(_named(path), len(value), why))
+        findings.errors.append(invalid(_named(path), len(value), why))
     if isinstance(most, int) and len(value) > most:
-        found.errors.append(too_many(_named(path), len(value), most))
-    return found
+        findings.errors.append(too_many(_named(path), len(value), most))
+    return findings
 
 
 def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None) -> Findings:
-    found = Findings()
+    findings = Findings()
     fewest, most = node.get("minProperties"), node.get("maxProperties")
     if isinstance(fewest, int) and len(value) < fewest:
         why = _in_body(path, f"should have at least {fewest} properties")
-        found.errors.append(invalid(_named(path), len(value), why))
+        findings.errors.append(invalid(_named(path), len(value), why))
     if isinstance(most, int) and len(value) > most:
-        found.errors.append(too_many(_named(path), len(value), most))
+        findings.errors.append(too_many(_named(path), len(value), most))
     if node.get("additionalProperties") is False:
         for key in value.keys() - mapping(node.get("properties")).keys():
             why = f"{path}.{key} in body is a forbidden property"
-            found.errors.append(invalid(_named(path), key, why))
+            findings.errors.append(invalid(_named(path), key, why))
     for key, item in value.items():
         inner, _ = below(node, key)
         if inner is not None:
@@ -389,33 +389,33 @@ def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None)
             if not path and key in _META_NAMES:
                 before = None  # both are taken from the request
             where = f"{path}.{key}" if path else key
-            found.add(_validated(inner, item, where, before))
+            findings.add(_validated(inner, item, where, before))
     for key in texts(node.get("required")):
         if key not in value:
-            found.errors.append(required(_named(f"{path}.{key}")))
-    return found
+            findings.errors.append(required(_named(f"{path}.{key}")))
+    return findings
 
 
 def _by_junctors(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
-    found = Findings(matched=1)
+    findings = Findings(matched=1)
     shown = _json(path)
     any_of, one_of, all_of = (mappings(node.get(name)) for name in ("anyOf", "oneOf", "allOf"))
     if any_of:
-        found.add(_by_any_of(any_of, value, path, old))
+        findings.add(_by_any_of(any_of, value, path, old))
     if one_of:
-        found.add(_by_one_of(one_of, value, path, old))
+        findings.add(_by_one_of(one_of, value, path, old))
     if all_of:
         results = [_all_rules(part, value, path, old) for part in all_of]
         for result in results:
-            found.add(result)
+            findings.add(result)
         valid = sum(not result.errors for result in results)
         if valid != len(all_of):
             suffix = "" if valid else ". None validated"
-            found.errors.append(_about(f"{shown} must validate all the schemas (allOf){suffix}"))
+            findings.errors.append(_about(f"{shown} must validate all the schemas (allOf){suffix}"))
     excluded = node.get("not")
     if isinstance(excluded, dict) and not _all_rules(excluded, value, path, old).errors:
-        found.errors.append(_about(f"{shown} must not validate the schema (not)"))
-    return found
+        findings.errors.append(_about(f"{shown} must not validate the schema (not)"))
+    return findings
 
 
 def _about(message: str) -> FieldError:
@@ -430,10 +430,10 @@ def _by_any_of(parts: list[Json], value: object, path: str, old: Correlated | No
             return result
         if best is None or result.matched > best.matched:
             best = result
-    found = Findings([_about(f"{_json(path)} must validate at least one schema (anyOf)")])
+    findings = Findings([_about(f"{_json(path)} must validate at least one schema (anyOf)")])
     if best is not None:
-        found.add(best)
-    return found
+        findings.add(best)
+    return findings
 
 
 def _by_one_of(parts: list[Json], value: object, path: str, old: Correlated | None) -> Findings:
@@ -443,11 +443,11 @@ def _by_one_of(parts: list[Json], value: object, path: str, old: Correlated | No
         return valid[0]
     how_many = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
     message = f"{_json(path)} must validate one and only one schema (oneOf). {how_many}"
-    found = Findings([_about(message)])
+    findings = Findings([_about(message)])
     if not valid:
         best = results[0]
         for result in results[1:]:
             if result.matched > best.matched:
                 best = result
-        found.add(best)
-    return found
+        findings.add(best)
+    return findings

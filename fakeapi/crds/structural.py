@@ -6,11 +6,13 @@ import contextlib
 import copy
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.cel import patterns
 from fakeapi.crds import cel_rules, pruning
 from fakeapi.crds.schema_validation import Correlated, validate
 from fakeapi.crds.values import validate_embedded, validate_lists
 from fakeapi.types import gotext, names, schema
 from fakeapi.types.errors import FieldError, in_order, invalid
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import Json, finalizers_of, mapping
 from fakeapi.types.schema import DecodeError
 
@@ -37,7 +39,7 @@ class CustomStructure:
         *,
         stored: Json | None = None,
         scale: ScalePaths | None = None,
-        cel_seconds: float = cel_rules.SECONDS,
+        cel_seconds: float = DEFAULT.cel_seconds,
     ) -> None:
         self._type_meta: Json = {"apiVersion": api_version, "kind": kind}
         self._node = _ANYTHING if node is None else node
@@ -96,12 +98,19 @@ class CustomStructure:
         """Return the errors of the object; with `old`, errors of unchanged values are allowed."""
         whole = {**self._type_meta, **obj}
         before = None if old is None else Correlated({**self._type_meta, **old}, self._node)
-        if subresource == "status":
-            errors = self._status_errors(obj, before)
-        else:
-            errors = validate(self._node, whole, before) + self._scale_errors(obj, "replicas")
+        is_status = subresource == "status"
+        errors = patterns.limited(
+            lambda: (
+                self._status_errors(obj, before)
+                if is_status
+                else validate(self._node, whole, before)
+            ),
+            seconds=self._cel_seconds,
+        )
+        if not is_status:
+            errors += self._scale_errors(obj, "replicas")
         errors += self._scale_errors(obj, "status_replicas")
-        if subresource != "status":
+        if not is_status:
             errors += validate_embedded(obj, self._node)
         if old is None or not validate_lists(old, self._node):
             errors += validate_lists(obj, self._node)
@@ -150,7 +159,7 @@ class CustomStructure:
 
     def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
         before = finalizers_of(old) if old is not None else []
-        found: list[str] = []
+        texts: list[str] = []
         for name in sorted(set(finalizers_of(obj)) - set(before)):
             complaints = list(names.qualified_name(name))
             if "/" not in name and name not in _STANDARD_FINALIZERS:
@@ -159,8 +168,8 @@ class CustomStructure:
                     f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts "
                     "with other finalizer writers"
                 )
-            found += [f'metadata.finalizers: "{name}": {why}' for why in complaints]
-        return found
+            texts += [f'metadata.finalizers: "{name}": {why}' for why in complaints]
+        return texts
 
     def open_api(self) -> Json:
         return self._node

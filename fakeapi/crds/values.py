@@ -40,7 +40,7 @@ def validate_embedded(value: object, node: Json, path: str = "") -> list[FieldEr
 def _metadata_errors(embedded: Json, path: str) -> list[FieldError]:
     metadata = mapping(embedded["metadata"])
     named = {**embedded, "metadata": {**metadata, "name": name_of(embedded) or "fakename"}}
-    found = metadata_rules.validate_metadata(
+    errors = metadata_rules.validate_metadata(
         named,
         names.path_segment,
         namespaced=bool(metadata.get("namespace")),
@@ -48,7 +48,7 @@ def _metadata_errors(embedded: Json, path: str) -> list[FieldError]:
     )
     return [
         FieldError(error.reason, pruning.child_path(path, error.field), error.detail, error.value)
-        for error in found
+        for error in errors
     ]
 
 
@@ -77,13 +77,13 @@ def validate_lists(value: object, node: Json | None, path: str = "") -> list[Fie
 def _repeated(values: list[object]) -> list[int]:
     """Return the index of the second occurrence of each value that occurs again."""
     seen: dict[bytes, int] = {}
-    found = []
+    indexes = []
     for index, value in enumerate(values):
         form = msgspec.json.encode(value, order="deterministic")
         seen[form] = seen.get(form, 0) + 1
         if seen[form] == 2:
-            found.append(index)
-    return found
+            indexes.append(index)
+    return indexes
 
 
 def _validate_map(value: list[object], keys: list[str], path: str) -> list[FieldError]:

@@ -1,1 +1,1 @@
-"""decoding."""
+"""Decoding of requests: paths, parameters, selectors and bodies."""

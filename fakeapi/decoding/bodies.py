@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.decoding.parsing import VALUES_MAX, check_width, load_json, load_yaml
+from fakeapi.decoding.parsing import check_width, load_json, load_yaml
 from fakeapi.types import protobuf
 from fakeapi.types.client_text import cached
 from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
+from fakeapi.types.limits import DEFAULT, Limits
 from fakeapi.types.media_types import JSON, PROTOBUF, YAML
 from fakeapi.types.objects import Json, name_of, text
+from fakeapi.types.records import MutableRecord
 from fakeapi.types.schema import DecodeError, decode, json_type, unknown_fields
 
 if TYPE_CHECKING:
@@ -32,24 +34,43 @@ _TYPE_META: Final = (
 )
 
 
+class Body(MutableRecord):
+    """The body of a request, its media type, and the limits of the server."""
+
+    raw: bytes = b""
+    content_type: str = JSON
+    limits: Limits = DEFAULT
+    #: False once a YAML text is read that has no key twice.
+    may_repeat_keys: bool = True
+
+    def json(self) -> object:
+        """Return the value of a JSON text. Raises ValueError."""
+        return load_json(self.raw, self.limits)
+
+    def yaml(self) -> object:
+        """Return the value of a YAML text. Raises ValueError with one line."""
+        value, self.may_repeat_keys = load_yaml(self.raw, self.limits)
+        return value
+
+
 @cached(512)
 def media_type(header: str) -> str:
     """Return the media type of a Content-Type header without parameters; the default is JSON."""
     return header.partition(";")[0].strip().lower() or JSON
 
 
-def parse(raw: bytes, content_type: str, expected: str, *, served: str = _SERVED) -> object:
+def parse(body: Body, expected: str, *, served: str = _SERVED) -> object:
     """Return the JSON value of a body; `expected` is the kind, for errors. Raises ApiError."""
-    if content_type == JSON:
+    if body.content_type == JSON:
         try:
-            return load_json(raw)
+            return body.json()
         except ValueError as error:
-            raise _not_json(raw, expected, str(error)) from error
-    if content_type == YAML:
+            raise _not_json(body.raw, expected, str(error)) from error
+    if body.content_type == YAML:
         try:
-            return load_yaml(raw)
+            return body.yaml()
         except ValueError as error:
-            raise _unrecognized(raw, expected, str(error)) from error
+            raise _unrecognized(body.raw, expected, str(error)) from error
     raise unsupported(served)
 
 
@@ -80,23 +101,23 @@ def _summary(raw: bytes) -> str:
     return text or "<empty>"
 
 
-def parse_object(raw: bytes, content_type: str, kind: Kind, kinds: KindTable) -> Json:
+def parse_object(body: Body, kind: Kind, kinds: KindTable) -> Json:
     """Return the object of the body of a create or update. Raises ApiError."""
-    if content_type == PROTOBUF and kind.schema:
-        envelope = _opened(raw, kind.kind)
+    if body.content_type == PROTOBUF and kind.schema:
+        envelope = _opened(body.raw, kind.kind)
         check_kind(
             {"kind": envelope.kind, "apiVersion": envelope.api_version},
             kind.kind,
             kind.api_version,
             kinds,
         )
-        return _message(envelope, kind.kind, kind.version, kind.schema)
-    value = parse(raw, content_type, kind.kind, served=_SERVED if kind.schema else _SERVED_CUSTOM)
-    said = _said_kind(raw, value, kind.kind)
+        return _message(envelope, kind.kind, kind.version, kind.schema, body.limits)
+    value = parse(body, kind.kind, served=_SERVED if kind.schema else _SERVED_CUSTOM)
+    said = _said_kind(body.raw, value, kind.kind)
     if kind.structure is None:
         check_kind(said, kind.kind, kind.api_version, kinds)
     else:
-        _check_custom_kind(raw, said, kind)
+        _check_custom_kind(body.raw, said, kind)
     return said
 
 
@@ -148,20 +169,22 @@ def _opened(raw: bytes, expected: str) -> protobuf.Envelope:
         raise _unrecognized(raw, expected, str(error)) from error
 
 
-def _message(envelope: protobuf.Envelope, kind: str, version: str, type_name: str) -> Json:
+def _message(
+    envelope: protobuf.Envelope, kind: str, version: str, type_name: str, limits: Limits
+) -> Json:
     """Return the object of an envelope of the right kind. Raises ApiError."""
     try:
-        value = protobuf.decode_message(type_name, envelope.message, values_max=VALUES_MAX)
-        check_width(value)
+        value = protobuf.decode_message(type_name, envelope.message, values_max=limits.max_values)
+        check_width(value, limits)
     except (protobuf.WireError, ValueError) as error:
         raise unhandled(kind, version, error) from error
     return value
 
 
-def apply_configuration(raw: bytes) -> Json:
+def apply_configuration(body: Body) -> Json:
     """Return the object of the body of a server-side apply, in YAML. Raises BadRequest."""
     try:
-        value = load_yaml(raw)
+        value = body.yaml()
     except ValueError as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
     if value is None:
@@ -208,8 +231,7 @@ def _internal_package(group: str) -> str:
 
 
 def decode_side_object(
-    raw: bytes,
-    content_type: str,
+    body: Body,
     kind: str,
     type_name: str,
     *,
@@ -223,12 +245,12 @@ def decode_side_object(
     be `kind` and one of `versions`; the first of `versions` is the default.
     """
     value: object
-    if content_type == PROTOBUF:
-        envelope = _opened(raw, kind)
-        value = _message(envelope, kind, "v1", type_name)
+    if body.content_type == PROTOBUF:
+        envelope = _opened(body.raw, kind)
+        value = _message(envelope, kind, "v1", type_name, body.limits)
         said: Json = {"kind": envelope.kind, "apiVersion": envelope.api_version}
     else:
-        value = said = _said_kind(raw, parse(raw, content_type, kind), kind)
+        value = said = _said_kind(body.raw, parse(body, kind), kind)
     if kinds is not None and said.get("apiVersion") not in versions[1:]:
         check_kind(said, kind, versions[0], kinds)
     is_options = kind == _DELETE_OPTIONS

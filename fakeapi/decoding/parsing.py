@@ -16,22 +16,21 @@ import contextlib
 import dataclasses
 import math
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import yaml
 
 from fakeapi.types import gotext
+from fakeapi.types.limits import DEFAULT
 
-DEPTH_MAX: Final = 200
-#: Values in the body of a request. Upstream has no such limit; objects of 1.5 MiB, which is as much
-#: as etcd stores, have fewer.
-VALUES_MAX: Final = 50_000
-#: Characters of the keys above an object or array: errors about its fields have them in their text.
-_PATH_LENGTH_MAX: Final = 4096
+if TYPE_CHECKING:
+    from fakeapi.types.limits import Limits
+
+#: An object or list costs about as much as so many other values.
+CONTAINER_VALUES: Final = 5
 #: Smaller texts cannot be wide enough to matter.
 _NARROW_BYTES: Final = 16 * 1024
-TOO_DEEP: Final = f"exceeded max depth of {DEPTH_MAX}"
 #: Characters that open levels without a bracket: indentation, `- - -`, `? ? ?`.
 _RUNS: Final = re.compile(rb"[ \t?\-]{2,}")
 #: One of these stands before each entry of a map or list.
@@ -64,7 +63,7 @@ class NestingError(ValueError):
     """A document that is too deep or too wide, or has too many aliases."""
 
 
-def load_json(raw: bytes) -> object:
+def load_json(raw: bytes, limits: Limits = DEFAULT) -> object:
     """Return the JSON value of a client's text. Raises ValueError."""
     try:
         try:
@@ -72,33 +71,45 @@ def load_json(raw: bytes) -> object:
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = _decode(_with_replacement_characters(raw))
     except RecursionError as error:
-        raise NestingError(TOO_DEEP) from error
-    if len(raw) > _NARROW_BYTES:
-        check_width(value)
-    if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and nests_too_deep(value):
-        raise NestingError(TOO_DEEP)
+        raise NestingError(too_deep(limits)) from error
+    if len(raw) > min(
+        _NARROW_BYTES, limits.max_values // CONTAINER_VALUES, 4 * limits.max_path_length
+    ):
+        check_width(value, limits)
+    if raw.count(b"{") + raw.count(b"[") > limits.max_depth:
+        check_depth(value, limits)
     return value
 
 
-def check_width(value: object) -> None:
-    """Check the number of values, and the keys above them. Raises NestingError."""
+def too_deep(limits: Limits) -> str:
+    """Return the error text for a value with too many levels."""
+    return f"exceeded max depth of {limits.max_depth}"
+
+
+def check_width(value: object, limits: Limits = DEFAULT) -> None:
+    """Check the number of values, and the keys above them. Raises NestingError.
+
+    An object or list counts as `CONTAINER_VALUES`.
+    """
     count, waiting = 1, [(value, 0)]
     while waiting:
         container, length = waiting.pop()
-        if length > _PATH_LENGTH_MAX:
-            raise NestingError(f"exceeded max length of {_PATH_LENGTH_MAX} of the path of a field")
+        if length > limits.max_path_length:
+            raise NestingError(
+                f"exceeded max length of {limits.max_path_length} of the path of a field"
+            )
         if isinstance(container, dict):
-            count += len(container)
+            count += len(container) + CONTAINER_VALUES - 1
             waiting += [
                 (item, length + len(key))
                 for key, item in container.items()
-                if item and isinstance(item, dict | list)
+                if isinstance(item, dict | list)
             ]
         elif isinstance(container, list):
-            count += len(container)
+            count += len(container) + CONTAINER_VALUES - 1
             waiting += [(item, length) for item in container if isinstance(item, dict | list)]
-        if count > VALUES_MAX:
-            raise NestingError(f"exceeded max number of {VALUES_MAX} values")
+        if count > limits.max_values:
+            raise NestingError(f"exceeded max number of {limits.max_values} values")
 
 
 def _with_replacement_characters(raw: bytes) -> bytes:
@@ -106,21 +117,28 @@ def _with_replacement_characters(raw: bytes) -> bytes:
     return _ESCAPED.sub(lambda found: b"\\ufffd" if found[1] else found[0], text.encode())
 
 
-def load_yaml(raw: bytes) -> object:
-    """Return the JSON value of a client's first YAML document. Raises ValueError with one line."""
+class Yaml(NamedTuple):
+    """The JSON value of a document; `repeats_keys` is False if no mapping has a key twice."""
+
+    value: object
+    repeats_keys: bool = True
+
+
+def load_yaml(raw: bytes, limits: Limits = DEFAULT) -> Yaml:
+    """Return a client's first YAML document. Raises ValueError with one line."""
     if raw[:1] == b"{" and raw.isascii() and not any(mark in raw for mark in _ONLY_IN_JSON):
         # Most clients send JSON, which is read much faster as such.
         with contextlib.suppress(ValueError):
-            return as_json(load_json(raw))
+            return Yaml(as_json(load_json(raw, limits)))
     try:
-        _check_yaml(raw, nodes_max=2 * VALUES_MAX)  # keys are nodes, too
+        _check_yaml(raw, limits, nodes_max=limits.max_values)
         loader = YamlLoader(raw)
         try:
             value = as_json(loader.get_data()) if loader.check_data() else None
         finally:
             loader.dispose()
-        check_width(value)
-        return value
+        check_width(value, limits)
+        return Yaml(value, loader.repeats_keys)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
 
@@ -128,7 +146,7 @@ def load_yaml(raw: bytes) -> object:
 def load_yaml_documents(raw: bytes) -> list[object]:
     """Return the JSON values of a stream of YAML documents. Raises ValueError with one line."""
     try:
-        _check_yaml(raw)
+        _check_yaml(raw, DEFAULT)
         return [as_json(document) for document in yaml.load_all(raw, YamlLoader)]
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
@@ -137,7 +155,12 @@ def load_yaml_documents(raw: bytes) -> list[object]:
 def as_json(value: object) -> object:
     """Return a YAML value as JSON: keys become strings. Raises ValueError for bytes and NaN."""
     if isinstance(value, dict):
-        return {_key(key, item): as_json(item) for key, item in value.items()}
+        return {
+            key if type(key) is str else _key(key, item): (
+                item if type(item) is str else as_json(item)
+            )
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [as_json(item) for item in value]
     if value is None or isinstance(value, str | int):
@@ -175,6 +198,14 @@ SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class YamlLoader(SAFE_LOADER):  # type: ignore[misc]
     """Safe YAML; plain scalars have the types that Go's library gives them."""
+
+    repeats_keys = False
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as PyYAML calls it
+        """Return the mapping, and note if it has a key twice."""
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        self.repeats_keys |= len(made) < len(node.value)
+        return made
 
 
 def _whole(loader: YamlLoader, node: yaml.ScalarNode) -> object:
@@ -214,10 +245,10 @@ YamlLoader.add_constructor(f"{_TAG}int", _whole)
 YamlLoader.add_constructor(f"{_TAG}float", _float)
 
 
-def nests_too_deep(value: object) -> bool:
-    """True if a JSON value is deeper than `DEPTH_MAX`."""
+def check_depth(value: object, limits: Limits) -> None:
+    """Check the levels of a JSON value. Raises NestingError."""
     level = [value]
-    for _ in range(DEPTH_MAX):
+    for _ in range(limits.max_depth):
         below: list[object] = []
         for container in level:
             if isinstance(container, dict):
@@ -225,28 +256,28 @@ def nests_too_deep(value: object) -> bool:
             elif isinstance(container, list):
                 below += [item for item in container if isinstance(item, dict | list)]
         if not below:
-            return False
+            return
         level = below
-    return True
+    raise NestingError(too_deep(limits))
 
 
-def _check_yaml(raw: bytes, *, nodes_max: int = 0) -> None:
+def _check_yaml(raw: bytes, limits: Limits, *, nodes_max: int = 0) -> None:
     """Check depth, aliases, and the number of nodes unless any will do.
 
     Raises NestingError; yaml.YAMLError for a text that is not YAML.
     """
     is_wide = 0 < nodes_max < 2 * sum(map(raw.count, _BEFORE_NODES))
-    if is_wide or _may_nest(raw) or (b"*" in raw and b"&" in raw):
-        _Survey(nodes_max).of(raw)
+    if is_wide or _may_nest(raw, limits) or (b"*" in raw and b"&" in raw):
+        _Survey(limits, nodes_max).of(raw)
 
 
-def _may_nest(raw: bytes) -> bool:
+def _may_nest(raw: bytes, limits: Limits) -> bool:
     """True if a document may be too deep: a cheap upper bound of its depth."""
     if raw.startswith(_OTHER_ENCODINGS):
         return True
     brackets = raw.count(b"{") + raw.count(b"[")
     # A list may stand in the column of the field that holds it: two levels for each column.
-    return brackets + 2 * max(map(len, _RUNS.findall(raw)), default=0) >= DEPTH_MAX
+    return brackets + 2 * max(map(len, _RUNS.findall(raw)), default=0) >= limits.max_depth
 
 
 @dataclasses.dataclass(slots=True)
@@ -268,15 +299,20 @@ class _Node:
 class _Survey:
     """Checks a stream by its events, without recursion."""
 
-    def __init__(self, nodes_max: int = 0) -> None:
+    def __init__(self, limits: Limits, nodes_max: int) -> None:
+        self._limits = limits
         self._nodes_max = nodes_max
         self._open: list[_Node] = []
         self._anchors: dict[str, _Node] = {}
 
     def of(self, raw: bytes) -> None:
         """Raises NestingError."""
-        for number, event in enumerate(yaml.parse(raw, SAFE_LOADER)):
-            self._check_number(number // 2)  # a collection has two events
+        nodes = 0
+        for event in yaml.parse(raw, SAFE_LOADER):
+            if isinstance(event, yaml.NodeEvent):
+                is_container = isinstance(event, yaml.CollectionStartEvent)
+                nodes += CONTAINER_VALUES if is_container else 1
+                self._check_number(nodes)
             if isinstance(event, yaml.DocumentStartEvent):
                 self._open, self._anchors = [_Node(None)], {}
             elif isinstance(event, yaml.CollectionStartEvent):
@@ -308,12 +344,11 @@ class _Survey:
 
     def _check_number(self, nodes: int) -> None:
         if 0 < self._nodes_max < nodes:
-            raise NestingError(f"yaml: exceeded max number of {VALUES_MAX} values")
+            raise NestingError(f"yaml: exceeded max number of {self._limits.max_values} values")
 
-    @staticmethod
-    def _check_depth(levels: int) -> None:
-        if levels > DEPTH_MAX:
-            raise NestingError(f"yaml: {TOO_DEEP}")
+    def _check_depth(self, levels: int) -> None:
+        if levels > self._limits.max_depth:
+            raise NestingError(f"yaml: {too_deep(self._limits)}")
 
 
 def _check_share(document: _Node) -> None:

@@ -22,11 +22,10 @@ from fakeapi.types.objects import mappings, metadata_of, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fakeapi.decoding.bodies import Body
     from fakeapi.types.objects import Json
 
 _UNKNOWN: Final = 'unknown field "'
-#: Findings name fields by paths up to this length: each field below a long key has it in its path.
-_PATH_LENGTH_MAX: Final = 4096
 _PATCH_FIELDS: Final = ("op", "path", "from", "value")
 
 
@@ -43,21 +42,25 @@ def _unrepeated(pairs: list[tuple[str, object]]) -> None:
         raise _Repeated
 
 
-def duplicates(raw: bytes) -> list[str]:
-    """Return the findings about keys that occur twice in a JSON text, none if it is not JSON."""
+def duplicates(body: Body) -> list[str]:
+    """Return the findings about keys that occur twice in a JSON text, none if it is not JSON.
+
+    Findings name fields by paths: those below a key that is too long for a path are left out.
+    """
     try:
-        return _duplicates(raw)
+        return _duplicates(body)
     except (ValueError, RecursionError):
         return []
 
 
-def _duplicates(raw: bytes) -> list[str]:
+def _duplicates(body: Body) -> list[str]:
     """Return the findings about a JSON text. Raises ValueError if it is not JSON."""
     try:
-        json.loads(raw, object_pairs_hook=_unrepeated)
+        json.loads(body.raw, object_pairs_hook=_unrepeated)
     except _Repeated:
-        pairs = json.loads(raw, object_pairs_hook=_Pairs)
-        return list(dict.fromkeys(_duplicate(path) for path in _repeated(pairs, "")))
+        pairs = json.loads(body.raw, object_pairs_hook=_Pairs)
+        paths = _repeated(pairs, "", body.limits.max_path_length)
+        return list(dict.fromkeys(_duplicate(path) for path in paths))
     return []
 
 
@@ -86,50 +89,51 @@ def _duplicate(path: str) -> str:
     return f'duplicate field "{path}"'
 
 
-def in_order(raw: bytes, repeated: list[str], unknown: list[str]) -> list[str]:
+def in_order(body: Body, repeated: list[str], unknown: list[str]) -> list[str]:
     """Return both kinds of findings in the order of their fields in the JSON text."""
     if not repeated or not unknown:
         return repeated + unknown
     positions: dict[str, int] = {}
     seen: set[str] = set()
-    for index, path in enumerate(_paths(json.loads(raw, object_pairs_hook=_Pairs), "")):
+    pairs = json.loads(body.raw, object_pairs_hook=_Pairs)
+    for index, path in enumerate(_paths(pairs, "", body.limits.max_path_length)):
         positions.setdefault(_duplicate(path) if path in seen else f'unknown field "{path}"', index)
         seen.add(path)
     return sorted(repeated + unknown, key=lambda finding: positions.get(finding, 0))
 
 
-def _paths(value: object, path: str) -> Iterator[str]:
+def _paths(value: object, path: str, length_max: int) -> Iterator[str]:
     if isinstance(value, _Pairs):
         for key, item in value:
             inner = f"{path}.{key}" if path else key
-            if len(inner) > _PATH_LENGTH_MAX:
+            if len(inner) > length_max:
                 continue
             yield inner
-            yield from _paths(item, inner)
+            yield from _paths(item, inner, length_max)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _paths(item, f"{path}[{index}]")
+            yield from _paths(item, f"{path}[{index}]", length_max)
 
 
-def _repeated(value: object, path: str) -> Iterator[str]:
+def _repeated(value: object, path: str, length_max: int) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, item in value:
             inner = f"{path}.{key}" if path else key
-            if len(inner) > _PATH_LENGTH_MAX:
+            if len(inner) > length_max:
                 continue
             if key in seen:
                 yield inner
             seen.add(key)
-            yield from _repeated(item, inner)
+            yield from _repeated(item, inner, length_max)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _repeated(item, f"{path}[{index}]")
+            yield from _repeated(item, f"{path}[{index}]", length_max)
 
 
-def duplicates_in_patch(raw: bytes, operations: object) -> list[str]:
+def duplicates_in_patch(body: Body, operations: object) -> list[str]:
     """Return the findings about the operations of a JSON patch: duplicate and unknown keys."""
-    found = duplicates(raw)
+    found = duplicates(body)
     if isinstance(operations, list):
         for index, operation in enumerate(operations):
             if isinstance(operation, dict):
@@ -164,14 +168,16 @@ def without_repeated_owners(obj: Json, *, is_patch: bool = False) -> list[str]:
     ]
 
 
-def duplicates_in_yaml(raw: bytes, value: Json) -> list[str]:
+def duplicates_in_yaml(body: Body, value: Json) -> list[str]:
     """Return the findings about keys that occur twice in a YAML text, of which JSON is a part."""
+    if not body.may_repeat_keys:
+        return []
     try:
-        if not _duplicates(raw):
+        if not _duplicates(body):
             return []
     except (ValueError, RecursionError):
         pass  # it is not JSON
-    node = next(yaml.compose_all(raw, SAFE_LOADER), None) if value else None
+    node = next(yaml.compose_all(body.raw, SAFE_LOADER), None) if value else None
     return [] if node is None else list(_repeated_nodes(node))
 
 

@@ -48,11 +48,11 @@ SUBRESOURCES: Final = TABLES.subresources
 
 def groups(kinds: KindTable) -> dict[str, list[str]]:
     """Return the groups in the order of discovery, each with its versions, the preferred first."""
-    found: dict[str, list[str]] = {}
+    versions: dict[str, list[str]] = {}
     for group, version in kinds.versions():
-        found.setdefault(group, []).append(version)
-    ordered = sorted(found, key=_group_rank)
-    return {group: sorted(found[group], key=version_rank, reverse=True) for group in ordered}
+        versions.setdefault(group, []).append(version)
+    ordered = sorted(versions, key=_group_rank)
+    return {group: sorted(versions[group], key=version_rank, reverse=True) for group in ordered}
 
 
 def _group_rank(group: str) -> tuple[int, str]:

@@ -43,7 +43,7 @@ def document(
     """Return the document, or 304 if the client has it already."""
     quoted = f'"{tag}"'
     all_headers = {"ETag": quoted, "Vary": "Accept", **(headers or {})}
-    known = [part.strip().removeprefix("W/") for part in request.if_none_match.split(",")]
-    if quoted in known:
+    tags = [part.strip().removeprefix("W/") for part in request.if_none_match.split(",")]
+    if quoted in tags:
         return Answer(304, b"", media_type, all_headers)
     return Answer(200, body, media_type, all_headers)

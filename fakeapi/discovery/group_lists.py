@@ -38,11 +38,11 @@ def plain(path: str, kinds: KindTable, request: DocumentRequest) -> Answer | Non
 
 
 def _paths(kinds: KindTable) -> set[str]:
-    """Return all paths but those within a version; apiserver pkg/server/routes/index.go."""
-    found = {"/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version", *health.paths()}
+    """Return all paths except paths within a version; apiserver pkg/server/routes/index.go."""
+    paths = {"/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version", *health.paths()}
     for group, version in kinds.versions():
-        found |= {f"/apis/{group}", f"/apis/{group}/{version}"} if group else {f"/api/{version}"}
-    return found
+        paths |= {f"/apis/{group}", f"/apis/{group}/{version}"} if group else {f"/api/{version}"}
+    return paths
 
 
 def answer(route: DiscoveryRoute, kinds: KindTable, request: DocumentRequest) -> Answer | None:

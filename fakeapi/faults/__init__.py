@@ -9,8 +9,8 @@
         assert server.faults.count("fault-1") == 1
 
 Three ways in: this API, YAML files (`--faults FILE`, the format is schema.json), and HTTP
-(`/_fakeapi/faults`, see admin.py). What can go wrong, and what may be said about it, is in
-model.py; README.md has an example for each.
+(`/_fakeapi/faults`, see admin.py). model.py has all faults and their fields; README.md has an
+example for each.
 """
 
 from __future__ import annotations

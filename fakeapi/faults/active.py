@@ -54,7 +54,7 @@ class ActiveFault:
 
     @property
     def asks_for_name(self) -> bool:
-        """Return True if it matches by the name in the body of a create."""
+        """Return True if the fault matches by the name in the body of a create."""
         return bool(self.fault.match.name)
 
     def takes_request(self, info: RequestInfo) -> bool:
@@ -67,7 +67,7 @@ class ActiveFault:
         )
 
     def takes_watch(self, info: RequestInfo) -> bool:
-        """Return True if it matches a watch, apart from the objects in it."""
+        """Return True if the fault matches a watch, apart from the objects in the watch."""
         match: Match = self.fault.match
         return (
             (not self._verbs or info.verb in self._verbs)
@@ -79,7 +79,7 @@ class ActiveFault:
         )
 
     def takes_event(self, info: RequestInfo, event: EventInfo) -> bool:
-        """Return True if it matches an event of a watch."""
+        """Return True if the fault matches an event of a watch."""
         if event.type not in self._events and (self._events or event.type == OPENED):
             return False
         return (
@@ -121,7 +121,7 @@ class ActiveFault:
             callback()
 
     def is_at_work(self, now: float) -> bool:
-        """Return True if it may still apply, or something waits for its end."""
+        """Return True if the fault may still apply, or something waits for its end."""
         if self._on_end:
             return True
         fault, when = self.fault, self.fault.when
@@ -220,7 +220,7 @@ class ActiveFaults:
         return entry
 
     def remove(self, name: str) -> ActiveFault | None:
-        """Remove a fault; return None if none has that name."""
+        """Remove a fault; return None if no fault has this name."""
         entry = self._set.pop(name, None)
         if entry is not None:
             self.log.removed(entry.number, self._clock.now())
@@ -249,7 +249,7 @@ class ActiveFaults:
         self._note(entry, 0)
 
     def _joins(self, entry: ActiveFault, chosen: list[Applied], adding: frozenset[str]) -> bool:
-        """Count a match; return True if the fault applies together with those chosen."""
+        """Count a match; return True if the fault applies together with the chosen ones."""
         match = entry.count_match(self._clock.now())
         others = any(applied.fault.kind not in adding for applied in chosen)
         return bool(match) and (entry.fault.kind in adding or not others)

@@ -1,4 +1,4 @@
-"""Faults as files: YAML or JSON in, one line that names the field if it is wrong.
+"""Faults as files: YAML or JSON; an error is one line that names the field.
 
     faults:
     - name: lost-answers
@@ -66,17 +66,17 @@ def fault_of(value: object, where: str = "") -> Fault:
 
 
 def faults_of(value: object, where: str = "") -> FaultFile:
-    """Return faults from plain values: one, a list, or a whole file. Raises FaultError."""
+    """Return faults from plain values: one fault, a list, or a whole file. Raises FaultError."""
     if isinstance(value, list):
         value = {"faults": value}
     elif isinstance(value, dict) and value and not value.keys() & {"faults", "seed"}:
         value = {"faults": [value]}
-    found = _converted(value, FaultFile, where)
-    names = [fault.name for fault in found.faults if fault.name]
+    file = _converted(value, FaultFile, where)
+    names = [fault.name for fault in file.faults if fault.name]
     for name in names:
         if names.count(name) > 1:
             raise FaultError(f"{_prefix(where)}faults: two faults are called {name}")
-    return found
+    return file
 
 
 def read_faults(path: Path) -> FaultFile:
@@ -121,17 +121,17 @@ def _prefix(where: str) -> str:
 
 def _explained(text: str) -> str:
     """Return msgspec's error in our form: the field, then the expected value."""
-    found = _PATH.match(text)
-    assert found is not None
-    what, path = found["what"], found["path"] or ""
-    if unknown := _UNKNOWN.match(what):
-        what = f"unknown field {unknown['field']}{_hint(unknown['field'])}"
-    elif missing := _MISSING.match(what):
-        what = f"{missing['field']} is missing"
+    match = _PATH.match(text)
+    assert match is not None
+    problem, path = match["what"], match["path"] or ""
+    if unknown := _UNKNOWN.match(problem):
+        problem = f"unknown field {unknown['field']}{_hint(unknown['field'])}"
+    elif missing := _MISSING.match(problem):
+        problem = f"{missing['field']} is missing"
     else:
-        what = re.sub(r"`([^`]*)`", lambda name: _in_words(name[1]), what)
-        what = what[:1].lower() + what[1:]
-    return f"{path}: {what}" if path else what
+        problem = re.sub(r"`([^`]*)`", lambda name: _in_words(name[1]), problem)
+        problem = problem[:1].lower() + problem[1:]
+    return f"{path}: {problem}" if path else problem
 
 
 def _in_words(types: str) -> str:

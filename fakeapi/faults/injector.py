@@ -1,7 +1,7 @@
 """`server.faults`: the faults of one server.
 
 server.faults.add(Fault(match=Match(resource="pods/binding"), answer=AnswerWith(code=503)))
-server.faults.log            # what was injected so far
+server.faults.log            # the injections so far
 server.faults.clear()
 """
 
@@ -137,7 +137,7 @@ class Faults:
         return {route.kind.plural for route in routes if route is not None}
 
     def count(self, name: str) -> int:
-        """Return how often a fault of that name was injected."""
+        """Return the number of injections of the faults of this name."""
         return self._active.log.count(name)
 
     def script(self) -> list[Fault]:
@@ -147,21 +147,20 @@ class Faults:
     def add(self, *faults: Fault | FaultFile | Json | str | Path) -> tuple[Fault, ...]:
         """Set faults, values or files; return them, each with a name.
 
-        A file ending in .jsonl is a log, and its script is set. Raises FaultError, in which case
-        none has been set.
+        A file ending in .jsonl is a log, and its script is set. After a FaultError no fault is set.
         """
-        found: list[Fault] = []
+        added: list[Fault] = []
         for fault in faults:
-            found += [fault] if isinstance(fault, Fault) else self._read(fault)
-        self._active.check_names(found)
-        return tuple(self._add(fault) for fault in found)
+            added += [fault] if isinstance(fault, Fault) else self._read(fault)
+        self._active.check_names(added)
+        return tuple(self._add(fault) for fault in added)
 
     def begin_log(self) -> None:
         """Begin the file of the log, once the server has its port. Raises OSError."""
         self._active.log.begin()
 
     def remove(self, name: str) -> bool:
-        """Remove a fault and release what waits for its end; return False if there is none."""
+        """Remove a fault and release what waits for its end; return False without such a fault."""
         for timer in self._timers.pop(name, ()):
             timer.cancel()
         return self._active.remove(name) is not None
@@ -205,12 +204,12 @@ class Faults:
         for channel in self._channels.values():
             channel.release()
 
-    def _read(self, given: FaultFile | Json | str | Path) -> list[Fault]:
-        if isinstance(given, FaultFile):
-            return self._of_file(given)
-        if isinstance(given, dict):
-            return self._of_file(faults_of(given))
-        path = Path(given)
+    def _read(self, source: FaultFile | Json | str | Path) -> list[Fault]:
+        if isinstance(source, FaultFile):
+            return self._of_file(source)
+        if isinstance(source, dict):
+            return self._of_file(faults_of(source))
+        path = Path(source)
         return script_from(path) if path.suffix == _LOG_SUFFIX else self._of_file(read_faults(path))
 
     def _of_file(self, file: FaultFile) -> list[Fault]:

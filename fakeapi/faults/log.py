@@ -1,8 +1,8 @@
-"""The log of injections: to read, for assertions, and to repeat a run.
+"""The log of injections: for readers, for assertions, and for the repetition of a run.
 
 Every injection is a line: number, time, fault, effect, client, and the number of the match of its
-fault. From these a script is made that repeats a random run without randomness: the same faults at
-the same matches, with the numbers that were drawn.
+fault. A script made of these lines repeats a random run without randomness: the same faults at the
+same matches, with the drawn numbers.
 
 The file is JSON lines: `{"fault": ...}` when a fault is added, `{"injection": ...}` when it is
 injected, `{"removed": ...}` when it is removed.
@@ -78,14 +78,14 @@ class FaultLog:
         self._has_begun = False
 
     def write_to(self, path: Path) -> None:
-        """Take hold of a file, which is left as it is until `begin`. Raises FaultError, OSError."""
+        """Lock a file, which is left as it is until `begin`. Raises FaultError, OSError."""
         try:
             self._file = open_locked(path)
         except BlockingIOError as error:
             raise FaultError(f"{path}: another server is writing its faults to it") from error
 
     def begin(self) -> None:
-        """Write each line to the file as well from now on, anew. Raises OSError."""
+        """Empty the file, and write each line to it from now on. Raises OSError."""
         if self._file is None:
             return
         truncate(self._file)
@@ -102,7 +102,7 @@ class FaultLog:
         return tuple(self._injections)
 
     def count(self, fault: str) -> int:
-        """Return how often a fault was injected."""
+        """Return the number of injections of a fault."""
         return self._counts.get(fault, 0)
 
     def added(self, fault: Fault, now_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Faults as values: an effect, the requests it applies to (match) and the times (schedule).
+"""Faults as values: an effect, its requests (match), and its times (schedule).
 
     Fault(match=Match(verb="create", resource="pods/binding"), when=When(nth=1),
           answer=AnswerWith(code=500, after_write=True))
@@ -54,9 +54,9 @@ def texts(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def _one_of(field: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"expected {field} to be one of {', '.join(known)}; got {value!r}")
+def _one_of(field: str, value: str, names: tuple[str, ...]) -> None:
+    if value not in names:
+        raise ValueError(f"expected {field} to be one of {', '.join(names)}; got {value!r}")
 
 
 def _at_least(field: str, value: int, minimum: int) -> None:
@@ -138,9 +138,9 @@ class When(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """The request waits for a time, a random time between two numbers, or the fault's end.
+    """The request waits: for a time, a random time between two numbers, or until the fault's end.
 
-    Without `seconds` it is held until the fault is removed or its time is over. With `after_write`
+    Without `seconds` it waits until the fault is removed or its time is over. With `after_write`
     the request is carried out at once, and only its answer waits.
     """
 
@@ -165,7 +165,7 @@ class Delay(_Part, frozen=True, kw_only=True, omit_defaults=True):
 class AnswerWith(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A failure instead of the answer: 4xx or 5xx with a Status as upstream words it.
 
-    `reason` and `message` replace those of upstream. With `after_write` the request is carried out
+    `reason` and `message` replace upstream's. With `after_write` the request is carried out
     nevertheless, and its own answer is lost. `too_large_resource_version` (with
     code 504) is the answer for a version that the server has not reached.
     """
@@ -207,8 +207,8 @@ class Garble(_Part, frozen=True, kw_only=True, omit_defaults=True):
 class Stale(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A list, or the initial events of a watch-list, is of an older state, with its old version.
 
-    The state before the last `changes` of the resource; without them, that of the moment at which
-    the fault was added.
+    The state is that before the last `changes` of the resource; without `changes`, that of the
+    moment at which the fault was added.
     """
 
     changes: int | None = None
@@ -236,7 +236,7 @@ class Observe(_Part, frozen=True, kw_only=True):
 
 
 class Stall(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """The watch is silent from this event on, for so long or until the fault's end."""
+    """The watch is silent from this event on, for some seconds or until the fault's end."""
 
     seconds: float | None = None
 
@@ -297,7 +297,7 @@ class DropWatches(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outage(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """All connections are reset, new ones refused: for so long, or until the fault is removed."""
+    """All connections are reset, new ones refused: for a time, or until the fault is removed."""
 
     seconds: float | None = None
 
@@ -307,10 +307,10 @@ class Outage(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Restart(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """An outage after which the server knows less than before.
+    """An outage after which the server has lost history or versions.
 
-    `compact`: it has forgotten what happened, but not how things are. `lost_versions`: it is back
-    at an older state, and counts versions from there, as after restoring a backup carelessly.
+    With `compact` the server has lost its past changes, but not the objects. With `lost_versions`
+    it has an older state and counts versions from there, as after a careless restore of a backup.
     """
 
     seconds: float = 0.0
@@ -365,9 +365,9 @@ _EFFECTS: Final = (*REQUEST_EFFECTS, *WATCH_EFFECTS, *SERVER_EFFECTS)
 
 
 class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that goes wrong. `name` is what the log calls it; without one it gets a number.
+    """One thing that goes wrong. `name` is its name in the log; the default is a number.
 
-    Raises ValueError for what makes no sense.
+    Raises ValueError for fields that contradict each other.
     """
 
     name: str = ""
@@ -396,12 +396,12 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self.name and not _NAME.fullmatch(self.name):
             raise ValueError(f"expected a name in lower case without spaces, got {self.name!r}")
-        given = [effect for effect in _EFFECTS if getattr(self, effect) is not None]
-        if len(given) != 1:
+        named = [effect for effect in _EFFECTS if getattr(self, effect) is not None]
+        if len(named) != 1:
             raise ValueError(
-                f"expected exactly one of {', '.join(_EFFECTS)}; got {', '.join(given) or 'none'}"
+                f"expected exactly one of {', '.join(_EFFECTS)}; got {', '.join(named) or 'none'}"
             )
-        self._check_match(given[0])
+        self._check_match(named[0])
 
     def _check_match(self, effect: str) -> None:
         """A match that can never come true is a mistake. Raises ValueError."""
@@ -419,15 +419,15 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     def _check_verbs(self, effect: str) -> None:
         """A verb whose requests the effect means nothing to is a mistake. Raises ValueError."""
-        possible, what = _VERBS_OF.get(effect, (_VERBS, ""))
+        possible, noun = _VERBS_OF.get(effect, (_VERBS, ""))
         if effect in WATCH_EFFECTS or self.match.event:
-            possible, what = ("watch",), "watches"
+            possible, noun = ("watch",), "watches"
         if set(texts(self.match.verb)) - set(possible):
-            raise ValueError(f"{effect} is of {what}: match.verb can only be {', '.join(possible)}")
+            raise ValueError(f"{effect} is of {noun}: match.verb can only be {', '.join(possible)}")
 
     @property
     def kind(self) -> str:
-        """The name of its effect."""
+        """Return the name of the effect."""
         return next(effect for effect in _EFFECTS if getattr(self, effect) is not None)
 
     @property
@@ -438,10 +438,10 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_of_events(self) -> bool:
-        """Return True if it applies to the events of watches, not to requests."""
+        """Return True if the fault applies to the events of watches, not to requests."""
         return self.kind in WATCH_EFFECTS or bool(self.observe and self.match.event)
 
     @property
     def is_of_server(self) -> bool:
-        """Return True if it applies to the whole server, once."""
+        """Return True if the fault applies to the whole server, once."""
         return self.kind in SERVER_EFFECTS

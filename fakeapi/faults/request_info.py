@@ -87,7 +87,7 @@ def request_info(http: web.BaseRequest, kinds: KindTable) -> RequestInfo:
 
 
 def name_in(body: bytes) -> str:
-    """Return the name in the body of a create, "" if there is none that can be read."""
+    """Return the name in the body of a create, "" if there is no readable name."""
     try:
         return msgspec.json.decode(body, type=_Named).metadata.name
     except (msgspec.DecodeError, UnicodeDecodeError):

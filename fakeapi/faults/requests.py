@@ -158,9 +158,9 @@ class RequestFaults:
         if info.verb == "watch" and not info.initial_events and wanted not in ("", "0"):
             return await serve(http)
         version = self._stale_version(applied, route)
-        known = statuses.version_in(wanted)
-        if known > version:
-            return _response(ResourceVersionTooLarge(known, version))
+        named = statuses.version_in(wanted)
+        if named > version:
+            return _response(ResourceVersionTooLarge(named, version))
         if info.verb == "watch":
             return await self._stale_watch(http, info, route, version, serve)
         changed = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
@@ -192,8 +192,8 @@ class RequestFaults:
             selection=options.selection, resource_version=str(version), match="Exact"
         )
         collection, view = self._registry.collection(route.kind), self._registry.view(route.kind)
-        found = listing(self._registry.store, collection, past).revisions
-        events = [view.added(revision) for revision in found]
+        revisions = listing(self._registry.store, collection, past).revisions
+        events = [view.added(revision) for revision in revisions]
         if options.send_initial_events and options.allow_bookmarks:
             events.append(view.bookmark(version, ends_initial_events=True))
         dropped = {"sendInitialEvents": "", "resourceVersionMatch": ""}

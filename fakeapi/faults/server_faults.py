@@ -22,7 +22,7 @@ class Port(Protocol):
         """Take connections again, at the same address."""
 
     def drop_connections(self) -> None:
-        """Reset all connections except that of the request being answered."""
+        """Reset all connections except the connection of the request being answered."""
 
 
 class ServerFaults:
@@ -57,7 +57,7 @@ class ServerFaults:
             self._store.compact()
 
     def _outage(self, entry: ActiveFault, seconds: float | None) -> None:
-        """Reset all connections and close the port for so long, or until the fault's end."""
+        """Reset all connections and close the port for a time, or until the fault's end."""
         self._port.drop_connections()
         if seconds == 0.0:
             return

@@ -54,7 +54,7 @@ class _Failure(ApiError):
 
 
 def version_in(text: str) -> int:
-    """Return a resource version, 0 if the text is none."""
+    """Return a resource version, 0 for any other text."""
     try:
         return unsigned(text)
     except ValueError:

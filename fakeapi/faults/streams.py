@@ -1,7 +1,7 @@
 """Faults of watches: a channel between a watch and its client.
 
-Without faults of events, a channel sends bytes as they are. With one, it splits them into events
-and applies the faults to each:
+Without faults of events, a channel sends bytes as they are. With such a fault, it splits the bytes
+into events and applies the faults to each:
 
     event --> stall --> cut | duplicate | lose | outdated | retype | strip --> client
 """

@@ -106,7 +106,7 @@ def is_compressed_for(answer: Answer, accept_encoding: str) -> bool:
 
 
 def compressed(answer: Answer) -> Answer:
-    """Return the answer with a gzip body. It is slow, and may run in another thread."""
+    """Return the answer with a gzip body. This is slow, and may run in another thread."""
     headers = {**answer.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     body = gzip.compress(answer.body, _GZIP_LEVEL, mtime=0)
     return msgspec.structs.replace(answer, body=body, headers=headers)

@@ -1,7 +1,7 @@
 """Connections with the limits of Go's HTTP server, in front of aiohttp's parser.
 
-A request's head must be complete 32 seconds after its first byte (the first one of a connection:
-after the connection), as with kube-apiserver's ReadHeaderTimeout; its body within the 60 seconds
+A request's head must be complete some time after its first byte (the first head of a connection:
+after the connection began), as with kube-apiserver's ReadHeaderTimeout; its body within the time
 that a request may take. Bytes that are not HTTP get Go's plain text. Source:
 pkg/server/secure_serving.go of k8s.io/apiserver v0.36.3, and net/http's server.go, which answers a
 slow head with nothing at all.
@@ -31,16 +31,14 @@ if TYPE_CHECKING:
     from aiohttp.http import RawRequestMessage
 
     from fakeapi.clock import Clock, Timer
+    from fakeapi.types.limits import Limits
 
     Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-HEADER_SECONDS: Final = 32.0
-BODY_SECONDS: Final = 60.0
 #: Longer than the idle time of Go's client, so that the client closes first and no POST is lost.
 _KEEPALIVE_SECONDS: Final = 120.0
-#: Of a whole head, as with net/http, which has no other limit for a line or a header.
-_HEAD_BYTES_MAX: Final = (1 << 20) + 4096
-_HEADERS_MAX: Final = 1000
+#: Bytes of a head beyond the limit that net/http accepts.
+_SLOP_BYTES: Final = 4096
 _LINGERING_SECONDS: Final = 0.5
 _OTHER_VERSION: Final = "505 HTTP Version Not Supported: unsupported protocol version"
 _TOO_LARGE: Final = "431 Request Header Fields Too Large"
@@ -50,6 +48,8 @@ _TOO_LARGE_RESPONSE: Final = (
 ).encode()
 #: Linger on, for no time: the kernel resets the connection.
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
+#: Scheme and authority of an absolute target.
+_ORIGIN: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
 _NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 
 
@@ -65,16 +65,16 @@ class Connection(web.RequestHandler):
         "_head_bytes",
         "_is_refused",
         "_is_request_line",
+        "_limits",
         "_requests",
         "_slow",
         "_unread",
-        "_write_timeout_seconds",
     )
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
         self._clock = manager.clock
-        self._write_timeout_seconds = manager.write_timeout_seconds
+        self._limits = manager.limits
         self._unread: Timer | None = None
         #: Requests whose handler runs: bytes that come meanwhile belong to their bodies.
         self._requests = 0
@@ -85,7 +85,7 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._slow = self._clock.call_later(HEADER_SECONDS, self._hang_up)
+        self._slow = self._clock.call_later(self._limits.read_header_timeout_seconds, self._hang_up)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
@@ -95,21 +95,29 @@ class Connection(web.RequestHandler):
                 data = self._in_ascii(data)
             self._head_bytes += len(data)
             if self._slow is None:  # a head has begun
-                self._slow = self._clock.call_later(HEADER_SECONDS, self._hang_up)
+                self._slow = self._clock.call_later(
+                    self._limits.read_header_timeout_seconds, self._hang_up
+                )
         super().data_received(data)
-        is_too_long = not self._requests and self._head_bytes > _HEAD_BYTES_MAX
+        head_bytes_max = self._limits.max_header_bytes + _SLOP_BYTES
+        is_too_long = not self._requests and self._head_bytes > head_bytes_max
         if is_too_long and self.transport is not None:
             self._refuse_head(self.transport)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self._clock.call_later(self._write_timeout_seconds, self._break_off)
+        self._unread = self._clock.call_later(self._limits.write_timeout_seconds, self._break_off)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
+
+    @property
+    def body_seconds(self) -> float:
+        """The time that a client has for a body."""
+        return self._limits.request_timeout_seconds
 
     def request_began(self) -> None:
         """Stop the timer of the head, which is complete."""
@@ -119,7 +127,7 @@ class Connection(web.RequestHandler):
         self._cancel_timer()
 
     def request_ended(self) -> None:
-        """Count the end of a request and of its body: more bytes are the head of the next one."""
+        """Count the end of a request and its body: more bytes are the head of the next request."""
         self._requests -= 1
 
     def _in_ascii(self, data: bytes) -> bytes:
@@ -183,7 +191,7 @@ class Connections(web.Server):
         *,
         clock: Clock,
         body_bytes_max: int,
-        write_timeout_seconds: float,
+        limits: Limits,
     ) -> None:
         """Set up within a running event loop."""
         super().__init__(
@@ -194,15 +202,23 @@ class Connections(web.Server):
             handler_cancellation=True,
         )
         self.clock = clock
-        self.write_timeout_seconds = write_timeout_seconds
+        self.limits = limits
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Count a connection; close it at once if there are too many."""
+        super().connection_made(handler, transport)
+        if 0 < self.limits.max_connections < len(self.connections):
+            break_off(transport, reset=False)
 
     def __call__(self) -> Connection:
+        # Of a whole head, as with net/http, which has no other limit for a line or a header.
+        head_bytes_max = self.limits.max_header_bytes + _SLOP_BYTES
         return Connection(
             self,
             loop=asyncio.get_running_loop(),
-            max_line_size=_HEAD_BYTES_MAX,
-            max_field_size=_HEAD_BYTES_MAX,
-            max_headers=_HEADERS_MAX,
+            max_line_size=head_bytes_max,
+            max_field_size=head_bytes_max,
+            max_headers=self.limits.max_headers,
             keepalive_timeout=_KEEPALIVE_SECONDS,
             access_log=None,
             auto_decompress=False,  # upstream does not decompress bodies either
@@ -218,14 +234,19 @@ def _make_request(
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:
-    """Return a request as aiohttp makes it, with another limit for its body."""
+    """Return a request as aiohttp makes it, with another limit for its body.
+
+    Of an absolute target only path and query are left, as net/http reads it.
+    """
+    if not message.path.startswith("/") and message.method != hdrs.METH_CONNECT:
+        message = message._replace(path=_ORIGIN.sub("", message.path, count=1))
     return web.BaseRequest(
         message, payload, protocol, writer, task, loop, client_max_size=body_bytes_max
     )
 
 
 async def _understood(handler: Handler, http: web.BaseRequest) -> web.StreamResponse:
-    """Answer a request that aiohttp accepts; refuse those that net/http refuses."""
+    """Answer a request that aiohttp accepts; refuse requests that net/http refuses."""
     connection = http.protocol
     assert isinstance(connection, Connection)
     connection.request_began()
@@ -255,8 +276,10 @@ async def read_body(http: web.BaseRequest, clock: Clock) -> bytes:
     if http.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         http.writer.output_size = 0  # the response has not begun
+    connection = http.protocol
+    assert isinstance(connection, Connection)
     reading = asyncio.ensure_future(http.read())
-    timer = clock.call_later(BODY_SECONDS, lambda: _cancel(reading))
+    timer = clock.call_later(connection.body_seconds, lambda: _cancel(reading))
     try:
         return await reading
     except web.HTTPRequestEntityTooLarge as error:

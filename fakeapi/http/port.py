@@ -1,4 +1,4 @@
-"""The port of a server, which may be closed for a while and opened again."""
+"""The port of a server; it may be closed for a while and opened again."""
 
 from __future__ import annotations
 

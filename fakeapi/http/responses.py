@@ -1,7 +1,7 @@
 """aiohttp responses made of answers.
 
 A large body is written in pieces, each once the client has read most of the piece before, so that
-the transport never buffers all of it. Clients that get equal large answers share one in memory.
+the transport never buffers the whole body. Clients with equal large answers share one in memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def response_to(answer: Answer, warnings: Iterable[str] = ()) -> web.Response:
 
 
 class AnswersInFlight:
-    """Large answers that are being written; equal ones are one object."""
+    """Large answers that are being written; equal answers are one object."""
 
     def __init__(self) -> None:
         self._answers: weakref.WeakValueDictionary[tuple[int, bytes], Answer] = (

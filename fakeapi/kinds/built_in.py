@@ -1,4 +1,4 @@
-"""The built-in kinds: the rows of the modules of this package, and those that are on."""
+"""The built-in kinds: the rows of the modules of this package, and the kinds that are on."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ BUILT_IN: Final = (
 
 
 class RuntimeConfigError(ValueError):
-    """A runtime configuration has an unknown API version or value, or turns a stable one off."""
+    """A runtime configuration has an unknown version or value, or turns a stable version off."""
 
 
 def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
@@ -94,7 +94,7 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
 
     `runtime_config` is kube-apiserver's --runtime-config: `api/alpha=true` turns all alpha versions
     on, `GROUP/VERSION=true` one version; a text may have several with commas between them. Stable
-    versions are always on. While pod groups are off, no pod can name one. Raises
+    versions are always on. Without pod groups no pod can name a group. Raises
     RuntimeConfigError.
 
     Source: apiserver pkg/server/resourceconfig/helpers.go of v0.36.3; `dropDisabledSchedulingGroup`

@@ -68,7 +68,7 @@ def _validate_status(new: Json, old: Json) -> list[FieldError]:
 
 
 def _validate_update(node: Json, old_node: Json) -> list[FieldError]:
-    """Return the errors of changed fields that are set only once, and those of all updates again.
+    """Return the errors of changed fields that are set only once, then the errors of all updates.
 
     Upstream checks an update as a new object, too.
     """

@@ -230,11 +230,11 @@ def _validate_status(new: Json, old: Json) -> list[FieldError]:
         types.add(kind)
         errors += _condition_errors(condition, path)
     claims = mappings(mapping(new.get("spec")).get("resourceClaims"))
-    known = {text(claim.get("name")) for claim in claims}
+    names = {text(claim.get("name")) for claim in claims}
     statuses, field = mappings(status.get("resourceClaimStatuses")), "status.resourceClaimStatuses"
     for index, claim in enumerate(statuses):
         name = text(claim.get("name"))
-        if name not in known:
+        if name not in names:
             why = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(f"{field}[{index}].name", name, why))
     if len(statuses) > _CLAIMS_MAX:

@@ -73,7 +73,7 @@ def _requests_from_limits(container: Json) -> None:
 
 
 def _pod_level_resources(spec: Json) -> None:
-    """Set the limits of huge pages and the requests from those of the containers (KEP-2837)."""
+    """Set the limits of huge pages and the requests from the containers' requests (KEP-2837)."""
     resources = spec.get("resources")
     if not isinstance(resources, dict):
         return

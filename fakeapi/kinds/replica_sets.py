@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers; the selector and template that all workloads have.
+"""ReplicaSets and ReplicationControllers; the selector and template of all workloads.
 
 Source: pkg/apis/{apps,core}/{v1,validation} of Kubernetes v1.36.3.
 """

@@ -1,4 +1,4 @@
-"""Cluster IPs and node ports of Services: the one asked for, or the next free one.
+"""Cluster IPs and node ports of Services: the requested one, or the next free one.
 
 An address is taken as long as a Service in the store has it. There is no other record, so nothing
 must be released or repaired after a deletion, a dry run, a restore or a crash.
@@ -33,22 +33,22 @@ _LOAD_BALANCER_FIELDS: Final = (
 
 
 def has_cluster_ip(spec: Json) -> bool:
-    """Return True for every type but ExternalName, so for headless Services too."""
+    """Return True for every type but ExternalName, headless Services included."""
     return spec.get("type") != "ExternalName"
 
 
 def is_load_balancer(spec: Json) -> bool:
-    """Return True if a load balancer outside the cluster forwards to it."""
+    """Return True if a load balancer outside the cluster forwards to the Service."""
     return spec.get("type") == "LoadBalancer"
 
 
 def has_node_ports(spec: Json) -> bool:
-    """Return True if the type is one that clients reach through nodes."""
+    """Return True if clients reach Services of this type through nodes."""
     return spec.get("type") in ("LoadBalancer", "NodePort")
 
 
 def is_external(spec: Json) -> bool:
-    """Return True if clients outside the cluster reach it, so that it has externalTrafficPolicy."""
+    """Return True if clients outside the cluster reach the Service (externalTrafficPolicy)."""
     return has_node_ports(spec) or bool(spec.get("type") == "ClusterIP" and spec.get("externalIPs"))
 
 
@@ -61,10 +61,10 @@ _FIELDS_OF_TYPES: Final[tuple[tuple[Callable[[Json], bool], tuple[str, ...]], ..
 
 
 def _allocate(new: Json, old: Json | None, held: Held, *, keeps: bool) -> None:
-    """Complete the spec of a new Service, or of a new state of a stored one, before validation.
+    """Complete the spec of a Service, new or updated, before validation.
 
     With `keeps` the address is from another server and stays. Raises Invalid if an address or a
-    node port is taken or out of range, InternalError if none is free.
+    node port is taken or out of range, InternalError if no address or port is free.
     """
     # A copy: parts of it may belong to the stored object.
     spec = new["spec"] = dict(mapping(new.get("spec")))
@@ -125,10 +125,10 @@ def _drop_fields(spec: Json, old: Json) -> None:
 def _keep_node_ports(spec: Json, old: Json) -> None:
     """Keep node ports that the client leaves out; ports are known by name."""
     before = {port.get("name"): port.get("nodePort") for port in mappings(old.get("ports"))}
-    asked = {port.get("nodePort") for port in mappings(spec.get("ports"))}
+    wanted = {port.get("nodePort") for port in mappings(spec.get("ports"))}
     for port in mappings(spec.get("ports")):
         number = before.get(port.get("name"))
-        if number and number not in asked and not port.get("nodePort"):
+        if number and number not in wanted and not port.get("nodePort"):
             port["nodePort"] = number
 
 

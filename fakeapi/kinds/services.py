@@ -101,7 +101,7 @@ def _validate_service(service: Json) -> list[FieldError]:
 
 
 def _validate_service_update(service: Json, old_service: Json) -> list[FieldError]:
-    """Return the errors of changes that are not allowed, then those of the new state."""
+    """Return the errors of changes that are not allowed, then the errors of the new state."""
     spec, old = mapping(service.get("spec")), mapping(old_service.get("spec"))
     errors: list[FieldError] = []
     now, before = texts(spec.get("clusterIPs")), texts(old.get("clusterIPs"))
@@ -212,8 +212,8 @@ def _external_ip(service: Json, _now_seconds: float) -> str:
     if kind in ("ClusterIP", "NodePort"):
         return own or NONE
     if kind == "LoadBalancer":
-        given = load_balancers(find(service, ".status.loadBalancer.ingress"))
-        return ",".join(part for part in (given, own) if part) or "<pending>"
+        addresses = load_balancers(find(service, ".status.loadBalancer.ingress"))
+        return ",".join(part for part in (addresses, own) if part) or "<pending>"
     return find_text(service, ".spec.externalName") if kind == "ExternalName" else UNKNOWN
 
 
@@ -231,13 +231,13 @@ def _host_and_port(address: str, port: object) -> str:
 
 
 def _endpoints(subsets: object) -> str:
-    found = []
+    shown = []
     for subset in mappings(subsets):
         addresses = [text(address.get("ip")) for address in mappings(subset.get("addresses"))]
         ports = mappings(subset.get("ports"))
-        found += addresses if not ports else []
-        found += [_host_and_port(ip, port.get("port")) for port in ports for ip in addresses]
-    return first_items(found, nothing="" if subsets else NONE)
+        shown += addresses if not ports else []
+        shown += [_host_and_port(ip, port.get("port")) for port in ports for ip in addresses]
+    return first_items(shown, nothing="" if subsets else NONE)
 
 
 def _slice_ports(ports: object) -> str:
@@ -249,8 +249,8 @@ def _slice_ports(ports: object) -> str:
 
 
 def _slice_endpoints(endpoints: object) -> str:
-    found = [a for endpoint in mappings(endpoints) for a in texts(endpoint.get("addresses"))]
-    return first_items(found, nothing=UNSET)
+    addresses = [a for endpoint in mappings(endpoints) for a in texts(endpoint.get("addresses"))]
+    return first_items(addresses, nothing=UNSET)
 
 
 KINDS: Final = (

@@ -85,10 +85,10 @@ def _validate(stateful_set: Json) -> list[FieldError]:
 def _strategy_errors(strategy: Json) -> list[FieldError]:
     """Return the errors of the update strategy; values are printed as Go prints the structs."""
     field, kind = "spec.updateStrategy", text(strategy.get("type"))
-    given = strategy.get("rollingUpdate")
-    partition = integer(mapping(given).get("partition"))
+    parameters = strategy.get("rollingUpdate")
+    partition = integer(mapping(parameters).get("partition"))
     # Behind a gate that is off: MaxUnavailableStatefulSet.
-    shown = {"Partition": partition, "MaxUnavailable": None} if given is not None else None
+    shown = {"Partition": partition, "MaxUnavailable": None} if parameters is not None else None
     if kind not in _STRATEGIES:
         why = "must be 'RollingUpdate' or 'OnDelete'"
         return [invalid(field, {"Type": kind, "RollingUpdate": shown}, why)]

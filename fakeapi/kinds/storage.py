@@ -69,8 +69,8 @@ def _set_driver_defaults(driver: Json) -> None:
 def _driver_warnings(driver: Json, old: Json | None) -> list[str]:
     """Return a warning about new token requests that do not set where the tokens go."""
     spec, old_spec = mapping(driver.get("spec")), mapping((old or {}).get("spec"))
-    given = spec.get("tokenRequests")
-    if not given or given == old_spec.get("tokenRequests"):
+    requests = spec.get("tokenRequests")
+    if not requests or requests == old_spec.get("tokenRequests"):
         return []
     return [_TOKENS_IN_SECRETS] if spec.get("serviceAccountTokenInSecrets") is None else []
 
@@ -136,11 +136,11 @@ def _validate_attachment(attachment: Json) -> list[FieldError]:
     spec = mapping(attachment.get("spec"))
     errors = [] if spec.get("attacher") else [required("spec.attacher")]
     source = mapping(spec.get("source"))
-    given = [name for name in ("inlineVolumeSpec", "persistentVolumeName") if name in source]
+    sources = [name for name in ("inlineVolumeSpec", "persistentVolumeName") if name in source]
     why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-    if not given:
+    if not sources:
         errors.append(required("spec.source", why))
-    elif len(given) > 1:
+    elif len(sources) > 1:
         errors.append(forbidden("spec.source", why))
     node_name = text(spec.get("nodeName"))
     complaints = names.dns_subdomain(node_name)

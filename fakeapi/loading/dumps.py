@@ -123,12 +123,12 @@ def _take_out_merged(term: Json, labels: Json) -> None:
 
 def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
     """Sort the manifests: referenced kinds before others, owners before their dependents."""
-    given = list(manifests)
-    given.sort(key=lambda manifest: _ORDER.get(text(manifest.value.get("kind")), _ALL_OTHERS))
-    by_uid = {uid: manifest for manifest in given if (uid := _uid(manifest.value))}
-    by_identity = {_identity(manifest.value): manifest for manifest in given}
+    listed = list(manifests)
+    listed.sort(key=lambda manifest: _ORDER.get(text(manifest.value.get("kind")), _ALL_OTHERS))
+    by_uid = {uid: manifest for manifest in listed if (uid := _uid(manifest.value))}
+    by_identity = {_identity(manifest.value): manifest for manifest in listed}
     ordered: dict[int, Manifest] = {}
-    for manifest in given:
+    for manifest in listed:
         # An explicit stack: chains of owners may be longer than Python's.
         stack, under_way = [manifest], {id(manifest)}
         while stack:
@@ -155,9 +155,9 @@ def _owner(
     by_uid: dict[str, Manifest],
     by_identity: dict[_Identity, Manifest],
 ) -> Manifest | None:
-    found = by_uid.get(text(reference.get("uid")))
-    if found is not None:
-        return found
+    owner = by_uid.get(text(reference.get("uid")))
+    if owner is not None:
+        return owner
     named = (by_identity.get(identity) for identity in _referenced(reference, value))
     # An object with a uid is referred to by uid only.
     return next((one for one in named if one is not None and not _uid(one.value)), None)
@@ -219,14 +219,14 @@ class NewUids:
         return self._new[id(value)]
 
     def replaced_in(self, value: Json) -> Json:
-        """Return the object with new uids in place of the old, also for owners known by name."""
+        """Return the object with new uids in place of the old, also for owners found by name."""
         result = self._visit(value)
         assert isinstance(result, dict)
         for reference in _owner_references(result):
             named = (self._by_name.get(identity) for identity in _referenced(reference, value))
-            found = next((uid for uid in named if uid), None)
-            if found and text(reference.get("uid")) not in self._given:
-                reference["uid"] = found
+            new = next((uid for uid in named if uid), None)
+            if new and text(reference.get("uid")) not in self._given:
+                reference["uid"] = new
         return result
 
     def _visit(self, value: object) -> object:

@@ -51,14 +51,14 @@ def load(
     keeps_uids: bool = False,
     rehearses: bool,
 ) -> int:
-    """Store objects and those in files and directories; return their number.
+    """Store objects, from files and directories too; return their number.
 
-    With `keeps_uids` objects keep their uids. With `rehearses` nothing is stored if one object is
-    refused; without, the objects before it are. Raises LoadError at the first refused object.
+    With `keeps_uids` objects keep their uids. With `rehearses` a refused object means that nothing
+    is stored; else the objects before it are. Raises LoadError at the first refused object.
     """
-    given = list(objects)
-    manifests = manifests_of(value for value in given if isinstance(value, dict))
-    manifests += read_all(value for value in given if not isinstance(value, dict))
+    listed = list(objects)
+    manifests = manifests_of(value for value in listed if isinstance(value, dict))
+    manifests += read_all(value for value in listed if not isinstance(value, dict))
     everything = in_order(manifests)
     defining = [m for m in everything if m.value.get("kind") == _DEFINITION]
     others = [m for m in everything if m.value.get("kind") != _DEFINITION]
@@ -95,8 +95,8 @@ def _uid_of_existing(state: Registry, value: Json) -> str:
     kind = state.kinds.find_kind(text(value.get("apiVersion")), text(value.get("kind")))
     if kind is None:
         return ""
-    found = state.store.get(kind.storage_key, _namespace(kind, value), name_of(value))
-    return "" if found is None else text(metadata_of(found.object).get("uid"))
+    stored = state.store.get(kind.storage_key, _namespace(kind, value), name_of(value))
+    return "" if stored is None else text(metadata_of(stored.object).get("uid"))
 
 
 def _namespace(kind: Kind, value: Json) -> str:
@@ -113,8 +113,8 @@ class _Loader:
 
     def load(self, manifests: list[Manifest]) -> None:
         """Store objects of kinds that are served now. Raises LoadError."""
-        known = [(manifest, _kind_of(self._state, manifest)) for manifest in manifests]
-        for manifest, kind in known:
+        with_kinds = [(manifest, _kind_of(self._state, manifest)) for manifest in manifests]
+        for manifest, kind in with_kinds:
             try:
                 self._store(kind, manifest.value)
             except DecodeError as error:
@@ -168,12 +168,12 @@ def _kind_of(state: Registry, manifest: Manifest) -> Kind:
             raise LoadError(f"{manifest.origin}: {field}: expected a string")
     if not isinstance(value.get("metadata"), dict):
         raise LoadError(f"{manifest.origin}: metadata: expected an object")
-    found = state.kinds.find_kind(text(value["apiVersion"]), text(value["kind"]))
-    if found is None:
+    kind = state.kinds.find_kind(text(value["apiVersion"]), text(value["kind"]))
+    if kind is None:
         raise LoadError(
             f"{manifest.origin}: kind: no {value['kind']} in {value['apiVersion']} is served"
         )
-    return found
+    return kind
 
 
 def _store_status(state: Registry, kind: Kind, namespace: str, name: str, status: object) -> None:

@@ -39,7 +39,7 @@ _METADATA: Final = {"name": "kubernetes", "namespace": "default"}
 
 
 def create_system_objects(registry: Registry) -> None:
-    """Create the system's namespaces and priority classes, except those that exist."""
+    """Create the system's namespaces and priority classes that do not exist."""
     for name in _NAMESPACES:
         _ensure(registry, "", "namespaces", {"metadata": {"name": name}})
     for name, description in _CLASS_DESCRIPTIONS.items():

@@ -27,7 +27,7 @@ _DEFAULT: Final[tuple[Json, ...]] = (
 
 
 def custom_columns(declared: Sequence[Json]) -> tuple[Column, ...]:
-    """Return the columns of a version of a CRD, up to the first that has an invalid jsonPath."""
+    """Return the columns of a version of a CRD, up to the first invalid jsonPath."""
     columns = [NAME]
     with contextlib.suppress(ValueError):
         for column in declared or _DEFAULT:

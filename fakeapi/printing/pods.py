@@ -128,8 +128,8 @@ def _init_reason(status: Json, position: str) -> str:
 
 def _has_condition(pod: Json, wanted: str) -> bool:
     conditions = find_mappings(pod, ".status.conditions")
-    found = next((item for item in conditions if item.get("type") == wanted), {})
-    return found.get("status") == "True"
+    condition = next((item for item in conditions if item.get("type") == wanted), {})
+    return condition.get("status") == "True"
 
 
 def _phase_reason(pod: Json) -> str:

@@ -1,8 +1,8 @@
 """The controller of quotas: `status.hard` and `status.used` of each quota, right after every write.
 
-Upstream's admission adds to `status.used` before an object is stored, and a controller corrects it
-some time after objects were deleted. Here every change of an object that a quota counts is charged
-as it happens, and the status is written directly after it.
+Upstream's admission adds to `status.used` before an object is stored, and a controller corrects
+that number some time after objects were deleted. Here every change of an object that a quota counts
+is charged as it happens, and the status is written directly after it.
 
     quota created or changed           ──> all its objects are counted again
     object created, changed, deleted   ──> the difference is added
@@ -70,10 +70,10 @@ class TrackedQuota:
 
     def names(self, resource: ResourceKey) -> list[str]:
         """Return the names in the quota that objects of a resource count for."""
-        found = self._names.get(resource)
-        if found is None:
-            found = self._names[resource] = names_of(resource, self.hard)
-        return found
+        cached = self._names.get(resource)
+        if cached is None:
+            cached = self._names[resource] = names_of(resource, self.hard)
+        return cached
 
     def matches(self, resource: ResourceKey, obj: Json) -> bool:
         """Return True if the quota counts the object."""
@@ -102,12 +102,13 @@ class QuotaController:
 
     def check(self, review: Review) -> None:
         """Raise Forbidden if the object does not fit into a quota."""
-        found = self._counting.get((review.target.namespace, review.resource))
-        if not found or _keeps_its_scope(review):
+        quotas = self._counting.get((review.target.namespace, review.resource))
+        if not quotas or _keeps_its_scope(review):
             return
-        quotas = [found[key] for key in sorted(found)]
         pertinent = [
-            tracked for tracked in quotas if tracked.matches(review.resource, review.object)
+            quotas[key]
+            for key in sorted(quotas)
+            if quotas[key].matches(review.resource, review.object)
         ]
         if review.resource == PODS:
             for tracked in pertinent:

@@ -1,7 +1,7 @@
 """The objects that a quota counts: its scopes and its scope selector.
 
 Source: podMatchesScopeFunc and pvcMatchesScopeFunc in pkg/quota/v1/evaluator/core of v1.36.3. Of
-all other kinds no object matches any scope.
+other kinds no object matches any scope.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def selectors_of(quota: Json) -> list[Json]:
-    """The scopes of a quota, all as requirements."""
+    """Return the scopes of a quota, all as requirements."""
     spec = mapping(quota.get("spec"))
     plain: list[Json] = [
         {"scopeName": name, "operator": "Exists"} for name in texts(spec.get("scopes"))
@@ -81,11 +81,11 @@ def _crosses_namespaces(spec: Json) -> bool:
     affinity = mapping(spec.get("affinity"))
     for field in ("podAffinity", "podAntiAffinity"):
         terms = mapping(affinity.get(field))
-        found = mappings(terms.get("requiredDuringSchedulingIgnoredDuringExecution"))
-        found += [
+        required = mappings(terms.get("requiredDuringSchedulingIgnoredDuringExecution"))
+        required += [
             mapping(weighted.get("podAffinityTerm"))
             for weighted in mappings(terms.get("preferredDuringSchedulingIgnoredDuringExecution"))
         ]
-        if any(term.get("namespaces") or "namespaceSelector" in term for term in found):
+        if any(term.get("namespaces") or "namespaceSelector" in term for term in required):
             return True
     return False

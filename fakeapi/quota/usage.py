@@ -68,19 +68,19 @@ def count_name(resource: ResourceKey) -> str:
 
 
 def names_of(resource: ResourceKey, names: Iterable[str]) -> list[str]:
-    """Those of the names in a quota that objects of the resource may count for, in order."""
+    """Return the names of a quota that objects of the resource may count for, in order."""
     return sorted(name for name in names if _is_for(resource, name))
 
 
 def resources_of(names: Iterable[str]) -> set[ResourceKey]:
     """Return the resources whose objects may count for one of the names."""
-    found = {key for key in (PODS, SERVICES, CLAIMS, DEVICE_CLAIMS) if names_of(key, names)}
+    resources = {key for key in (PODS, SERVICES, CLAIMS, DEVICE_CLAIMS) if names_of(key, names)}
     for name in names:
         if name.startswith(_COUNT):
             plural, _, group = name.removeprefix(_COUNT).partition(".")
-            found.add((group, plural))
-    found.update(resource for resource, alias in _ALIASES.items() if alias in names)
-    return found - IGNORED
+            resources.add((group, plural))
+    resources.update(resource for resource, alias in _ALIASES.items() if alias in names)
+    return resources - IGNORED
 
 
 def _is_for(resource: ResourceKey, name: str) -> bool:
@@ -92,7 +92,7 @@ def _is_for(resource: ResourceKey, name: str) -> bool:
         return name in _SERVICE_NAMES
     if resource == CLAIMS:
         return name in _CLAIM_NAMES or name.endswith(
-            tuple(f"{_STORAGE_CLASS}{known}" for known in _CLAIM_NAMES)
+            tuple(f"{_STORAGE_CLASS}{name_end}" for name_end in _CLAIM_NAMES)
         )
     if resource == DEVICE_CLAIMS:
         return name.endswith(_PER_DEVICE_CLASS)
@@ -108,7 +108,7 @@ def _is_of_pods(name: str) -> bool:
 
 
 def usage_of(resource: ResourceKey, obj: Json) -> dict[str, Amount]:
-    """Return the use of an object; resources of its kind that it does not use are zero."""
+    """Return the use of an object; the other resources of its kind are zero."""
     if resource == PODS:
         return _of_pod(obj)
     if resource == SERVICES:
@@ -124,7 +124,7 @@ def usage_of(resource: ResourceKey, obj: Json) -> dict[str, Amount]:
 
 
 def is_past_its_end(pod: Json, now_seconds: float) -> bool:
-    """Return True if the grace period of a deleted pod is over, so that it no longer counts."""
+    """Return True if the grace period of a deleted pod is over: the pod no longer counts."""
     metadata = metadata_of(pod)
     grace = metadata.get("deletionGracePeriodSeconds")
     if not is_deleting(pod) or not isinstance(grace, int):
@@ -143,9 +143,9 @@ def missing_in_containers(pod: Json, required: list[str]) -> dict[str, list[str]
     missing: dict[str, list[str]] = {}
     for container in mappings(spec.get("containers")) + mappings(spec.get("initContainers")):
         resources = mapping(container.get("resources"))
-        said = _compute(amounts(resources.get("requests")), amounts(resources.get("limits")))
+        names = _compute(amounts(resources.get("requests")), amounts(resources.get("limits")))
         for name in compulsory:
-            if name not in said:
+            if name not in names:
                 missing.setdefault(name, []).append(text(container.get("name")))
     return {name: sorted(set(missing[name])) for name in sorted(missing)}
 
@@ -198,9 +198,9 @@ def _of_claim(claim: Json) -> dict[str, Amount]:
         used["requests.storage"] = Amount(-(-largest // NANO) * NANO, largest.style)
     name = claim_class(claim)
     if name:
-        for known in _CLAIM_NAMES:
-            if known in used:
-                used[f"{name}{_STORAGE_CLASS}{known}"] = used[known]
+        for end in _CLAIM_NAMES:
+            if end in used:
+                used[f"{name}{_STORAGE_CLASS}{end}"] = used[end]
     return used
 
 

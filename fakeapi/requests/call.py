@@ -1,8 +1,8 @@
 """One request, from its head and body to its verb, without I/O.
 
 call = understood(registry, method, target, headers)     raises ApiError
-call.body = ...                                          once it has been read
-call.target(options)                                     the object that a write changes
+call.body = Body(...)                                    once it has been read
+call.target(options)                                     the object of a write
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fakeapi.access.attributes import Attributes, attributes_of, verb_of
 from fakeapi.access.users import ANONYMOUS, User
 from fakeapi.apply import manager_of
 from fakeapi.decoding import routes
-from fakeapi.decoding.bodies import media_type
+from fakeapi.decoding.bodies import Body, media_type
 from fakeapi.decoding.options import Query, split_target
 from fakeapi.decoding.routes import Found, Route
 from fakeapi.http import negotiation, presentation
@@ -50,7 +50,7 @@ class Call(MutableRecord):
     found: Found
     #: The verb to carry out, as authorizers know it; empty without a route.
     verb: str = ""
-    body: bytes = b""
+    body: Body = msgspec.field(default_factory=Body)
     user: User = ANONYMOUS
     #: Sent to the client with the answer, even if that is a refusal.
     warnings: list[str] = msgspec.field(default_factory=list)
@@ -63,7 +63,7 @@ class Call(MutableRecord):
 
     @property
     def attributes(self) -> Attributes:
-        """The attributes that authorizers decide by."""
+        """The attributes for authorizers."""
         return attributes_of(self.method, self.path, self.query, self.found)
 
     @property

@@ -105,9 +105,9 @@ def document(call: Call, state: Registry, request: DocumentRequest) -> Answer:
     return answers.written(answer, negotiate(request.accept, is_list=True, targets=()))
 
 
-def _is_version(found: DiscoveryRoute) -> bool:
+def _is_version(route: DiscoveryRoute) -> bool:
     """Return True for one version of a group, and for the versions of the core group."""
-    return found.version is not None or found.group == ""
+    return route.version is not None or route.group == ""
 
 
 def verb_of(call: Call) -> Verb | None:

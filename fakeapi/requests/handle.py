@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import hdrs
 
 from fakeapi.decoding import routes
+from fakeapi.decoding.bodies import Body
 from fakeapi.decoding.options import split_target
 from fakeapi.decoding.routes import Route
 from fakeapi.discovery.documents import DocumentRequest
@@ -18,7 +19,14 @@ from fakeapi.requests import dispatch
 from fakeapi.requests.call import with_indentation
 from fakeapi.types.client_text import shortened
 from fakeapi.types.durations import parse_duration
-from fakeapi.types.errors import ApiError, BadRequest, InternalError, NotAcceptable, UnknownResource
+from fakeapi.types.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    Invalid,
+    NotAcceptable,
+    UnknownResource,
+)
 from fakeapi.types.media_types import JSON
 
 if TYPE_CHECKING:
@@ -47,8 +55,8 @@ async def handle(
 ) -> Answer | Watch:
     """Answer a call. Raises ApiError.
 
-    What waits: lists, large answers, the deletion of many objects, and `read`, which returns the
-    body. A write of one object does not. `address` is the server's, for documents.
+    Lists, large answers, the deletion of many objects, and `read`, which returns the body, may
+    wait. A write of one object does not. `address` is the server's, for documents.
     """
     if not call.is_long_running:
         _check_timeout(call.query.text("timeout"))
@@ -57,7 +65,7 @@ async def handle(
     verb = dispatch.verb_of(call)
     shown = call.presentation(registry)
     if call.method not in _WITHOUT_BODY:
-        call.body = await read()
+        call.body = Body(await read(), call.content_type, registry.limits)
         found = routes.resolve(call.path, registry.kinds)
         if found != call.found:  # the kind has changed or gone while the body arrived
             if not isinstance(found, Route):
@@ -97,11 +105,18 @@ def _document(registry: Registry, call: Call, address: str) -> Answer:
     return dispatch.document(call, registry, request)
 
 
-def explained(error: Exception, method: str, target: str, headers: Mapping[str, str]) -> Answer:
-    """Return the Status of an error in the form that the client accepts; log unexpected errors."""
+def explained(
+    error: Exception, method: str, target: str, headers: Mapping[str, str], length_max: int
+) -> Answer:
+    """Return the Status of an error in the form that the client accepts; log unexpected errors.
+
+    Of many errors in fields it shows `length_max` characters.
+    """
     if not isinstance(error, ApiError):
         _log.error("%s %s failed", method, shortened(target), exc_info=error)
         error = InternalError(repr(error))
+    if isinstance(error, Invalid):
+        error = error.within(length_max)
     answer = answers.of_error(error)
     if answer.content_type != JSON:
         return answer

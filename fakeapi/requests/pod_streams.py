@@ -43,14 +43,14 @@ def connect(state: Registry, request: Call) -> Answer:
     """Refuse exec, attach and portforward. Raises ApiError."""
     route = request.route
     pod = state.find(route.kind, route.namespace, route.name).object
-    asked = f"ports of pod {name_of(pod)}"
+    subject = f"ports of pod {name_of(pod)}"
     if route.subresource != _PORTS:
         container = _container(pod, request.query.text("container"))
-        asked = f"container {container} in pod {name_of(pod)}"
+        subject = f"container {container} in pod {name_of(pod)}"
     node = text(mapping(pod.get("spec")).get("nodeName"))
     if not node:
         raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
-    raise _unanswered(state, node, asked)
+    raise _unanswered(state, node, subject)
 
 
 def _container(pod: Json, wanted: str) -> str:
@@ -70,12 +70,12 @@ def _container(pod: Json, wanted: str) -> str:
     )
 
 
-def _unanswered(state: Registry, node: str, asked: str) -> NotFound | BadRequest:
+def _unanswered(state: Registry, node: str, subject: str) -> NotFound | BadRequest:
     if state.store.get(_NODES, "", node) is None:
         return NotFound("pods", "", node)  # upstream calls the node a pod
     # Kubelets, too, answer 400 for containers that do not run.
     return BadRequest(
-        f"node {node} has no kubelet to ask for {asked}: this server runs no containers"
+        f"node {node} has no kubelet to ask for {subject}: this server runs no containers"
     )
 
 

@@ -136,22 +136,22 @@ def _self_rules_review(state: Registry, request: Call) -> Answer:
     namespace = text(mapping(review.get("spec")).get("namespace"))
     if not namespace:
         raise BadRequest("no namespace on request")
-    found = state.extension(Access).authorizer.rules_for(request.user, namespace)
+    rules = state.extension(Access).authorizer.rules_for(request.user, namespace)
     status: Json = {
         "resourceRules": [
             _part(rule, "verbs", "apiGroups", "resources", "resourceNames")
-            for rule in found.rules
+            for rule in rules.rules
             if rule.get("resources")
         ],
         "nonResourceRules": [
             _part(rule, "verbs", "nonResourceURLs")
-            for rule in found.rules
+            for rule in rules.rules
             if rule.get("nonResourceURLs")
         ],
         "incomplete": False,
     }
-    if found.error:
-        status["evaluationError"] = found.error
+    if rules.error:
+        status["evaluationError"] = rules.error
     body: Json = {"metadata": {}, "spec": {}, "status": status}
     return answers.Answer(201, state.view(request.route.kind).body_of(body))
 
@@ -169,12 +169,12 @@ def _user_in(spec: Json) -> User:
 def _asked(spec: Json) -> Attributes:
     """Return the attributes under review: of a resource, or of a path."""
     if "resourceAttributes" not in spec:
-        asked = mapping(spec.get("nonResourceAttributes"))
-        return Attributes(text(asked.get("verb")), text(asked.get("path")))
-    asked = mapping(spec["resourceAttributes"])
+        attributes = mapping(spec.get("nonResourceAttributes"))
+        return Attributes(text(attributes.get("verb")), text(attributes.get("path")))
+    attributes = mapping(spec["resourceAttributes"])
     names = ("group", "resource", "subresource", "namespace", "name")
-    values = {name: text(asked.get(name)) for name in names}
-    return Attributes(text(asked.get("verb")), about_resource=True, **values)
+    values = {name: text(attributes.get(name)) for name in names}
+    return Attributes(text(attributes.get("verb")), about_resource=True, **values)
 
 
 def _spec_errors(spec: Json, *, names_user: bool) -> list[FieldError]:
@@ -206,18 +206,18 @@ def _selector_errors(selector: Json, field: str) -> list[FieldError]:
     return []
 
 
-def _unread_selectors(asked: Json) -> list[str]:
+def _unread_selectors(attributes: Json) -> list[str]:
     """Return warnings for malformed selectors, which the decision ignores."""
-    found = []
-    raw = text(mapping(asked.get("fieldSelector")).get("rawSelector"))
+    unread = []
+    raw = text(mapping(attributes.get("fieldSelector")).get("rawSelector"))
     if raw and not selectors.is_field_selector(raw):
-        found.append(f"{_MET}.fieldSelector ignored due to parse error")
-    raw = text(mapping(asked.get("labelSelector")).get("rawSelector"))
+        unread.append(f"{_MET}.fieldSelector ignored due to parse error")
+    raw = text(mapping(attributes.get("labelSelector")).get("rawSelector"))
     try:
         selectors.parse_label_selector(raw)
     except selectors.SelectorError:
-        found.append(f"{_MET}.labelSelector ignored due to parse error")
-    return found
+        unread.append(f"{_MET}.labelSelector ignored due to parse error")
+    return unread
 
 
 def _metadata_errors(review: Json, *, is_local: bool = False) -> list[FieldError]:

@@ -1,7 +1,7 @@
-"""The scale subresource: how many replicas a workload wants and has, the same for every kind.
+"""The scale subresource: the wanted and present replicas of a workload, the same for every kind.
 
 A `Scale` is made from the object and written back into it. `Kind.scale` has the paths of its
-numbers, for custom resources those of the definition. A write updates the whole object, with the
+numbers, for custom resources from the definition. A write updates the whole object, with the
 generation, validation and conflicts of the object. Field owners are computed on the Scale and
 written into the object (apply/scaled.py).
 
@@ -71,12 +71,11 @@ def get(state: Registry, request: Call) -> Answer:
 
 
 def update(state: Registry, request: Call) -> Answer:
-    """Replace the object's replicas by those of a whole Scale."""
+    """Replace the object's replicas by the replicas of a whole Scale."""
     options, route = write_options(request.query, "UpdateOptions"), request.route
     unknown: list[str] = []
     wanted = bodies.decode_side_object(
         request.body,
-        request.content_type,
         "Scale",
         _TYPE,
         unknown=unknown,

@@ -63,7 +63,6 @@ def bind(state: Registry, request: Call) -> Answer:
     unknown: list[str] = []
     binding = bodies.decode_side_object(
         request.body,
-        request.content_type,
         "Binding",
         "core/v1.Binding",
         unknown=unknown,
@@ -80,7 +79,7 @@ def bind(state: Registry, request: Call) -> Answer:
         raise BadRequest("name in URL does not match name in Binding object")
     errors = _binding_errors(mapping(binding.get("target")))
     if errors:
-        raise UnreasonedFailure(aggregate(errors))
+        raise UnreasonedFailure(aggregate(errors, state.limits.max_errors_length))
     existing = state.find(pods, target.namespace, name)
     _check_binding_preconditions(target, existing, binding)
     _check_bindable(existing.object)
@@ -158,19 +157,19 @@ def _bound(pod: Json, binding: Json, now: str) -> Json:
 
 
 def with_condition(status: Json, condition: Json, now: str) -> Json:
-    """Return the status with that condition; its transition time changes with its status only."""
+    """Return the status with a condition; its transition time changes with its status only."""
     conditions: list[Json] = []
     stamped = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
-    found = False
+    is_replaced = False
     for present in mappings(status.get("conditions")):
         if present.get("type") == condition["type"]:
-            found = True
+            is_replaced = True
             if present.get("status") == condition["status"]:
                 stamped["lastTransitionTime"] = present.get("lastTransitionTime")
             conditions.append(stamped)
         else:
             conditions.append(present)
-    if not found:
+    if not is_replaced:
         conditions.append(stamped)
     return {**status, "conditions": conditions}
 
@@ -182,7 +181,6 @@ def evict(state: Registry, request: Call) -> Answer:
     unknown: list[str] = []
     eviction = bodies.decode_side_object(
         request.body,
-        request.content_type,
         "Eviction",
         "policy/v1.Eviction",
         unknown=unknown,
@@ -216,22 +214,22 @@ def _escapes_budgets(pod: Json) -> bool:
 
 def _budget_of(state: Registry, namespace: str, pod: Json) -> Revision | None:
     """Return the budget that selects the pod. Raises UnreasonedFailure if there are several."""
-    found = []
+    budgets = []
     collection = state.store.collection(_BUDGETS)
     for key in collection.sorted_keys(f"{namespace}/"):
         budget = collection.revisions[key]
         selector = mapping(budget.object.get("spec")).get("selector")
         try:
             if label_selector_of(selector).matches(labels_of(pod)):
-                found.append(budget)
+                budgets.append(budget)
         except SelectorError:
             continue
-    if len(found) > 1:
+    if len(budgets) > 1:
         raise UnreasonedFailure(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource "
             "does not support."
         )
-    return found[0] if found else None
+    return budgets[0] if budgets else None
 
 
 def _is_harmless(pod: Json, budget: Json) -> bool:

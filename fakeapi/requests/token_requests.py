@@ -41,7 +41,6 @@ def create_token(state: Registry, request: Call) -> Answer:
     options = write_options(request.query, "CreateOptions")
     wanted = bodies.decode_side_object(
         request.body,
-        request.content_type,
         _KIND.kind,
         _TYPE,
         versions=(_KIND.api_version,),
@@ -105,19 +104,19 @@ def _bound(state: Registry, namespace: str, account: str, reference: object) -> 
     plural, name = BOUND[kind][1], text(reference.get("name"))
     served = state.kinds.find("", "v1", plural)
     assert served is not None
-    found = state.find(served, namespace if served.namespaced else "", name).object
-    spec = mapping(found.get("spec"))
+    stored = state.find(served, namespace if served.namespaced else "", name).object
+    spec = mapping(stored.get("spec"))
     if kind == "Pod" and spec.get("serviceAccountName") != account:
         why = "to pod running with different serviceaccount name."
         raise BadRequest(f'cannot bind token for serviceaccount "{account}" {why}')
-    uid, wanted = metadata_of(found).get("uid"), reference.get("uid")
+    uid, wanted = metadata_of(stored).get("uid"), reference.get("uid")
     if wanted and wanted != uid:
         why = f"the UID in the bound object reference ({wanted}) does not match the UID in record."
         why = f"{why} The object might have been deleted and then recreated"
         raise Conflict(kind, group, name, why)
-    bound: Json = {kind.lower(): {"name": name_of(found), "uid": uid}}
+    bound: Json = {kind.lower(): {"name": name_of(stored), "uid": uid}}
     node = state.store.get(BOUND["Node"], "", text(spec.get("nodeName")))
     if kind == "Pod" and node is not None:
-        known = metadata_of(node.object)
-        bound["node"] = {"name": known.get("name"), "uid": known.get("uid")}
+        metadata = metadata_of(node.object)
+        bound["node"] = {"name": metadata.get("name"), "uid": metadata.get("uid")}
     return bound

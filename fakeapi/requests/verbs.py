@@ -1,12 +1,13 @@
 """The verbs, the same for every kind: get, create, update, patch, delete, deletecollection.
 
-Of these only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
+Only deletecollection waits. Lists and watches are in `dispatch`, verbs of single kinds in
 `subresources`. Source: apiserver pkg/endpoints/handlers of v0.36.3.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from fakeapi.decoding.options import (
     parse_resource_version,
     write_options,
 )
-from fakeapi.decoding.parsing import TOO_DEEP, check_width, load_json, nests_too_deep
+from fakeapi.decoding.parsing import check_depth, check_width, load_json
 from fakeapi.http import answers
 from fakeapi.store.listing import listing
 from fakeapi.types import gotext
@@ -51,6 +52,7 @@ from fakeapi.writes.patching import json_patch, merge_patch
 from fakeapi.writes.strategic import strategic_merge
 
 if TYPE_CHECKING:
+    from fakeapi.decoding.bodies import Body
     from fakeapi.decoding.options import DeleteOptions, WriteOptions
     from fakeapi.http.answers import Answer
     from fakeapi.requests.call import Call
@@ -75,7 +77,7 @@ def get(state: Registry, request: Call) -> Answer:
 def decoded_body(state: Registry, request: Call, options: WriteOptions) -> Json:
     """Return the stored form of the body of a create or update. Raises ApiError."""
     kind = request.route.kind
-    value = bodies.parse_object(request.body, request.content_type, kind, state.kinds)
+    value = bodies.parse_object(request.body, kind, state.kinds)
     return _decoded(kind, value, options, request)
 
 
@@ -97,7 +99,7 @@ def update(state: Registry, request: Call) -> Answer:
 
 
 def unsupported_patch(kind: Kind) -> UnsupportedMediaType:
-    """Return the refusal of a patch's media type; of built-in kinds it is the router's."""
+    """Return the refusal of a patch's media type; for built-in kinds the router's refusal."""
     if kind.schema:
         return UnsupportedMediaType("415: Unsupported Media Type", details={})
     return bodies.unsupported(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}")
@@ -169,17 +171,20 @@ def _apply(state: Registry, request: Call) -> Answer:
 def _report_duplicates_in_yaml(config: Json, options: WriteOptions, request: Call) -> None:
     if options.field_validation == "Ignore":
         return
-    found = strictness.duplicates_in_yaml(request.body, config)
-    if found and options.field_validation == "Strict":
-        why = "\n  ".join(["yaml: unmarshal errors:", *found])
+    findings = strictness.duplicates_in_yaml(request.body, config)
+    if findings and options.field_validation == "Strict":
+        why = "\n  ".join(["yaml: unmarshal errors:", *findings])
         raise BadRequest(f"error strict decoding YAML: error converting YAML to JSON: {why}")
-    request.warnings += found
+    request.warnings += findings
 
 
-def decoded_patch(raw: bytes) -> object:
+def decoded_patch(body: Body) -> object:
     """Decode a patch. Raises BadRequest."""
     try:
-        return load_json(raw)
+        limits = body.limits
+        if body.content_type == JSON_PATCH:  # each operation is an object
+            limits = dataclasses.replace(limits, max_values=2 * limits.max_values)
+        return load_json(body.raw, limits)
     except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
 
@@ -189,9 +194,7 @@ def patched(
 ) -> Json:
     """Return the object after a patch; `type_name` is its schema. Raises ApiError."""
     if content_type == JSON_PATCH:
-        result = json_patch(whole, change, copy_bytes_max=state.json_patch_max_copy_bytes)
-        if nests_too_deep(result):  # copy by copy it may double
-            raise BadRequest(f"error decoding patch: {TOO_DEEP}")
+        result = json_patch(whole, change, state.limits)
     elif not isinstance(change, dict):
         raise BadRequest("error decoding patch: a patch is an object")
     elif content_type == MERGE_PATCH:
@@ -201,10 +204,19 @@ def patched(
     if not isinstance(result, dict):
         raise BadRequest("error decoding patch: the result is not an object")
     try:
-        check_width(result)
+        check_depth(result, state.limits)  # copy by copy it may double
+        check_width(_without_same_owners(result, whole), state.limits)
     except ValueError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
     return result
+
+
+def _without_same_owners(result: Json, whole: Json) -> Json:
+    """Return the result of a patch without managedFields, unless the patch has changed them."""
+    metadata, owners = result.get("metadata"), metadata_of(whole).get("managedFields")
+    if not isinstance(metadata, dict) or metadata.get("managedFields") != owners:
+        return result
+    return {**result, "metadata": {**metadata, "managedFields": None}}
 
 
 def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> Json:
@@ -220,10 +232,10 @@ def _decoded(kind: Kind, value: Json, options: WriteOptions, request: Call) -> J
     request.warnings += strictness.without_repeated_owners(obj)
     if options.field_validation == "Ignore":
         return obj
-    found, reasons = _findings(request, value, bodies.unknown_in(kind, value) if dropped else [])
-    if found and options.field_validation == "Strict":
+    findings, reasons = _findings(request, value, bodies.unknown_in(kind, value) if dropped else [])
+    if findings and options.field_validation == "Strict":
         raise unhandled(kind.kind, kind.version, f"strict decoding error: {reasons}")
-    request.warnings += found
+    request.warnings += findings
     return obj
 
 
@@ -233,8 +245,8 @@ def _findings(request: Call, value: Json, unknown: list[str]) -> tuple[list[str]
         repeated = strictness.duplicates(request.body)
         if request.route.kind.schema:
             repeated = strictness.known(repeated, unknown)
-        found = strictness.in_order(request.body, repeated, unknown)
-        return found, ", ".join(found)
+        findings = strictness.in_order(request.body, repeated, unknown)
+        return findings, ", ".join(findings)
     if request.content_type == YAML:
         repeated = strictness.duplicates_in_yaml(request.body, value)
         lines = ["\n  ".join(["yaml: unmarshal errors:", *repeated])] if repeated else []
@@ -263,14 +275,14 @@ def report_on_result(
 ) -> None:
     """Warn of duplicate and unknown fields in a patch. Raises Invalid if validation is strict."""
     if request.content_type == JSON_PATCH:
-        found = strictness.duplicates_in_patch(request.body, change)
+        findings = strictness.duplicates_in_patch(request.body, change)
     else:
-        found = strictness.duplicates(request.body)
-    found += unknown
-    if found and options.field_validation == "Strict":
-        why = f"strict decoding error: {', '.join(found)}"
+        findings = strictness.duplicates(request.body)
+    findings += unknown
+    if findings and options.field_validation == "Strict":
+        why = f"strict decoding error: {', '.join(findings)}"
         raise undecodable_result(change, result, why, request)
-    request.warnings += found
+    request.warnings += findings
 
 
 def undecodable_result(change: object, result: Json, why: str, request: Call) -> Invalid:
@@ -308,18 +320,16 @@ async def delete_collection(state: Registry, request: Call) -> Answer:
     watch = request.query.flag("watch")
     selected = list_options(request.query, kind, request.route.namespace, watch=watch)
     options = _delete_options(request)
-    found = listing(state.store, state.collection(kind), selected)
-    for first in range(0, len(found.revisions), _DELETED_AT_ONCE):
-        some = found.revisions[first : first + _DELETED_AT_ONCE]
+    page = listing(state.store, state.collection(kind), selected)
+    for first in range(0, len(page.revisions), _DELETED_AT_ONCE):
+        some = page.revisions[first : first + _DELETED_AT_ONCE]
         deletion.delete_all(state, kind, some, options)
         await asyncio.sleep(0)
-    return answers.Answer(200, state.view(kind).listing(found.metadata, found.revisions))
+    return answers.Answer(200, state.view(kind).listing(page.metadata, page.revisions))
 
 
 def _delete_options(request: Call) -> DeleteOptions:
-    if not request.body:
+    if not request.body.raw:
         return delete_options(None, request.query)
-    body = bodies.decode_side_object(
-        request.body, request.content_type, "DeleteOptions", _DELETE_OPTIONS
-    )
+    body = bodies.decode_side_object(request.body, "DeleteOptions", _DELETE_OPTIONS)
     return delete_options(body, request.query)

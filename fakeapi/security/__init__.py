@@ -2,7 +2,7 @@
 
     FakeApiServer(security=Security(tls=True, authorization_mode="RBAC"))
 
-Without it every request is allowed, at no cost, and the server listens on loopback only.
+Without `security` every request is allowed, at no cost, and the server listens on loopback only.
 """
 
 from __future__ import annotations

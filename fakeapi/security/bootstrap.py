@@ -25,7 +25,7 @@ _ANNOTATIONS: Final = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
 
 
 def create_missing(state: Registry) -> None:
-    """Store the default roles and bindings that are missing; changed ones stay."""
+    """Store the default roles and bindings that are missing; changed objects stay."""
     for value in msgspec.json.decode(_PATH.read_bytes(), type=list[Json]):
         kind = state.kinds.find_kind(f"{GROUP}/v1", str(value["kind"]))
         assert kind is not None

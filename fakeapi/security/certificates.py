@@ -48,13 +48,13 @@ class Authority:
         self.certificate = certificate.public_bytes(_PEM)
 
     def server(self, hosts: Iterable[str]) -> CertificatePair:
-        """A certificate for a server that is reached by these names and addresses."""
+        """Return a certificate for a server that is reached by these names and addresses."""
         names = list(dict.fromkeys(_general_name(host) for host in hosts))
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubesched-fakeapi")])
         return self._issued(subject, ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def client(self, user: str, groups: Iterable[str] = ()) -> CertificatePair:
-        """A certificate that stands for a user in these groups. Raises ValueError.
+        """Return a certificate of a user in these groups. Raises ValueError.
 
         Names have at most 64 characters.
         """

@@ -29,7 +29,7 @@ _IMPERSONATE: Final = "impersonate-"
 
 @dataclasses.dataclass(slots=True)
 class Gate:
-    """Lets requests in, one by one. Limits of 0 are none."""
+    """Lets requests in, one by one. A limit of 0 means no limit."""
 
     access: Access
     authenticates: bool
@@ -101,6 +101,6 @@ def _nothing() -> None:
 
 
 def too_busy(error: TooBusy) -> Answer:
-    """The answer to a request that comes when there are too many; it is no Status."""
+    """Return the answer to a request when there are too many; the answer is no Status."""
     headers = {"Retry-After": str(error.retry_after_seconds)}
     return answers.Answer(error.code, f"{error.message}\n".encode(), answers.PLAIN_TEXT, headers)

@@ -67,7 +67,7 @@ class Guard:
 
     @property
     def gate(self) -> Gate | None:
-        """Return the gate that every request passes, None if there is nothing to check."""
+        """Return the gate that every request passes; None without anything to check."""
         options = self.options
         if not options.authenticates and not options.limits_requests:
             return None
@@ -92,7 +92,7 @@ class Guard:
         return Loopback(context, headers)
 
     def set_up(self, state: Registry) -> None:
-        """Create the objects that a server with this security starts with, unless they exist."""
+        """Create the first objects of a server with this security, unless they exist."""
         if self.options.takes_certificates:
             kind = state.kinds.find("", "v1", "configmaps")
             assert kind is not None
@@ -106,7 +106,7 @@ class Guard:
     def kubeconfig(self, url: str, user: str = "", groups: Iterable[str] = ()) -> str:
         """Return a kubeconfig as YAML, by default for an administrator.
 
-        Raises SecurityError if that user has neither certificate nor token.
+        Raises SecurityError if the user has neither certificate nor token.
         """
         cluster: Json = {"server": url}
         if self._ca:
@@ -144,13 +144,13 @@ class Guard:
 
     def _known_tokens(self) -> dict[str, User]:
         options = self.options
-        known = {} if options.token_auth_file is None else read_token_file(
+        users = {} if options.token_auth_file is None else read_token_file(
             Path(options.token_auth_file)
         )  # fmt: skip
-        known.update(options.tokens)
+        users.update(options.tokens)
         if options.token:
-            known[options.token] = ADMIN
-        return known
+            users[options.token] = ADMIN
+        return users
 
     def _authority(self, common_name: str) -> Authority:
         from fakeapi.security.certificates import Authority
@@ -179,16 +179,16 @@ class Guard:
         return context
 
     def _client_authorities(self) -> str:
-        """The certificates that those of clients may be signed by, in PEM."""
-        found = b"" if self._clients is None else self._clients.certificate
+        """Return the certificates of the authorities of clients, in PEM."""
+        authorities = b"" if self._clients is None else self._clients.certificate
         if self.options.client_ca_file is not None:
             path = Path(self.options.client_ca_file)
-            given = _read(path, "--client-ca-file")
-            if b"-----BEGIN CERTIFICATE-----" not in given:
+            content = _read(path, "--client-ca-file")
+            if b"-----BEGIN CERTIFICATE-----" not in content:
                 raise SecurityError(f"--client-ca-file: {path}: expected certificates in PEM")
-            found += given
+            authorities += content
         try:
-            return found.decode("ascii")
+            return authorities.decode("ascii")
         except UnicodeDecodeError as error:
             raise SecurityError("--client-ca-file: expected certificates in PEM") from error
 
@@ -214,7 +214,7 @@ def _load_files(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     try:
         context.load_cert_chain(certificate, key, password=lambda: b"")
     except (ssl.SSLError, ValueError) as error:
-        raise SecurityError(f"{certificate} and {key} are no certificate and its key") from error
+        raise SecurityError(f"{certificate} and {key} are not a certificate and its key") from error
 
 
 def _read(path: Path, flag: str) -> bytes:

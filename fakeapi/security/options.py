@@ -25,7 +25,7 @@ MODES: Final = ("AlwaysAllow", "RBAC")
 class Security:
     """Address, TLS, authentication, authorization and limits; by default only the address.
 
-    As soon as clients can authenticate, they have to, unless `anonymous_auth` is set.
+    Clients that can authenticate must authenticate, unless `anonymous_auth` is set.
     """
 
     host: str = option(
@@ -149,8 +149,8 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         pass
     try:
-        found = socket.getaddrinfo(host or None, 0, flags=socket.AI_PASSIVE)
+        infos = socket.getaddrinfo(host or None, 0, flags=socket.AI_PASSIVE)
     except OSError:
         return False  # it cannot be listened on either: that will be said then
-    addresses = {str(entry[4][0]).partition("%")[0] for entry in found}
+    addresses = {str(entry[4][0]).partition("%")[0] for entry in infos}
     return all(ipaddress.ip_address(address).is_loopback for address in addresses)

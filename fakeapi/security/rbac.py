@@ -60,7 +60,7 @@ class _Grant(NamedTuple):
 
 
 class RbacAuthorizer:
-    """Decides by the roles and bindings of one store, as they are at that moment."""
+    """Decides by the roles and bindings that one store has at the moment."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -74,15 +74,15 @@ class RbacAuthorizer:
         if MASTERS in user.groups:
             return Decision(allowed=True)
         key = (user, attributes)
-        found = self._decisions.get(key)
-        if found is None:
-            found = self._decided(user, attributes)
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decided(user, attributes)
             if _is_short(user, *attributes):
-                self._decisions[key] = found
-        return found
+                self._decisions[key] = decision
+        return decision
 
     def rules_for(self, user: User, namespace: str) -> Rules:
-        """All rules of the bindings that name the user or one of his groups."""
+        """Return all rules of the bindings that name the user or one of the user's groups."""
         grants = self._grants(user, namespace)
         errors = [grant.error for grant in grants if grant.error]
         return Rules([grant.rule for grant in grants if not grant.error], _aggregate(errors))
@@ -102,15 +102,15 @@ class RbacAuthorizer:
 
     def _grants(self, user: User, namespace: str) -> list[_Grant]:
         """The rules of the bindings that mean the user, looked up once until something changes."""
-        found = self._known.get((user, namespace))
-        if found is None:
-            found = list(self._looked_up(user, namespace))
+        grants = self._known.get((user, namespace))
+        if grants is None:
+            grants = list(self._looked_up(user, namespace))
             if _is_short(user, namespace):
-                self._known[user, namespace] = found
-        return found
+                self._known[user, namespace] = grants
+        return grants
 
     def _looked_up(self, user: User, namespace: str) -> Iterator[_Grant]:
-        """First those of the whole cluster, then those of the namespace."""
+        """Yield the grants of the cluster's bindings, then of the namespace's."""
         bindings = self._store.collection(CLUSTER_ROLE_BINDINGS)
         everywhere = [bindings.revisions[key].object for key in bindings.sorted_keys()]
         yield from self._granted_by(everywhere, user, "")
@@ -142,9 +142,9 @@ class RbacAuthorizer:
             yield _Grant(rule, binding, subject)
 
     def role(self, resource: ResourceKey, namespace: str, name: str) -> Json | None:
-        """The role that a binding in that namespace names, None if it is not there."""
-        found = self._store.get(resource, namespace if resource == ROLES else "", name)
-        return None if found is None else found.object
+        """Return the role that a binding in the namespace names, None if it is missing."""
+        stored = self._store.get(resource, namespace if resource == ROLES else "", name)
+        return None if stored is None else stored.object
 
 
 def _is_short(user: User, *texts: object) -> bool:

@@ -1,8 +1,8 @@
 """The content of a store, as values that can be written to a file and put into a new store.
 
-Of each collection it is the objects as of the start of its log, and the changes since, the oldest
-first; applied one after another they make the state now and the log. So an object is saved once for
-each version of it that a watch or list may still request.
+Each collection has its objects as of the start of its log, and the changes since, the oldest first.
+The changes, applied one after another, make the present state and the log. So an object is saved
+once for each of its versions that a watch or list may still request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StateError(Exception):
-    """A file of state cannot be used; the text is one line with the file, the place and why."""
+    """A file of state cannot be used; the text is one line: the file, the place, the reason."""
 
 
 def file_error(path: object, error: OSError) -> StateError:
@@ -28,14 +28,14 @@ def file_error(path: object, error: OSError) -> StateError:
 
 
 class SavedChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An object as one change left it, with the version of the change; or as it was deleted."""
+    """An object after one change, with the version of the change; or before its deletion."""
 
     object: Json
     deleted: bool = False
 
 
 class SavedCollection(msgspec.Struct, frozen=True, rename="camel"):
-    """The objects of a resource as of `start`, and the changes newer than that."""
+    """The objects of a resource as of `start`, and the newer changes."""
 
     group: str
     resource: str
@@ -45,9 +45,9 @@ class SavedCollection(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Contents(msgspec.Struct, frozen=True, rename="camel"):
-    """All of a store. Of resources that are not among the collections nothing was ever stored.
+    """All of a store. Resources without a collection never had an object.
 
-    `resource_version` is the newest version, `start` the one before the first.
+    `resource_version` is the newest version, `start` the version before the first.
     """
 
     resource_version: int
@@ -140,5 +140,5 @@ def _change(collection: Collection, entry: SavedChange, at: str) -> Change:
         kind = ADDED if previous is None else MODIFIED
         return Change(kind, version, revision, previous)
     if previous is None:
-        raise StateError(f"{at}: {revision.key} is deleted before it is there")
+        raise StateError(f"{at}: {revision.key} is deleted before it exists")
     return Change(DELETED, version, None, previous, revision)

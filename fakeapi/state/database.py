@@ -6,8 +6,8 @@ One row per version of an object that a watch or list may still request, as etcd
     collections   where the log of each resource starts; older versions are deleted
     counter       the newest version of all, in case its own row was deleted
 
-A change is one insert. Changes are committed in groups: all that were made in one turn of the event
-loop, before the first byte of an answer or watch event that depends on them. So every change that a
+A change is one insert. Changes are committed in groups: all changes of one turn of the event loop,
+before the first byte of an answer or watch event that depends on them. So every change that a
 client has seen is in the file, and its version is never used again. The file is in WAL mode and
 `synchronous` is NORMAL: committed changes survive the death of the process at any moment (`kill
 -9`); a loss of power may cost the newest commits, but does not damage the file.
@@ -67,7 +67,7 @@ class _Row(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A change that the log of its collection still holds, and what it will make superfluous."""
+    """A change in the log of its collection, and the row that the change makes superfluous."""
 
     version: int
     previous: int  # the version it superseded, 0 if it was the first
@@ -77,15 +77,14 @@ class _Entry(NamedTuple):
 class _Written:
     """The rows of one collection: its number in the file, and the changes of its log."""
 
-    def __init__(self, number: int, log: ChangeLog) -> None:
+    def __init__(self, number: int) -> None:
         self.number = number
-        self.log = log
         self.entries: collections.deque[_Entry] = collections.deque()
 
-    def forget(self) -> tuple[int, list[tuple[int]]]:
+    def forget(self, log: ChangeLog) -> tuple[int, list[tuple[int]]]:
         """Return the start of the log, 0 if unchanged, and the versions that can be deleted."""
         start, gone = 0, []
-        while self.entries and self.entries[0].version <= self.log.compacted_version:
+        while self.entries and self.entries[0].version <= log.compacted_version:
             entry = self.entries.popleft()
             start = entry.version
             if entry.previous:
@@ -101,6 +100,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         """Open or create the file, lock it and check it. Raises StateError."""
         self._path = path
+        self._store: Store | None = None
         self._written: dict[ResourceKey, _Written] = {}
         self._numbers: dict[ResourceKey, int] = {}
         #: Where the logs of resources that are new to the file started.
@@ -197,11 +197,12 @@ class Database:
             raise StateError(f"{self._path}: damaged: revision {version}: {error}") from error
 
     def attach(self, store: Store) -> None:
-        """Follow a store that holds what the file holds, a new file is filled first.
+        """Follow a store with the content of the file; a new file is filled first.
 
-        That becomes part of the first commit: a server that cannot be set up leaves no state.
+        Its content is part of the first commit: a server that cannot be set up leaves no state.
         Raises StateError.
         """
+        self._store = store
         self._newest = store.resource_version
         try:
             self._connection.execute("BEGIN")
@@ -238,10 +239,10 @@ class Database:
         """
         start = collection.log.compacted_version
         kept = {revision.resource_version for revision in collection.at_version(start).values()}
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT version FROM revisions WHERE collection = ? AND version <= ?", (number, start)
         ).fetchall()
-        gone = [(version,) for (version,) in found if version not in kept]
+        gone = [(version,) for (version,) in rows if version not in kept]
         self._connection.executemany("DELETE FROM revisions WHERE version = ?", gone)
         self._connection.execute("UPDATE collections SET start = ? WHERE id = ?", (start, number))
 
@@ -258,12 +259,12 @@ class Database:
                 )
                 number = cursor.lastrowid
                 assert number is not None
-            written = _Written(number, collection.log)
+            written = _Written(number)
             self._written[collection.resource] = written
         return written
 
     def note(self, collection: Collection, change: Change) -> None:
-        """A change has been made; it is in the file after the next `commit`."""
+        """Note a change; it is in the file after the next `commit`."""
         version = change.resource_version
         if version <= self._newest:
             self._take_back(version)
@@ -284,7 +285,7 @@ class Database:
         self._taken_back_from = version if before is None else min(version, before)
 
     def commit(self) -> None:
-        """Write what has been noted. Raises StateError: then nothing of it is in the file."""
+        """Write the noted changes. Raises StateError; the file then has none of them."""
         if not self._pending and not self._connection.in_transaction:
             return
         pending, self._pending = self._pending, []
@@ -328,15 +329,16 @@ class Database:
         """Delete what the logs do not hold any more; in a transaction."""
         self._since_forgetting = 0
         execute = self._connection.execute
-        for written in self._written.values():
-            start, gone = written.forget()
+        assert self._store is not None, "a file without a store is not written"
+        for resource, written in self._written.items():
+            start, gone = written.forget(self._store.collection(resource).log)
             if start:
                 self._connection.executemany("DELETE FROM revisions WHERE version = ?", gone)
                 execute("UPDATE collections SET start = ? WHERE id = ?", (start, written.number))
         execute("UPDATE counter SET newest = ?", (self._newest,))
 
     def close(self) -> None:
-        """Commit, tidy up and unlock. Raises StateError if that cannot be done."""
+        """Commit, tidy up and unlock. Raises StateError."""
         try:
             self.commit()
             self._connection.execute("BEGIN")

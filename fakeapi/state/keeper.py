@@ -3,8 +3,8 @@
     state to start with   1. the database, if it has one      2. the file to restore from
                           3. the snapshot, if it exists       4. a new state
 
-With a database, `settled` and `guarded` hold answers and watch events back until the changes they
-show are committed. Requests wait for one turn of the event loop, so that writes of the same turn
+With a database, `settled` and `guarded` hold answers and watch events back until the changes in
+them are committed. Requests wait for one turn of the event loop, so that writes of the same turn
 share a commit.
 """
 
@@ -139,7 +139,7 @@ class Keeper:
             self._recording.begin()
 
     def save_snapshot(self, path: Path | None = None) -> Path:
-        """Write a snapshot, by default to the server's own file; where it is. Raises StateError."""
+        """Write a snapshot, by default to the server's file; return its path. Raises StateError."""
         target = path or self.files.snapshot
         if target is None:
             raise StateError("no file for the snapshot: neither given now nor with the server")
@@ -189,7 +189,7 @@ class Keeper:
             self.commit()
 
     def guarded(self, write: _Write) -> _Write:
-        """Return `write` that commits first; it breaks the connection off if that fails."""
+        """Return a `write` that commits first; a failure breaks the connection off."""
         if self._database is None:
             return write
 

@@ -1,13 +1,13 @@
-"""Every change with its time, as JSON lines: what `--record` writes and `--replay` reads.
+"""Every change with its time, as JSON lines: `--record` writes them, `--replay` reads them.
 
     {"format": "kubesched-fakeapi recording", "formatVersion": 1, "startedSeconds": 1790000000.0}
     {"seconds": 0.0, "type": "ADDED", "group": "", "resource": "nodes", "object": {...}}
     {"seconds": 1.25, "type": "MODIFIED", ...}
 
-`seconds` count from the start, on the server's clock. What was there when the recording began comes
-first, as ADDED at 0, so that a recording is whole by itself. Each line goes to the operating system
-at once: the death of the process costs the last line at most, and a reader overlooks a last line
-that is not complete.
+`seconds` count from the start, on the server's clock. The objects at the start of the recording
+come first, as ADDED at 0, so that a recording is whole by itself. Each line goes to the operating
+system at once: the death of the process costs the last line at most, and a reader overlooks a last
+line that is not complete.
 """
 
 from __future__ import annotations
@@ -114,17 +114,17 @@ class Recording:
 
 def _in_order(store: Store) -> list[tuple[Json, ResourceKey]]:
     """All objects and where they are: definitions first, then what was written first."""
-    found = [
+    objects = [
         (revision.resource_version, revision.object, collection.resource)
         for collection in store.collections()
         for revision in collection.revisions.values()
     ]
-    found.sort(key=lambda entry: (entry[2] != _DEFINITIONS, entry[0]))
-    return [(obj, resource) for _, obj, resource in found]
+    objects.sort(key=lambda entry: (entry[2] != _DEFINITIONS, entry[0]))
+    return [(obj, resource) for _, obj, resource in objects]
 
 
 def read_recording(path: Path) -> Iterator[tuple[int, RecordedChange]]:
-    """The changes and the numbers of their lines, in order. Raises StateError, the line named."""
+    """Yield the changes with their line numbers. Raises StateError, which names the line."""
     decoder = msgspec.json.Decoder(RecordedChange)
     latest = 0.0
     try:
@@ -152,7 +152,7 @@ def read_recording(path: Path) -> Iterator[tuple[int, RecordedChange]]:
 def check_recording(path: Path) -> None:
     """Raise StateError if a file is no recording.
 
-    A pipe is not read, as it can be read only once.
+    A pipe can be read only once, so it is not read.
     """
     if path.exists() and not path.is_file():
         return

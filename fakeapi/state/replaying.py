@@ -1,16 +1,16 @@
-"""A recording once more: its changes, on the server's clock, with the gaps it had.
+"""The replay of a recording: its changes, on the server's clock, with the recorded gaps.
 
     speed 1 as it was    speed 10 ten times as fast    speed 0 all at once
 
-Each recorded object is stored as it is, with its uid, its times and whatever else the recorded
-server made of it; nothing is admitted or validated again. Only resourceVersions are the server's
-own. What a change finds does not have to be what it found then:
+Each recorded object is stored as it is, with its uid, its times and all that the recorded server
+added; nothing is admitted or validated again. Only resourceVersions are the server's own. The state
+before a change may differ from the recorded state:
 
-    ADDED, MODIFIED   stored; nothing happens if it is there just so; an object of that name with
-                      another uid is deleted first, as watchers know no other way to replace one
-    DELETED           deleted if it is there
+    ADDED, MODIFIED   stored, unless an equal object exists; an object of that name with another uid
+                      is deleted first, as watchers have no other way to replace an object
+    DELETED           deleted if it exists
 
-An object that was being deleted, and is gone already, stays so: a controller was faster this time.
+An object that was being deleted, and is gone already, stays away: a controller was faster.
 """
 
 from __future__ import annotations
@@ -134,10 +134,10 @@ class _Player:
 
 def _stored_resources(kinds: KindTable) -> frozenset[ResourceKey]:
     """The resources whose objects are stored, worked out once for each state of the table."""
-    known = kinds.derived.get(_STORED)
-    if not isinstance(known, frozenset):
-        known = kinds.derived[_STORED] = frozenset(kind.storage_key for kind in kinds)
-    return known
+    stored = kinds.derived.get(_STORED)
+    if not isinstance(stored, frozenset):
+        stored = kinds.derived[_STORED] = frozenset(kind.storage_key for kind in kinds)
+    return stored
 
 
 def _uid(obj: Json) -> object:

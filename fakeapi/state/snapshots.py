@@ -3,8 +3,8 @@
     {"format": "kubesched-fakeapi snapshot", "formatVersion": 1, "savedSeconds": 1790000000.0,
      "contents": {"resourceVersion": 179..., "start": 179..., "collections": [...]}}
 
-So a reader sees the old snapshot or the new one, never half of one, and a crash while it is being
-written leaves the old one.
+So a reader sees the old snapshot or the new one, never half of a snapshot, and a crash during the
+write leaves the old one.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class _Snapshot(_Header, rename="camel", kw_only=True):
 
 
 def write_snapshot(path: Path, contents: Contents, *, now_seconds: float) -> None:
-    """Put a snapshot in the place of whatever is there. Raises StateError."""
+    """Put a snapshot in the place of the old file, if any. Raises StateError."""
     snapshot = _Snapshot(_FORMAT, _FORMAT_VERSION, saved_seconds=now_seconds, contents=contents)
     try:
-        private_file.replace(path, msgspec.json.encode(snapshot) + b"\n")
+        private_file.replace(path, msgspec.json.encode(snapshot) + b"\n", is_durable=True)
     except OSError as error:
         raise file_error(path, error) from error
 

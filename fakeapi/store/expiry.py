@@ -1,14 +1,14 @@
 """Events end an hour after their last write, as the leases of etcd end them.
 
-Each write of an event is queued with the time at which the event is due, so the queue is in order
-of time, and one timer for its head is enough. An event that was written again has a later entry.
+The event that was written last is the last that is due, so one timer, for the first, is enough.
 
 Source: pkg/registry/core/event/storage/storage.go of v1.36.3.
 """
 
 from __future__ import annotations
 
-import collections
+import itertools
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ class EventExpiry:
         self._store = store
         self._clock = clock
         self._ttl_seconds = ttl_seconds
-        self._queue: collections.deque[tuple[float, Revision]] = collections.deque()
+        #: The time at which each event is due, the next one first.
+        self._due: OrderedDict[str, tuple[float, Revision]] = OrderedDict()
         self._timer: Timer | None = None
         self._is_running = False
         if ttl_seconds > 0:
             store.observers.append(self._changed)
 
     def start(self) -> None:
-        """Begin to remove events. Those of a restored state are as if written now."""
-        queued = {id(revision) for _, revision in self._queue}
+        """Begin to remove events. The age of a restored event is zero."""
         self._is_running = self._ttl_seconds > 0
         for revision in self._store.collection(EVENTS).revisions.values():
-            if id(revision) not in queued:
-                self._queue.append((self._clock.now() + self._ttl_seconds, revision))
+            if self._due.get(revision.key, (0.0, None))[1] is not revision:
+                self._expect(revision)
         self._schedule()
 
     def stop(self) -> None:
@@ -49,20 +49,31 @@ class EventExpiry:
             self._timer.cancel()
 
     def _changed(self, collection: Collection, change: Change) -> None:
-        if collection.resource == EVENTS and change.current is not None:
-            self._queue.append((self._clock.now() + self._ttl_seconds, change.current))
+        if collection.resource != EVENTS:
+            return
+        if change.current is None:
+            self._due.pop(change.key, None)
+        else:
+            self._expect(change.current)
             self._schedule()
 
+    def _expect(self, revision: Revision) -> None:
+        """Note the last write of an event at the end of the order."""
+        self._due[revision.key] = (self._clock.now() + self._ttl_seconds, revision)
+        self._due.move_to_end(revision.key)
+
     def _schedule(self) -> None:
-        if self._timer is None and self._queue and self._is_running:
-            seconds = max(self._queue[0][0] - self._clock.now(), _SWEEP_SECONDS)
+        if self._timer is None and self._due and self._is_running:
+            due, _ = next(iter(self._due.values()))
+            seconds = max(due - self._clock.now(), _SWEEP_SECONDS)
             self._timer = self._clock.call_later(seconds, self._sweep)
 
     def _sweep(self) -> None:
         self._timer = None
         revisions, now = self._store.collection(EVENTS).revisions, self._clock.now()
-        while self._queue and self._queue[0][0] <= now:
-            _, revision = self._queue.popleft()
+        over = itertools.takewhile(lambda each: each[0] <= now, self._due.values())
+        for _, revision in list(over):
+            del self._due[revision.key]
             if revisions.get(revision.key) is revision:
                 self._store.remove(EVENTS, revision.key)
         self._schedule()

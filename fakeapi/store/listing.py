@@ -63,7 +63,7 @@ class _Snapshot:
 
 
 def wanted_version(options: ListOptions) -> int:
-    """Return the version that a list waits for, 0 for none. Raises ApiError."""
+    """Return the version that a list waits for; 0 without a wait. Raises ApiError."""
     if options.continue_token:
         return 0
     return parse_resource_version(options.resource_version, watch=False)
@@ -81,20 +81,20 @@ def listing(store: Store, collection: Collection, options: ListOptions) -> Listi
         snapshot = _first(store, collection, options, prefix)
     keys = snapshot.keys[bisect.bisect_left(snapshot.keys, after) :] if after else snapshot.keys
     metadata: Json = {"resourceVersion": str(snapshot.version)}
-    found: list[Revision] = []
+    revisions: list[Revision] = []
     for index, key in enumerate(keys):
         revision = snapshot.revisions[key]
         if not selection.is_everything and not selection.matches(revision.object):
             continue
-        found.append(revision)
-        if limit and len(found) == limit:
+        revisions.append(revision)
+        if limit and len(revisions) == limit:
             remaining = len(keys) - index - 1
             if remaining:  # upstream does not check that any of them matches
                 metadata["continue"] = _token(snapshot.version, key[len(prefix) :])
                 if selection.is_everything:
                     metadata["remainingItemCount"] = remaining
             break
-    return Listing(metadata, found)
+    return Listing(metadata, revisions)
 
 
 def _first(store: Store, collection: Collection, options: ListOptions, prefix: str) -> _Snapshot:

@@ -1,4 +1,4 @@
-"""The state of one server, and the values that the steps of a write pass on."""
+"""The state of one server, and the values that one step of a write passes to the next."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fakeapi.store.store import Revision, object_key
 from fakeapi.store.views import View
 from fakeapi.types import gotext, times
 from fakeapi.types.errors import BadRequest, Forbidden, NotFound
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.names import path_segment
 from fakeapi.types.objects import Json, metadata_of, text
 from fakeapi.types.records import Record
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Collection, Store
     from fakeapi.types.identity import IdSource
     from fakeapi.types.kind import Allocation, Kind, KindTable, ResourceKey
+    from fakeapi.types.limits import Limits
 
 _T = TypeVar("_T")
 
@@ -33,13 +35,13 @@ class Admission(Protocol):
     """The admission plugins of a server; see `fakeapi.admission`."""
 
     def mutate(self, review: Review) -> None:
-        """Let the plugins change the object. Raises ApiError if one denies it."""
+        """Let the plugins change the object. Raises ApiError if a plugin denies it."""
 
     def validate(self, review: Review) -> None:
-        """Let the plugins validate the finished object. Raises ApiError if one denies it."""
+        """Let the plugins validate the finished object. Raises ApiError if a plugin denies it."""
 
     def for_another_store(self) -> Admission:
-        """Return the same plugins for another store, without the state of this one."""
+        """Return the same plugins for another store, without the state of this store."""
 
     def follow(self, registry: Registry, /) -> None:
         """Let the plugins read the state and follow its changes."""
@@ -56,15 +58,10 @@ class Registry:
     admission: Admission
     #: True if objects have managedFields from the start, not only from their first apply.
     tracks_fields: bool = True
-    #: Processor time for the rules in CEL of one object.
-    cel_seconds: float = 0.1
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
     #: The numbers that the objects of a resource hold.
     numbers: dict[ResourceKey, NumbersHeld] = dataclasses.field(default_factory=dict)
-    #: The size of the largest object that is stored, as JSON; 0 for any.
-    max_object_bytes: int = 0
-    #: The bytes that a JSON patch may copy in all; 0 for any.
-    json_patch_max_copy_bytes: int = 0
+    limits: Limits = DEFAULT
     #: True if new Services keep the addresses that they have from another server.
     keeps_service_addresses: bool = False
     #: Called with the registry or a copy of it; each follows the objects of a kind.
@@ -74,10 +71,10 @@ class Registry:
 
     def extension(self, kind: type[_T]) -> _T:
         """Return this server's object of type `kind`, made by `kind()` on first use."""
-        found = self.extensions.get(kind)
-        if not isinstance(found, kind):
-            found = self.extensions[kind] = kind()
-        return found
+        instance = self.extensions.get(kind)
+        if not isinstance(instance, kind):
+            instance = self.extensions[kind] = kind()
+        return instance
 
     def now(self) -> str:
         """Return the current time as a metav1.Time."""
@@ -86,39 +83,39 @@ class Registry:
     def view(self, kind: Kind) -> View:
         """Return the wire form of a kind's objects."""
         key = (kind.group, kind.version, kind.plural)
-        found = self.views.get(key)
-        if found is None or found.kind is not kind:
-            found = self.views[key] = View(kind)
-        return found
+        view = self.views.get(key)
+        if view is None or view.kind is not kind:
+            view = self.views[key] = View(kind)
+        return view
 
     def numbers_of(self, kind: Kind, allocation: Allocation) -> NumbersHeld:
         """Return the numbers that the objects of a kind hold now."""
-        found = self.numbers.get(kind.storage_key)
-        if found is None:
-            found = NumbersHeld(self.collection(kind), allocation.numbers_of)
-            self.numbers[kind.storage_key] = found
-        found.follow()
-        return found
+        held = self.numbers.get(kind.storage_key)
+        if held is None:
+            held = NumbersHeld(self.collection(kind), allocation.numbers_of)
+            self.numbers[kind.storage_key] = held
+        held.follow()
+        return held
 
     def collection(self, kind: Kind) -> Collection:
         return self.store.collection(kind.storage_key)
 
     def find(self, kind: Kind, namespace: str, name: str) -> Revision:
         """Return an object's newest revision. Raises NotFound; BadRequest for invalid names."""
-        found = self.newest(kind, namespace, name)
-        if found is None:
+        revision = self.newest(kind, namespace, name)
+        if revision is None:
             raise NotFound(kind.plural, kind.group, name)
-        return found
+        return revision
 
     def newest(self, kind: Kind, namespace: str, name: str) -> Revision | None:
         """Return an object's newest revision or None. Raises BadRequest for invalid names."""
-        found = self.store.get(kind.storage_key, namespace, name)
-        if found is None:
+        revision = self.store.get(kind.storage_key, namespace, name)
+        if revision is None:
             problems = path_segment(name)
             if problems:
                 shown = gotext.quoted(name)
                 raise BadRequest(f"Name parameter invalid: {shown}: {';'.join(problems)}")
-        return found
+        return revision
 
 
 class Target(Record, frozen=True):
@@ -162,7 +159,7 @@ class Operation(enum.Enum):
 
 
 class Review(Record, frozen=True):
-    """One write under review. `object` is the new state, on a delete the present one."""
+    """One write under review. `object` is the new state; for a delete, the present state."""
 
     registry: Registry
     target: Target

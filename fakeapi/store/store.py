@@ -1,10 +1,11 @@
 """The store: objects by kind and key, one counter of versions, a bounded log of changes per kind.
 
 Every write takes the next resourceVersion of the global counter and appends exactly one `Change` to
-the log of its collection. Watches read the log by position; lists at an old version undo it:
+the log of its collection. Watches read the log by position; lists at an old version undo its
+changes:
 
     Collection.revisions     key -> Revision             the state now
-    Collection.log           Change, Change, Change ...  the newest changes that led to it
+    Collection.log           Change, Change, Change ...  the newest changes before that state
 
 A `Revision` is an object as of one resourceVersion and is never changed. Nothing here waits or does
 I/O, so a write is atomic for the event loop.
@@ -65,9 +66,9 @@ class _Interner:
         text = encode(spec)
         if len(text) > _SPEC_BYTES_MAX:
             return spec
-        found = self._by_text.get(text)
-        if found is not None:
-            return found
+        stored = self._by_text.get(text)
+        if stored is not None:
+            return stored
         if len(self._by_text) >= _SPECS_MAX:
             self._by_text.clear()
         self._by_text[text] = spec
@@ -96,7 +97,7 @@ class Revision:
         return self._json
 
     def size(self) -> int:
-        """Return the length of the stored form as JSON, which is not kept for that."""
+        """Return the length of the stored form as JSON, without keeping this form."""
         return len(self._json if self._json is not None else encode(self.object))
 
     def forget_json(self) -> None:
@@ -108,7 +109,7 @@ class Change:
     """One entry of a log: the change of one key at one resourceVersion.
 
     `current` is None after a deletion; `final` is then the object as deleted, with the version of
-    the deletion. `encoded` caches the events that watchers get, by keys of their choice.
+    the deletion. `encoded` caches the events for watchers, by keys of their choice.
     """
 
     __slots__ = ("_size", "current", "encoded", "final", "previous", "resource_version", "type")
@@ -176,7 +177,7 @@ class ChangeLog:
 
     @property
     def compacted_version(self) -> int:
-        """Return the resourceVersion after which the log begins; older ones are expired."""
+        """Return the resourceVersion after which the log begins; older versions are expired."""
         oldest = self.first - self._start
         return self._changes[oldest - 1].resource_version if oldest else self._forgotten_version
 
@@ -225,7 +226,7 @@ class ChangeLog:
             self.restart(self._changes[-1].resource_version)
 
     def restart(self, resource_version: int) -> None:
-        """Drop all changes; the log begins after that version."""
+        """Drop all changes; the log begins after `resource_version`."""
         self._forgotten_version = resource_version
         self._start = self.end
         self._changes.clear()
@@ -233,7 +234,7 @@ class ChangeLog:
 
 
 class Collection:
-    """The objects of one resource, by `namespace/name`, or the name of cluster-scoped ones."""
+    """The objects of one resource, by `namespace/name`, or by name if cluster-scoped."""
 
     def __init__(
         self, resource: ResourceKey, log_size: int, log_bytes: int, resource_version: int
@@ -260,7 +261,7 @@ class Collection:
                 self._is_sorted = False
             self.revisions[key] = change.current
         self.log.append(change)
-        call_all(self.listeners.values())
+        call_all(tuple(self.listeners.values()))  # one may remove itself
 
     def follow(self, callback: Callable[[], None]) -> None:
         """Call back now and during each write from now on, but for the callback's own writes."""
@@ -312,7 +313,7 @@ class Collection:
         self.begin(resource_version, dict(self.at_version(resource_version)))
 
     def begin(self, resource_version: int, revisions: dict[str, Revision]) -> None:
-        """Replace the objects by those of that version and drop the log."""
+        """Replace the objects by the revisions of a version and drop the log."""
         self.revisions = revisions
         self.changes += 1
         self._is_sorted = False
@@ -358,12 +359,12 @@ class Store:
         self.observers: list[Callable[[Collection, Change], None]] = []
 
     def collection(self, resource: ResourceKey) -> Collection:
-        """Return the objects of one resource, an empty collection if none was ever stored."""
-        found = self._collections.get(resource)
-        if found is None:
-            found = Collection(resource, self._log_size, self._log_bytes, self.started_at)
-            self._collections[resource] = found
-        return found
+        """Return the objects of one resource, at first an empty collection."""
+        collection = self._collections.get(resource)
+        if collection is None:
+            collection = Collection(resource, self._log_size, self._log_bytes, self.started_at)
+            self._collections[resource] = collection
+        return collection
 
     def collections(self) -> list[Collection]:
         """Return all collections in use."""
@@ -380,7 +381,7 @@ class Store:
         return [collection.revisions[key].object for key in keys]
 
     def put(self, resource: ResourceKey, key: str, obj: Json) -> Revision:
-        """Store a new object, or a new state of one, and set its resourceVersion."""
+        """Store a new object, or a new state of an object, and set its resourceVersion."""
         collection = self.collection(resource)
         previous = collection.revisions.get(key)
         self.resource_version += 1
@@ -412,6 +413,17 @@ class Store:
         for collection in self._collections.values():
             collection.log.compact()
 
+    def forget(self, resource: ResourceKey) -> None:
+        """Drop the log of a resource without objects, which is served no more.
+
+        Watches that are about to end keep it for themselves. If the resource comes back, its log
+        begins after the present version.
+        """
+        if resource in self._collections and not self._collections[resource].revisions:
+            self._collections[resource] = Collection(
+                resource, self._log_size, self._log_bytes, self.resource_version
+            )
+
     def continue_from(self, resource_version: int, *, started_at: int) -> None:
         """Set the counter to the version of another store with the same contents."""
         self.resource_version = max(self.resource_version, resource_version)
@@ -420,7 +432,7 @@ class Store:
     def rewind(self, versions: int) -> None:
         """Undo the newest versions, as far as the logs go back; their numbers are used again.
 
-        This is what restoring a backup does without care. A server must not do it.
+        A careless restore of a backup does the same. A server must not do it.
         """
         logs = [collection.log for collection in self._collections.values()]
         oldest = max((log.compacted_version for log in logs), default=self.started_at)

@@ -21,16 +21,16 @@ _NO_EVENT = b""
 
 
 class EventView(Protocol):
-    """The events of a watch as bytes: `View`, or a form that the client asked for."""
+    """The events of a watch as bytes: `View`, or a form that the client requests."""
 
     def added(self, revision: Revision) -> bytes:
         """Return the ADDED event of an object that existed before the watch."""
 
     def bookmark(self, resource_version: int, *, ends_initial_events: bool) -> bytes:
-        """Return a BOOKMARK event: all changes up to that version have been sent."""
+        """Return a BOOKMARK event: all changes up to this version have been sent."""
 
     def event(self, change: Change, selection: Selection) -> bytes:
-        """Return the event of a change, empty if the selection does not see it."""
+        """Return the event of a change, empty for a change outside of the selection."""
 
 
 class View:
@@ -63,7 +63,7 @@ class View:
         return encode(self.whole(obj))
 
     def listing(self, metadata: Json, revisions: Iterable[Revision]) -> bytes:
-        """Return a list with that metadata."""
+        """Return a list with this metadata."""
         items = b",".join([self.item(revision) for revision in revisions])
         return b"".join(
             (self._list_head, b',"metadata":', encode(metadata), b',"items":[', items, b"]}")
@@ -79,10 +79,10 @@ class View:
         return self._event(b"BOOKMARK", self._head + encode({"metadata": metadata})[1:])
 
     def event(self, change: Change, selection: Selection) -> bytes:
-        """Return the event of a change, empty if the selection does not see it.
+        """Return the event of a change, empty for a change outside of the selection.
 
-        An object that enters the selection is ADDED; one that leaves it is DELETED with its old
-        content and the new version. Encoded once for all watchers with the same selection.
+        An object that enters the selection is ADDED; an object that leaves it is DELETED with its
+        old content and the new version. Encoded once for all watchers with the same selection.
         """
         key = (self._signature, selection.signature)
         encoded = change.encoded.get(key)

@@ -4,7 +4,7 @@
         |  3 s                                             |  log compacted past it
         +------> ERROR 504, EOF                            +------> ERROR 410, EOF
 
-A watcher has no queue of its own: it has still to send what the log holds after its position. A
+A watcher has no queue of its own: it has still to send the part of the log after its position. A
 client that reads slowly stalls only its own task. If the log drops changes that were not sent, the
 stream ends with an Expired error and the client lists again. No event is skipped.
 """
@@ -66,7 +66,7 @@ class Watcher:
 
     @property
     def undelivered(self) -> int:
-        """Return the number of log entries not read yet and of initial events not written."""
+        """Return the number of unread log entries and of unwritten initial events."""
         if self._ended:
             return 0
         return (

@@ -8,7 +8,7 @@ _LENGTH_DIGITS_MAX = 3
 
 
 def version_of(address: str) -> int:
-    """Return 4 or 6 for an address, 0 for a text that is none."""
+    """Return 4 or 6 for an address, 0 for any other text."""
     try:
         return 0 if "%" in address else ipaddress.ip_address(address).version
     except ValueError:
@@ -24,6 +24,6 @@ def is_network(value: str) -> bool:
 
 
 def is_mapped(value: str) -> bool:
-    """Return True if an address, or that of a network, is an IPv4 address written as IPv6."""
+    """Return True for an IPv4 address, or network, that is written as IPv6."""
     address = ipaddress.ip_address(value.partition("/")[0])
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None

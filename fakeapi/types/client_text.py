@@ -1,11 +1,11 @@
-"""Text from clients: the bounds that keep it from holding the event loop or the memory.
+"""Text from clients: bounds on its use of the event loop and of memory.
 
-A text may be as long as a head or a body, so what reads one takes time in proportion to its length:
+A text may be as long as a head or a body, so code that reads it takes time proportional to length:
 
 - Digits go through `parse_int`: `int()` is quadratic, and refuses more than 4,300 of them.
 - A pattern of `re` matches a text in one way only. Patterns of clients, and patterns with several
   ways to match the same text, are for google-re2.
-- Nothing recurses over a text. Values nest at most `decoding.parsing.DEPTH_MAX` levels.
+- Nothing recurses over a text. Values nest at most `Limits.max_depth` levels.
 - A cache has a bound on its entries, and on the length of its keys (`cached`).
 """
 
@@ -26,7 +26,7 @@ LOGGED_LENGTH_MAX: Final = 1024
 
 
 def cached(entries: int) -> Callable[[Callable[[str], _T]], Callable[[str], _T]]:
-    """Remember the newest results of a function, but for long texts."""
+    """Cache the newest results of a function, except for long texts."""
 
     def decorate(function: Callable[[str], _T]) -> Callable[[str], _T]:
         remembered = functools.lru_cache(entries)(function)

@@ -173,12 +173,12 @@ def first_items(items: list[str], *, nothing: str) -> str:
 
 def load_balancers(ingress: object) -> str:
     """Return the addresses in the status of a load balancer, sorted."""
-    found = {text(entry.get("ip")) or text(entry.get("hostname")) for entry in mappings(ingress)}
-    return ",".join(sorted(found - {""}))
+    hosts = {text(entry.get("ip")) or text(entry.get("hostname")) for entry in mappings(ingress)}
+    return ",".join(sorted(hosts - {""}))
 
 
 def kind_and_name(reference: object) -> str:
-    """Return a reference as `Kind/name`."""
+    """Return a reference as text: `Kind/name`."""
     return f"{text(mapping(reference).get('kind'))}/{text(mapping(reference).get('name'))}"
 
 
@@ -191,8 +191,8 @@ def name_with_default(*annotations: str) -> Cell:
     """Return a cell: the name, with ` (default)` if one of the annotations is true."""
 
     def cell(obj: Json, _now_seconds: float) -> str:
-        given = mapping(metadata_of(obj).get("annotations"))
-        is_default = any(given.get(annotation) == "true" for annotation in annotations)
+        marks = mapping(metadata_of(obj).get("annotations"))
+        is_default = any(marks.get(annotation) == "true" for annotation in annotations)
         return name_of(obj) + (" (default)" if is_default else "")
 
     return cell

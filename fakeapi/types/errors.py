@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fakeapi.types import gotext
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import in_key_order
 from fakeapi.types.records import Record
 
@@ -63,9 +64,6 @@ _LABELS: Final = {
     "FieldValueTypeInvalid": "Invalid value",
     "FieldValueNotFound": "Not found",
 }
-#: Characters of the causes in one answer. Upstream has no such limit: a body of 3 MiB may have a
-#: million errors, each of which may show the whole body.
-_CAUSES_LENGTH_MAX: Final = 256 * 1024
 _WITHOUT_VALUE: Final = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong"}
 
 
@@ -122,7 +120,7 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
-    """Return the error of a value that is not one of those supported."""
+    """Return the error of a value that is not among the supported values."""
     quoted = ", ".join(f'"{item}"' for item in supported)
     return FieldError("FieldValueNotSupported", field, f"supported values: {quoted}", value)
 
@@ -139,20 +137,26 @@ def too_many(field: str, count: int, maximum: int) -> FieldError:
     return FieldError("FieldValueTooMany", field, f"must have at most {maximum} {unit}", count)
 
 
-def aggregate(errors: Sequence[FieldError]) -> str:
-    """Return Go's text of several errors: one as it is, several in brackets, without repeats."""
-    return _aggregate(_causes(errors), len(errors))
+def aggregate(errors: Sequence[FieldError], length_max: int) -> str:
+    """Return Go's text of errors: a single error as it is, several in brackets, without repeats.
+
+    The text is cut after the error that reaches `length_max` characters.
+    """
+    return _aggregate(_causes(errors, length_max), len(errors))
 
 
-def _causes(errors: Sequence[FieldError]) -> list[Json]:
-    """Return the causes of a Status, as many as an answer may show and at least one."""
+def _causes(errors: Sequence[FieldError], length_max: int) -> list[Json]:
+    """Return the causes of a Status, as many as an answer may show and at least one.
+
+    Upstream shows all: a body of 3 MiB may have a million errors that each show the whole body.
+    """
     causes: list[Json] = []
     length = 0
     for error in errors:
         message = error.message
         causes.append({"reason": error.reason, "message": message, "field": error.field})
         length += len(message) + len(error.field)
-        if length > _CAUSES_LENGTH_MAX:
+        if length > length_max:
             break
     return causes
 
@@ -171,7 +175,7 @@ def qualified(resource: str, group: str) -> str:
 
 
 class ApiError(Exception):
-    """An answer with a failure Status. `details` of None leaves that part out."""
+    """An answer with a failure Status. `details` of None leaves the details out."""
 
     code = 500
     reason = ""
@@ -239,7 +243,7 @@ class BadTarget(ApiError):
 
 
 class Unauthorized(ApiError):
-    """The request has no credentials, or unknown ones."""
+    """The request has no credentials, or unknown credentials."""
 
     code = 401
     reason = "Unauthorized"
@@ -379,11 +383,27 @@ class Invalid(_ObjectError):
     code = 422
     reason = "Invalid"
 
-    def __init__(self, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> None:
-        causes = _causes(errors)
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        name: str,
+        errors: Sequence[FieldError],
+        length_max: int = DEFAULT.max_errors_length,
+    ) -> None:
+        self._subject = kind, group, name
+        self._errors = errors
+        self._length_max = length_max
+        causes = _causes(errors, length_max)
         why = _aggregate(causes, len(errors))
         super().__init__(kind, group, name, f'{qualified(kind, group)} "{name}" is invalid: {why}')
         self.details = {**(self.details or {}), "causes": causes}
+
+    def within(self, length_max: int) -> Invalid:
+        """Return the error with as many of its causes as have this number of characters."""
+        if length_max == self._length_max:
+            return self
+        return Invalid(*self._subject, self._errors, length_max)
 
 
 class Unprocessable(ApiError):

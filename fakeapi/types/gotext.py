@@ -15,7 +15,7 @@ _ESCAPES: Final = {
 
 
 class _Letters(dict[int, str]):
-    """Letters as %q prints them, by their codes; those beyond ASCII are not kept."""
+    """Letters as %q prints them, by their codes; letters beyond ASCII are not kept."""
 
     def __missing__(self, code: int) -> str:
         return _quoted_letter(chr(code))

@@ -1,4 +1,4 @@
-"""Random names and uids of a server; the same seed gives the same ones."""
+"""Random names and uids of a server; the same seed gives the same names and uids."""
 
 from __future__ import annotations
 

@@ -43,10 +43,10 @@ class JsonPath:
 
     def find(self, value: object) -> list[object]:
         """Return all values at the path, none for missing fields."""
-        found = [value]
+        values = [value]
         for step in self._steps:
-            found = [item for start in found for item in step(start)]
-        return found
+            values = [item for start in values for item in step(start)]
+        return values
 
 
 def _steps(source: str) -> list[Step]:
@@ -159,8 +159,8 @@ def _filter(source: str) -> Step | None:
     path, wanted = JsonPath(start[1:]), _literal(literal.strip()) if sign else None
 
     def takes(item: object) -> bool:
-        found = path.find(item)
-        return bool(found) and (not sign or _compares(found[0], sign, wanted))
+        values = path.find(item)
+        return bool(values) and (not sign or _compares(values[0], sign, wanted))
 
     return lambda value: [item for item in _everything(value) if takes(item)]
 

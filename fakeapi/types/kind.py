@@ -1,4 +1,4 @@
-"""Kinds: a `Kind` has all that differs between resources, a `KindTable` the kinds of a server.
+"""Kinds: a `Kind` has all differences between resources, a `KindTable` the kinds of a server.
 
 The generic verbs read a `Kind` and do the rest. Rules that are code are functions in its
 `KindRules`. The built-in kinds are in `fakeapi/kinds/`; `KindTable.add` adds others at run time.
@@ -94,7 +94,7 @@ class Structure(Protocol):
     def validate(
         self, obj: Json, old: Json | None = None, *, subresource: str = ""
     ) -> list[FieldError]:
-        """Return the errors of the object; an update may keep errors that the old one has."""
+        """Return the errors of the object; an update may keep the errors of the old object."""
 
     def warnings(self, obj: Json, old: Json | None = None) -> list[str]:
         """Return the warnings for the writer of a valid object."""
@@ -180,7 +180,7 @@ class Allocate(Protocol):
 
 
 class Allocation(NamedTuple):
-    """The rule by which objects of a kind get numbers, and those that a stored object holds."""
+    """The rule by which objects of a kind get numbers, and the numbers of a stored object."""
 
     allocate: Allocate
     numbers_of: Callable[[Json], Iterable[int]]
@@ -280,7 +280,7 @@ class Kind:
     None means the default pair metadata.name and metadata.namespace. `stored_as` names the resource
     whose collection holds the objects (events have two views of one collection), `to_stored` and
     `from_stored` convert between this view and that form. `schema` is the type in schema.json;
-    without one the object is what `structure` makes of it, or is stored as it comes.
+    without `schema` the object is what `structure` makes of it, or is stored as it comes.
     """
 
     group: str
@@ -370,7 +370,7 @@ class KindTable:
             self.add(kind)
 
     def add(self, kind: Kind) -> None:
-        """Add a kind; it replaces one with the same group, version and plural name."""
+        """Add a kind, or replace the kind with the same group, version and plural name."""
         served = self._versions.setdefault((kind.group, kind.version), {})
         before = served.get(kind.plural)
         served[kind.plural] = kind
@@ -400,9 +400,9 @@ class KindTable:
     def find_kind(self, api_version: str, kind: str) -> Kind | None:
         """Return a kind by the apiVersion and kind of its objects, None if it is not served."""
         group, _, version = api_version.rpartition("/")
-        for found in self._versions.get((group, version), {}).values():
-            if found.kind == kind:
-                return found
+        for served in self._versions.get((group, version), {}).values():
+            if served.kind == kind:
+                return served
         return None
 
     def in_version(self, group: str, version: str) -> list[Kind]:
@@ -437,7 +437,7 @@ DEFAULT_FIELDS: Final[Mapping[str, Callable[[Json], str]]] = NAMESPACED_FIELDS
 
 
 def flag_at(*path: str) -> Callable[[Json], str]:
-    """Read a boolean at a path as text; a missing one is `false`."""
+    """Read a boolean at a path as text; a missing boolean is `false`."""
 
     def read(obj: Json) -> str:
         return "true" if _at(obj, path) is True else "false"
@@ -446,7 +446,7 @@ def flag_at(*path: str) -> Callable[[Json], str]:
 
 
 def number_at(*path: str) -> Callable[[Json], str]:
-    """Read a number at a path as text; a missing one is `0`."""
+    """Read a number at a path as text; a missing number is `0`."""
 
     def read(obj: Json) -> str:
         return str(_at(obj, path) or 0)

@@ -21,12 +21,12 @@ _NONE: Final[list[object]] = []
 
 
 def mapping(value: object) -> Json:
-    """Return the value if it is a JSON object, else an empty one that must not be changed."""
+    """Return the value if it is a JSON object, else an empty object that must not be changed."""
     return value if isinstance(value, dict) else _NOTHING
 
 
 def sequence(value: object) -> list[object]:
-    """Return the value if it is a JSON array, else an empty one that must not be changed."""
+    """Return the value if it is a JSON array, else an empty array that must not be changed."""
     return value if isinstance(value, list) else _NONE
 
 

@@ -2,7 +2,7 @@
 
     timeout_seconds: float = option(60.0, "Give up after this time.", above=0, metavar="SECONDS")
 
-`fakeapi/cli/options.py` makes the option from it; nothing else has to be written.
+`fakeapi/cli/options.py` makes the option from the field; nothing else has to be written.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Option:
         return self.flag or f"--{name.replace('_', '-')}"
 
     def complaint(self, value: object) -> str:
-        """Return the values expected instead of this one, "" if it is allowed."""
+        """Return the expected values instead of this value, "" if the value is allowed."""
         if self.choices and value not in self.choices:
             return f"expected one of {', '.join(self.choices)}"
         if not isinstance(value, int | float):

@@ -1,6 +1,6 @@
 """Sums of requests and limits over the containers of a pod, and its quality-of-service class.
 
-Sources: component-helpers resource/helpers.go (PodRequests, PodLimits and what they aggregate) and
+Sources: component-helpers resource/helpers.go (PodRequests, PodLimits and their parts) and
 pkg/apis/core/helper/qos/qos.go (ComputePodQOS) of v1.36.3. Amounts are nano-units.
 """
 
@@ -99,9 +99,9 @@ class _EffectiveResources:
     """The resources of containers during a resize, from their spec and status."""
 
     def __init__(self, status: Json) -> None:
-        found = mappings(status.get("containerStatuses"))
-        found = found + mappings(status.get("initContainerStatuses"))
-        self._statuses = {text(s.get("name")): s for s in found if s.get("resources") is not None}
+        states = mappings(status.get("containerStatuses"))
+        states = states + mappings(status.get("initContainerStatuses"))
+        self._statuses = {text(s.get("name")): s for s in states if s.get("resources") is not None}
         pending = [
             condition.get("reason")
             for condition in mappings(status.get("conditions"))
@@ -152,9 +152,9 @@ def qos_class(spec: Json) -> str:
 
 
 def _compute(resources: object) -> dict[str, Amount]:
-    found = {}
+    sums = {}
     for name in _COMPUTE:
         value = mapping(resources).get(name)
         if isinstance(value, str) and (amount := parse_amount(value)) > 0:
-            found[name] = amount
-    return found
+            sums[name] = amount
+    return sums

@@ -123,11 +123,11 @@ def render(nano: int, style: str = "decimal") -> str:
 
 def _parse(value: str) -> tuple[int, str, bool]:
     """Return the nano-units, the style, and True if the canonical text is the given one."""
-    found = _FORM(value)
-    if found is None or not value:
+    match = _FORM(value)
+    if match is None or not value:
         raise QuantityError(FORMAT_MESSAGE)
-    sign, digits, fraction, suffix = found[1], found[2].lstrip("0"), found[3] or "", found[4]
-    if not found[2] and not fraction and not suffix:
+    sign, digits, fraction, suffix = match[1], match[2].lstrip("0"), match[3] or "", match[4]
+    if not match[2] and not fraction and not suffix:
         raise QuantityError(FORMAT_MESSAGE)
     if len(digits) + len(fraction) > _DIGITS_MAX:
         raise QuantityError(_NUMBER_MESSAGE)

@@ -1,4 +1,4 @@
-"""The fields of every built-in type, and decoding of JSON into exactly those fields.
+"""The fields of every built-in type, and decoding of JSON into exactly these fields.
 
 `schema.json` is written by tests/fakeapi/schema_generator from the struct tags of k8s.io/api
 v0.36.3: per type its fields in order, `[name, type, {flags, mergeKey, strategy, listType, ...}]`.
@@ -147,7 +147,7 @@ def type_names() -> frozenset[str]:
 
 
 def decode(type_name: str, value: object, dropped: list[str] | None = None) -> Json:
-    """Return the value as a new object of that type. Raises DecodeError.
+    """Return the value as a new object of a type. Raises DecodeError.
 
     The names of fields that the type does not have are added to `dropped`; `unknown_fields` has
     paths.
@@ -159,25 +159,25 @@ def decode(type_name: str, value: object, dropped: list[str] | None = None) -> J
 
 def unknown_fields(type_name: str, value: object, path: str = "") -> list[str]:
     """Return the paths of the fields that decoding drops."""
-    found: list[str] = []
+    paths: list[str] = []
     if type_name.startswith("[]") and isinstance(value, list):
         for index, item in enumerate(value):
-            found += unknown_fields(type_name[2:], item, f"{path}[{index}]")
+            paths += unknown_fields(type_name[2:], item, f"{path}[{index}]")
     elif type_name.startswith("{}") and isinstance(value, dict):
         for key, item in value.items():
-            found += unknown_fields(type_name[2:], item, f"{path}.{key}" if path else key)
+            paths += unknown_fields(type_name[2:], item, f"{path}.{key}" if path else key)
     elif type_name in _SCHEMAS:
         listed = "[]" if isinstance(value, list) else ""
-        found += unknown_fields(f"{listed}{_JSON_SCHEMA}", value, path)
+        paths += unknown_fields(f"{listed}{_JSON_SCHEMA}", value, path)
     elif type_name in _table() and isinstance(value, dict):
         fields = fields_of(type_name)
         for key, item in value.items():
             inner = f"{path}.{key}" if path else key
             if key not in fields:
-                found.append(inner)
+                paths.append(inner)
             elif item is not None:
-                found += unknown_fields(fields[key].type, item, inner)
-    return found
+                paths += unknown_fields(fields[key].type, item, inner)
+    return paths
 
 
 @functools.cache
@@ -265,9 +265,9 @@ def _bytes(value: object, _: list[str]) -> str:
 
 def _first_wrong_byte(raw: bytes) -> int:
     """Return Go's error offset: the first wrong byte, else the begin of a short last group."""
-    known = raw.rstrip(b"=")
-    wrong = next((index for index, mark in enumerate(known) if mark not in _BASE64_MARKS), None)
-    return len(known) // 4 * 4 if wrong is None else wrong
+    content = raw.rstrip(b"=")
+    wrong = next((index for index, mark in enumerate(content) if mark not in _BASE64_MARKS), None)
+    return len(content) // 4 * 4 if wrong is None else wrong
 
 
 def _parsed(parse: Callable[[str], str]) -> Convert:
@@ -314,7 +314,7 @@ def _raw(value: object, _: list[str]) -> object:
 
 
 def check_encodable(value: object) -> None:
-    """Raise DecodeError for a value that Go cannot encode: it would break every list."""
+    """Raise DecodeError for a value that Go cannot encode: such a value would break every list."""
     try:
         msgspec.json.encode(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -380,8 +380,8 @@ def _schema_converter(type_name: str) -> Convert:
 
 def _go_type(type_name: str) -> str:
     """Return Go's name of a type, whose package is the version of any group."""
-    known = _GO_TYPES.get(type_name)
-    return known or re.sub(r"[\w.-]+/", "", type_name)
+    go_type = _GO_TYPES.get(type_name)
+    return go_type or re.sub(r"[\w.-]+/", "", type_name)
 
 
 class _Slot(NamedTuple):

@@ -35,10 +35,10 @@ def canonical_time(value: str) -> str:
     """Return a metav1.Time in its canonical form. Raises ValueError with Go's text."""
     if _CANONICAL(value):
         return _checked(value, _LAYOUT)
-    found = _RFC3339(value)
-    if found is None:
+    match = _RFC3339(value)
+    if match is None:
         raise ValueError(f'parsing time "{value}" as "{_LAYOUT}": cannot parse "{value}" as "2006"')
-    moment = _moment(found[1], "0", found[3], value, _LAYOUT)
+    moment = _moment(match[1], "0", match[3], value, _LAYOUT)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -46,12 +46,12 @@ def canonical_micro_time(value: str) -> str:
     """Return a metav1.MicroTime in its canonical form, with six digits of a second as upstream."""
     if _CANONICAL_MICRO(value):
         return _checked(value, _LAYOUT_MICRO)
-    found = _RFC3339(value)
-    if found is None or len(found[2] or "") != 6:
+    match = _RFC3339(value)
+    if match is None or len(match[2] or "") != 6:
         raise ValueError(
             f'parsing time "{value}" as "{_LAYOUT_MICRO}": cannot parse "{value[19:]}" as ".000000"'
         )
-    moment = _moment(found[1], found[2], found[3], value, _LAYOUT_MICRO)
+    moment = _moment(match[1], match[2], match[3], value, _LAYOUT_MICRO)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

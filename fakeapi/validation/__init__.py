@@ -1,7 +1,7 @@
 """Validation of objects before they are stored, with upstream's causes and words.
 
 `validate_create` and `validate_update` check the metadata, and call the rules of the kind
-(`KindRules`). The modules here have the rules of pods, and those that several kinds share.
+(`KindRules`). The modules here have the rules of pods, and rules that several kinds share.
 
 Source: pkg/apis/*/validation and apimachinery pkg/api/validation of Kubernetes v1.36.3.
 """

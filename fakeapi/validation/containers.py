@@ -129,7 +129,7 @@ def validate_init_containers(
 
 
 def validate_images(containers: list[Json], field: str) -> list[FieldError]:
-    """Return the errors of images with spaces around; templates may have such."""
+    """Return the errors of images with spaces around; templates may have such images."""
     why = "must not have leading or trailing whitespace"
     images = [text(container.get("image")) for container in containers]
     return [
@@ -150,12 +150,12 @@ def _handler_errors(container: Json, path: str) -> list[FieldError]:
     ]
     errors = []
     for field, hook in hooks:
-        given = [kind for kind in _HANDLERS if kind in mapping(hook)]
-        if not given:
+        handlers = [kind for kind in _HANDLERS if kind in mapping(hook)]
+        if not handlers:
             errors.append(required(field, "must specify a handler type"))
         errors += [
             forbidden(f"{field}.{kind}", "may not specify more than 1 handler type")
-            for kind in given[1:]
+            for kind in handlers[1:]
         ]
     return errors
 

@@ -71,7 +71,7 @@ _match_version = re.compile(
 
 
 def validate_slice(resource_slice: Json, old: Json | None = None) -> list[FieldError]:
-    """Return the errors of a slice, given the stored one of an update."""
+    """Return the errors of a slice; `old` is the stored slice of an update."""
     spec = mapping(resource_slice.get("spec"))
     pool = mapping(spec.get("pool"))
     errors = validate_driver(text(spec.get("driver")), "spec.driver") + _pool_errors(pool)
@@ -208,9 +208,9 @@ def _counter_set_errors(key: str, counters: Json, field: str) -> list[FieldError
 
 
 def _attribute_errors(attribute: Json, field: str) -> list[FieldError]:
-    given = [name for name, value in attribute.items() if value is not None]
+    fields = [name for name, value in attribute.items() if value is not None]
     errors: list[FieldError] = []
-    for name in given:
+    for name in fields:
         path = f"{field}.{name}"
         if name in _LIST_VALUES and not attribute[name]:
             errors.append(invalid(path, [], "must not be empty if specified"))
@@ -223,8 +223,8 @@ def _attribute_errors(attribute: Json, field: str) -> list[FieldError]:
                 errors.append(invalid(at, value, why))
             if len(value.encode()) > _VALUE_MAX:
                 errors.append(too_long(at, _VALUE_MAX))
-    if len(given) != 1:
-        shown = attribute if given else ""
+    if len(fields) != 1:
+        shown = attribute if fields else ""
         errors.append(invalid(field, shown, "exactly one value must be specified"))
     return errors
 

@@ -1,7 +1,7 @@
 """Validation of device requests, configurations, selectors and allocations.
 
-The syntax of CEL expressions is checked with the packages of `kubesched[cel]`; without them, and
-for expressions with optional values, it is not. Types and costs are not checked.
+The syntax of CEL expressions is checked with the packages of `kubesched[cel]`, except for
+expressions with optional values. Types and costs are not checked.
 
 Source: pkg/apis/resource/validation/validation.go of Kubernetes v1.36.3.
 """
@@ -86,10 +86,10 @@ def each(
     ]
     seen: set[Hashable] = set()
     for index, item in enumerate(items if key is not None else ()):
-        found = key(item) if key is not None else None
-        if found in seen:
-            errors.append(duplicate(f"{field}[{index}]", found))
-        seen.add(found)
+        identity = key(item) if key is not None else None
+        if identity in seen:
+            errors.append(duplicate(f"{field}[{index}]", identity))
+        seen.add(identity)
     return errors
 
 
@@ -183,14 +183,14 @@ def validate_claim_spec(spec: Json, field: str) -> list[FieldError]:
     """Return the errors of the spec of a claim: requests, constraints, configuration."""
     devices, field = mapping(spec.get("devices")), f"{field}.devices"
     requests = mappings(devices.get("requests"))
-    known = _known_requests(requests)
+    by_name = _known_requests(requests)
     errors = each(
         requests, f"{field}.requests", _request_errors, maximum=_LIST_MAX, key=name_of_item
     )
-    constraint = functools.partial(_constraint_errors, known)
+    constraint = functools.partial(_constraint_errors, by_name)
     constraints = mappings(devices.get("constraints"))
     errors += each(constraints, f"{field}.constraints", constraint, maximum=_LIST_MAX)
-    config = functools.partial(_config_errors, known)
+    config = functools.partial(_config_errors, by_name)
     configs = mappings(devices.get("config"))
     return errors + each(configs, f"{field}.config", config, maximum=_LIST_MAX)
 
@@ -270,8 +270,8 @@ def _syntax_problem(expression: str) -> str:
     return problem.removeprefix(f"Failed to parse expression '{expression}': ")
 
 
-def _constraint_errors(known: _Requests, constraint: Json, field: str) -> list[FieldError]:
-    errors = _reference_list_errors(known, constraint, field)
+def _constraint_errors(requests: _Requests, constraint: Json, field: str) -> list[FieldError]:
+    errors = _reference_list_errors(requests, constraint, field)
     for name in ("matchAttribute", "distinctAttribute"):
         if constraint.get(name) is not None:
             return errors + _full_name_errors(text(constraint[name]), f"{field}.{name}")
@@ -284,17 +284,17 @@ def _reference_list_errors(known: _Requests, item: Json, field: str) -> list[Fie
     return each(requests, path, check, maximum=_LIST_MAX, key=str)
 
 
-def _reference_errors(known: _Requests, name: str, field: str) -> list[FieldError]:
+def _reference_errors(requests: _Requests, name: str, field: str) -> list[FieldError]:
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(field, name, _REFERENCE_RULE)]
     errors = [error for part in parts for error in validate_name(part, field)]
-    found = parts[0] in known and (len(parts) == 1 or parts[1] in (known[parts[0]] or ()))
-    return errors if found else [*errors, invalid(field, name, _REFERENCE_RULE)]
+    exists = parts[0] in requests and (len(parts) == 1 or parts[1] in (requests[parts[0]] or ()))
+    return errors if exists else [*errors, invalid(field, name, _REFERENCE_RULE)]
 
 
-def _config_errors(known: _Requests, config: Json, field: str) -> list[FieldError]:
-    return _reference_list_errors(known, config, field) + validate_config(config, field)
+def _config_errors(requests: _Requests, config: Json, field: str) -> list[FieldError]:
+    return _reference_list_errors(requests, config, field) + validate_config(config, field)
 
 
 def validate_config(config: Json, field: str) -> list[FieldError]:
@@ -411,12 +411,12 @@ def _share_errors(device: Json, field: str) -> list[FieldError]:
 
 def _allocation_errors(claim: Json, allocation: Json, field: str) -> list[FieldError]:
     devices = mapping(mapping(claim.get("spec")).get("devices"))
-    known = _known_requests(mappings(devices.get("requests")))
+    requests = _known_requests(mappings(devices.get("requests")))
     allocated, path = mapping(allocation.get("devices")), f"{field}.devices"
-    result = functools.partial(_result_errors, known)
+    result = functools.partial(_result_errors, requests)
     results = mappings(allocated.get("results"))
     errors = each(results, f"{path}.results", result, maximum=_LIST_MAX)
-    config = functools.partial(_allocated_config_errors, known)
+    config = functools.partial(_allocated_config_errors, requests)
     configs = mappings(allocated.get("config"))
     errors += each(configs, f"{path}.config", config, maximum=2 * _LIST_MAX)
     if allocation.get("nodeSelector") is not None:
@@ -425,15 +425,15 @@ def _allocation_errors(claim: Json, allocation: Json, field: str) -> list[FieldE
     return errors
 
 
-def _result_errors(known: _Requests, result: Json, field: str) -> list[FieldError]:
-    errors = _reference_errors(known, text(result.get("request")), f"{field}.request")
+def _result_errors(requests: _Requests, result: Json, field: str) -> list[FieldError]:
+    errors = _reference_errors(requests, text(result.get("request")), f"{field}.request")
     errors += validate_driver(text(result.get("driver")), f"{field}.driver")
     errors += validate_pool_name(text(result.get("pool")), f"{field}.pool")
     errors += validate_name(text(result.get("device")), f"{field}.device")
     return errors + validate_binding_conditions(result, field) + _share_errors(result, field)
 
 
-def _allocated_config_errors(known: _Requests, config: Json, field: str) -> list[FieldError]:
+def _allocated_config_errors(requests: _Requests, config: Json, field: str) -> list[FieldError]:
     source, path = text(config.get("source")), f"{field}.source"
     if not source:
         errors = [required(path)]
@@ -441,7 +441,7 @@ def _allocated_config_errors(known: _Requests, config: Json, field: str) -> list
         errors = [not_supported(path, source, ("FromClaim", "FromClass"))]
     else:
         errors = []
-    return errors + _config_errors(known, config, field)
+    return errors + _config_errors(requests, config, field)
 
 
 def validate_binding_conditions(device: Json, field: str) -> list[FieldError]:

@@ -47,7 +47,7 @@ def validate_metadata(
 ) -> list[FieldError]:
     """Return the errors of an object's metadata.
 
-    Finalizers are those of Kubernetes or have a domain and a path; with `free_finalizers`, as on
+    Finalizers are Kubernetes' own or have a domain and a path; with `free_finalizers`, as on
     custom resources and their definitions, any qualified name is valid.
     """
     metadata = metadata_of(obj)
@@ -110,7 +110,7 @@ def validate_labels(labels: object, field: str) -> list[FieldError]:
 
 
 def validate_label_selector(selector: object, field: str) -> list[FieldError]:
-    """Return the errors of a metav1.LabelSelector; a missing one has none."""
+    """Return the errors of a metav1.LabelSelector; a missing selector has no errors."""
     if not isinstance(selector, dict):
         return []
     errors = validate_labels(selector.get("matchLabels"), f"{field}.matchLabels")
@@ -170,8 +170,8 @@ def _owner_errors(owners: list[Json]) -> list[FieldError]:
     for owner in owners:
         for part in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(part):
-                what = "version must not be empty" if part == "apiVersion" else "must not be empty"
-                errors.append(invalid(f"{field}.{part}", "", what))
+                rule = "version must not be empty" if part == "apiVersion" else "must not be empty"
+                errors.append(invalid(f"{field}.{part}", "", rule))
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
             why = "/v1, Kind=Event is disallowed from being an owner"
             errors.append(invalid(field, owner, why))

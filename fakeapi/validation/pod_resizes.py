@@ -1,6 +1,6 @@
 """Validation of the `resize` subresource of pods, which changes cpu and memory.
 
-Source: ValidatePodResize and what it calls in pkg/apis/core/validation/validation.go, and
+Source: ValidatePodResize and its callees in pkg/apis/core/validation/validation.go, and
 podResizeStrategy in pkg/registry/core/pod/strategy.go of v1.36.3.
 """
 

@@ -1,6 +1,6 @@
 """Validation of changes to pods: almost all of the spec is fixed once the pod exists.
 
-What may change: images; activeDeadlineSeconds (set or lowered); tolerations (added, other seconds);
+May change: images; activeDeadlineSeconds (set or lowered); tolerations (added, other seconds);
 a negative grace period to 1; scheduling gates (removed). While the pod is gated also: node selector
 entries and node affinity requirements (added). nodeName changes by binding alone.
 
@@ -243,12 +243,12 @@ def validate_status_update(pod: Json, old_pod: Json) -> list[FieldError]:
 
 def _claim_status_errors(spec: Json, status: Json) -> list[FieldError]:
     """Return the errors of the claims of devices in a status."""
-    known = {claim.get("name") for claim in mappings(spec.get("resourceClaims"))}
+    claims = {claim.get("name") for claim in mappings(spec.get("resourceClaims"))}
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, entry in enumerate(mappings(status.get("resourceClaimStatuses"))):
         path, name = f"status.resourceClaimStatuses[{index}]", text(entry.get("name"))
-        if name not in known:
+        if name not in claims:
             why = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(f"{path}.name", name, why))
         if name in seen:
@@ -298,7 +298,7 @@ def _extended_claim_errors(spec: Json, status: Json) -> list[FieldError]:
 
 
 def validate_ephemeral_containers(pod: Json, old: Json) -> list[FieldError]:
-    """Return the errors of added ephemeral containers; none may be changed or removed."""
+    """Return the errors of added ephemeral containers; no container may change or go."""
     if _MIRROR in mapping(metadata_of(old).get("annotations")):
         return [forbidden("[]", "static pods do not support ephemeral containers")]
     spec = mapping(pod.get("spec"))

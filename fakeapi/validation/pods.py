@@ -62,7 +62,7 @@ def validate_create(pod: Json) -> list[FieldError]:
 
 
 def validate_spec(spec: Json, field: str, *, is_pod: bool) -> list[FieldError]:
-    """Return the errors of the spec of a pod, or of a template if `is_pod` is False."""
+    """Return the errors of a pod's spec, or of a template's spec if `is_pod` is False."""
     errors: list[FieldError] = []
     volume_errors, volumes = validate_volumes(mappings(spec.get("volumes")), f"{field}.volumes")
     errors += volume_errors
@@ -188,21 +188,21 @@ def _claim_errors(claims: list[Json], field: str) -> list[FieldError]:
             errors += [invalid(f"{path}.name", name, why) for why in names.dns_label(name)]
         seen.add(name)
         sources = ("resourceClaimName", "resourceClaimTemplateName")
-        given = [part for part in sources if part in claim]
+        sources_set = [part for part in sources if part in claim]
         shown = {
             "Name": name,
             "ResourceClaimName": claim.get("resourceClaimName"),
             "ResourceClaimTemplateName": claim.get("resourceClaimTemplateName"),
         }
-        if len(given) == 2:
+        if len(sources_set) == 2:
             why = (
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             )
             errors.append(invalid(path, shown, why))
-        elif not given:
+        elif not sources_set:
             why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             errors.append(invalid(path, shown, why))
-        for part in given:
+        for part in sources_set:
             value = text(claim[part])
             errors += [invalid(f"{path}.{part}", value, why) for why in names.dns_subdomain(value)]
     return errors

@@ -38,7 +38,7 @@ _INTEGERS: Final = frozenset(
 
 
 def validate_resource_name(name: str, field: str) -> list[FieldError]:
-    """Return an error unless the resource has a standard name or one with a domain."""
+    """Return an error unless the resource has a standard name or a name with a domain."""
     errors = [invalid(field, name, why) for why in names.qualified_name(name)]
     if not errors and "/" not in name and not _is_standard(name):
         errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
@@ -160,8 +160,8 @@ def _requirements(
         errors += check_name(name, path)
         errors += validate_quantity(name, text(value), path)
         errors += _against_limit(name, text(value), limits.get(name), field)
-    asked = limits.keys() | requests.keys()
-    if any(name.startswith(_HUGE_PAGES) for name in asked) and not asked & {"cpu", "memory"}:
+    names = limits.keys() | requests.keys()
+    if any(name.startswith(_HUGE_PAGES) for name in names) and not names & {"cpu", "memory"}:
         errors.append(forbidden(field, "HugePages require cpu or memory"))
     return errors
 
@@ -186,7 +186,7 @@ def _claims(claims: list[Json], field: str, claim_names: Collection[str]) -> lis
     errors: list[FieldError] = []
     seen: set[str] = set()
     in_part: set[str] = set()
-    known = f": {_listed(claim_names)}" if claim_names else " which is empty"
+    listed = f": {_listed(claim_names)}" if claim_names else " which is empty"
     for index, claim in enumerate(claims):
         name, request = text(claim.get("name")), text(claim.get("request"))
         path = f"{field}[{index}]"
@@ -200,7 +200,7 @@ def _claims(claims: list[Json], field: str, claim_names: Collection[str]) -> lis
         if request:
             in_part.add(name)
         if name not in claim_names:
-            why = f"must be one of the names in pod.spec.resourceClaims{known}"
+            why = f"must be one of the names in pod.spec.resourceClaims{listed}"
             errors.append(FieldError("FieldValueNotFound", path, why, name))
     return errors
 

@@ -51,8 +51,8 @@ def _toleration_errors(toleration: Json, path: str) -> list[FieldError]:
             why = "value must be empty when `operator` is 'Exists'"
             errors.append(invalid(f"{path}.operator", value, why))
     else:
-        known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
-        errors.append(not_supported(f"{path}.operator", operator, known))
+        valid = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
+        errors.append(not_supported(f"{path}.operator", operator, valid))
     if effect and effect not in _EFFECTS:
         errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
     return errors

@@ -1,7 +1,7 @@
-"""Warnings about new pods that are valid, but probably not what the author meant.
+"""Warnings about new pods that are valid, but probably different from the author's intent.
 
-They are about scheduling, or common: deprecated node labels and annotations, selectors that match
-nothing, variables and ports that hide each other.
+The warnings are about scheduling, or common: deprecated node labels and annotations, selectors that
+match nothing, variables and ports that hide each other.
 
 Source: pkg/api/pod/warnings.go and pkg/api/node/util.go of Kubernetes v1.36.3.
 """
@@ -54,16 +54,16 @@ def warnings_of_pod(pod: Json) -> list[str]:
     """Return the warnings for the author of a new pod."""
     spec = mapping(pod.get("spec"))
     annotations = mapping(mapping(pod.get("metadata")).get("annotations"))
-    found = [*_node_warnings(spec), *_spread_warnings(spec)]
-    found += [
+    warnings = [*_node_warnings(spec), *_spread_warnings(spec)]
+    warnings += [
         f"metadata.annotations[{name}]: {why}"
         for name, why in _OLD_ANNOTATIONS.items()
         if name in annotations
     ]
     for name in ("initContainers", "containers"):
         for index, container in enumerate(mappings(spec.get(name))):
-            found += _container_warnings(container, f"spec.{name}[{index}]")
-    return [*found, *_affinity_warnings(mapping(spec.get("affinity")))]
+            warnings += _container_warnings(container, f"spec.{name}[{index}]")
+    return [*warnings, *_affinity_warnings(mapping(spec.get("affinity")))]
 
 
 def _node_warnings(spec: Json) -> Iterator[str]:

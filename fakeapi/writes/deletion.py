@@ -48,7 +48,7 @@ _FINISHED_PHASES: Final = ("Succeeded", "Failed")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deleted:
-    """The outcome of a deletion: the object as it is now or was last."""
+    """The outcome of a deletion: the present or the last state of the object."""
 
     object: Json
     gone: bool
@@ -181,7 +181,7 @@ def _shortened(registry: Registry, obj: Json, options: DeleteOptions) -> tuple[J
 
 
 def _finalizers(kind: Kind, obj: Json, options: DeleteOptions) -> list[str]:
-    """Return the object's finalizers, those of the garbage collector as the caller asks for."""
+    """Return the object's finalizers; the options decide about the garbage collector's."""
     present = finalizers_of(obj)
     orphans, waits = _garbage_wishes(kind, present, options)
     wanted = [name for name in present if name not in (ORPHAN, FOREGROUND)]

@@ -1,6 +1,6 @@
 """Roles and bindings: a user cannot grant a permission that the user does not have.
 
-Administrators may, and users with the verb `escalate` on a role, or `bind` on a binding's role.
+Administrators can, and users with the verb `escalate` on a role, or `bind` on a binding's role.
 Source: pkg/registry/rbac of Kubernetes v1.36.3, escalation_check.go and */policybased/storage.go.
 """
 
@@ -35,7 +35,7 @@ _EVERYTHING: Final[tuple[Json, ...]] = (
 def check_escalation(
     registry: Registry, target: Target, obj: Json, old: Json | None = None
 ) -> None:
-    """Check what a client's new role or binding, or a new state of one, grants. Raises ApiError."""
+    """Check the permissions that a client's role or binding grants. Raises ApiError."""
     kind, user = target.kind, current_user()
     if kind.group != _GROUP or not target.verb or MASTERS in user.groups:
         return
@@ -90,7 +90,7 @@ def _confirm(
 ) -> None:
     """Raise Forbidden unless the user has all granted permissions in the namespace."""
     owned = registry.extension(Access).authorizer.rules_for(user, target.namespace)
-    missing = uncovered(owned.rules, granted)
+    missing = uncovered(owned.rules, granted, registry.limits.max_permissions)
     if not missing:
         return
     if not why:

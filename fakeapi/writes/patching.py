@@ -7,19 +7,19 @@ The strategic merge patch has a module of its own, strategic.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from fakeapi.decoding.parsing import TOO_DEEP
+from fakeapi.decoding.parsing import too_deep
 from fakeapi.types.client_text import parse_int
 from fakeapi.types.errors import ApiError, BadRequest, Unprocessable
+from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
+    from fakeapi.types.limits import Limits
     from fakeapi.types.objects import Json
-
-OPERATIONS_MAX: Final = 10_000
 
 
 class PatchTooLong(ApiError):
@@ -28,10 +28,10 @@ class PatchTooLong(ApiError):
     code = 413
     reason = "RequestEntityTooLarge"
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, count_max: int) -> None:
         super().__init__(
             f"Request entity too large: The allowed maximum operations in a JSON patch is "
-            f"{OPERATIONS_MAX}, got {count}"
+            f"{count_max}, got {count}"
         )
 
 
@@ -48,16 +48,13 @@ def merge_patch(original: object, patch: object) -> object:
     return result
 
 
-def json_patch(original: Json, operations: object, *, copy_bytes_max: int = 0) -> object:
-    """Return the document after all operations. Raises ApiError if one does not apply.
-
-    The copied values may have `copy_bytes_max` bytes in sum, any number if that is 0.
-    """
+def json_patch(original: Json, operations: object, limits: Limits = DEFAULT) -> object:
+    """Return the document after all operations. Raises ApiError if an operation does not apply."""
     if not isinstance(operations, list):
         raise BadRequest("error decoding patch: a JSON patch is a list of operations")
-    if len(operations) > OPERATIONS_MAX:
-        raise PatchTooLong(len(operations))
-    document = _Document(original, copy_bytes_max)
+    if len(operations) > limits.json_patch_max_operations:
+        raise PatchTooLong(len(operations), limits.json_patch_max_operations)
+    document = _Document(original, limits)
     for operation in operations:
         if not isinstance(operation, dict):
             raise BadRequest("error decoding patch: an operation is an object")
@@ -68,10 +65,10 @@ def json_patch(original: Json, operations: object, *, copy_bytes_max: int = 0) -
 class _Document:
     """A copy of a document, which operations change in place: no two places share a part of it."""
 
-    def __init__(self, original: Json, copy_bytes_max: int) -> None:
+    def __init__(self, original: Json, limits: Limits) -> None:
         #: Holds the document as its only entry, so that each value has a container.
         self._holder: Json = {"": msgspec.json.decode(encode(original))}
-        self._copy_bytes_max = copy_bytes_max
+        self._limits = limits
         self._copied_bytes = 0
 
     @property
@@ -149,9 +146,9 @@ class _Document:
         try:
             encoded = encode(self._read(path))
         except RecursionError as error:
-            raise BadRequest(f"error decoding patch: {TOO_DEEP}") from error
+            raise BadRequest(f"error decoding patch: {too_deep(self._limits)}") from error
         self._copied_bytes += len(encoded)
-        if 0 < self._copy_bytes_max < self._copied_bytes:
+        if 0 < self._limits.json_patch_max_copy_bytes < self._copied_bytes:
             raise Unprocessable
         return msgspec.json.decode(encoded)
 

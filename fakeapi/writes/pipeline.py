@@ -73,7 +73,7 @@ _SYSTEM_FIELDS: Final = (
 
 
 def ensure(registry: Registry, kind: Kind, value: Json, *, manager: str) -> None:
-    """Store an object unless one of its name exists. Raises ApiError."""
+    """Store an object unless an object of its name exists. Raises ApiError."""
     namespace, name = text(metadata_of(value).get("namespace")), name_of(value)
     if registry.store.get(kind.storage_key, namespace, name) is None:
         target = Target(kind, namespace, name, WriteOptions(), manager=manager)
@@ -230,7 +230,7 @@ def check_name(target: Target, obj: Json) -> None:
 
 
 def uid_conflict(target: Target, wanted: str, actual: str) -> Conflict:
-    """Return the error for a write whose uid is not that of the object."""
+    """Return the error for a write with another uid than the object's."""
     kind = target.kind
     prefix = f"/registry/{kind.plural}/{target.key}"
     return Conflict(
@@ -262,7 +262,7 @@ def replace(registry: Registry, target: Target, obj: Json) -> Written:
 
 
 def update(registry: Registry, target: Target, existing: Revision, obj: Json) -> Written:
-    """Store a new state of an object; an equal one is a no-op. Raises ApiError."""
+    """Store a new state of an object; an equal state is a no-op. Raises ApiError."""
     kind, old = target.kind, existing.object
     place(kind, target.namespace, obj)
     metadata, old_metadata = child(obj, "metadata"), metadata_of(old)
@@ -320,15 +320,15 @@ def _stored(registry: Registry, target: Target, key: str, obj: Json) -> tuple[Js
 
 
 def _is_too_large(registry: Registry, obj: Json) -> bool:
-    return 0 < registry.max_object_bytes < len(encode(obj))
+    return 0 < registry.limits.max_object_bytes < len(encode(obj))
 
 
 def remove(registry: Registry, kind: Kind, key: str) -> None:
     """Remove a stored object, and the object of `Kind.deleted_with`."""
     registry.store.remove(kind.storage_key, key)
     if kind.deleted_with is not None:
-        found = registry.store.collection(kind.deleted_with).revisions.get(key)
-        if found is not None and not finalizers_of(found.object):
+        companion = registry.store.collection(kind.deleted_with).revisions.get(key)
+        if companion is not None and not finalizers_of(companion.object):
             registry.store.remove(kind.deleted_with, key)
 
 

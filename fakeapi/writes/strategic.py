@@ -1,7 +1,7 @@
 """Strategic merge patch: lists of objects merge by a key that the type declares.
 
-Which lists merge, and by which key, is in schema.json (patchStrategy and patchMergeKey of the
-struct tags); all others are replaced whole. Directives in a patch:
+schema.json has the lists that merge, and their keys (patchStrategy and patchMergeKey of the struct
+tags); all other lists are replaced whole. Directives in a patch:
 
     $patch: replace | delete            on an object, or on an element of a merging list
     $setElementOrder/NAME: [...]        the order the elements of the list NAME shall have
@@ -117,13 +117,13 @@ def _field(type_name: str, name: str) -> schema.Field:
     fields = schema.fields_of(type_name)
     if not fields:
         return schema.Field(name, type_name)
-    found = fields.get(name)
-    if found is None:
+    field = fields.get(name)
+    if field is None:
         short = type_name.rpartition(".")[2]
         raise UnreasonedFailure(
             f'unable to find api field in struct {short} for the json field "{name}"'
         )
-    return found
+    return field
 
 
 def _without_directives(value: object) -> object:
@@ -148,13 +148,13 @@ def _merge_in_order(result: Json, patch: Json, name: str, order: object, type_na
     if not isinstance(order, list):
         raise BadRequest(f"{_ELEMENT_ORDER}{name} must be a list")
     field = _field(type_name, name)
-    present, given = result.get(name), patch.get(name)
-    if isinstance(given, list):
-        _check_order(given, order, field.merge_key)
-    if isinstance(present, list) and isinstance(given, list):
-        merged = _merge_lists(present, given, field)
-    elif isinstance(given, list):
-        kept = _without_directives(given)
+    present, added = result.get(name), patch.get(name)
+    if isinstance(added, list):
+        _check_order(added, order, field.merge_key)
+    if isinstance(present, list) and isinstance(added, list):
+        merged = _merge_lists(present, added, field)
+    elif isinstance(added, list):
+        kept = _without_directives(added)
         assert isinstance(kept, list)
         merged = kept
     elif isinstance(present, list):
@@ -165,10 +165,10 @@ def _merge_in_order(result: Json, patch: Json, name: str, order: object, type_na
     result[name] = _in_order(merged, order, before, _identity(field.merge_key))
 
 
-def _check_order(given: list[object], order: list[object], merge_key: str) -> None:
+def _check_order(elements: list[object], order: list[object], merge_key: str) -> None:
     identity = _identity(merge_key)
     wanted = _positions(order, identity)
-    named = [item for item in given if not (isinstance(item, dict) and _DIRECTIVE in item)]
+    named = [item for item in elements if not (isinstance(item, dict) and _DIRECTIVE in item)]
     positions = [wanted.get(_hashable(identity(item)), -1) for item in named]
     if -1 in positions or positions != sorted(positions):
         raise BadRequest("$setElementOrder list is not consistent with the list in the patch")
@@ -191,23 +191,23 @@ def _merge_lists(original: list[object], patch: list[object], field: schema.Fiel
         return _in_order(merged, patch, original, _identity(""))
     if not field.merge_key:
         raise UnreasonedFailure(f"cannot merge lists without merge key for {field.name}")
-    kept, given = _apply_element_directives(original, patch, field)
-    merged = _merge_elements(kept, given, field)
-    return _in_order(merged, given, kept, _identity(field.merge_key))
+    kept, added = _apply_element_directives(original, patch, field)
+    merged = _merge_elements(kept, added, field)
+    return _in_order(merged, added, kept, _identity(field.merge_key))
 
 
 def _apply_element_directives(
     original: list[object], patch: list[object], field: schema.Field
 ) -> tuple[list[object], list[Json]]:
-    """Apply the elements with delete or replace directives; return those to merge."""
-    given: list[Json] = []
+    """Apply the elements with delete or replace directives; return elements to merge."""
+    elements: list[Json] = []
     deleted, replaces = set(), False
     for item in patch:
         if not isinstance(item, dict):
             raise BadRequest(f"cannot merge {field.name}: not all elements are objects")
         directive = item.get(_DIRECTIVE)
         if directive is None:
-            given.append(item)
+            elements.append(item)
         elif directive == "replace":
             replaces = True
         elif directive == "delete":
@@ -215,11 +215,11 @@ def _apply_element_directives(
         else:
             raise BadRequest(f"unknown patch type: {directive}")
     if replaces:
-        return [], given
+        return [], elements
     if not deleted:
-        return original, given
+        return original, elements
     identity = _identity(field.merge_key)
-    return [item for item in original if _hashable(identity(item)) not in deleted], given
+    return [item for item in original if _hashable(identity(item)) not in deleted], elements
 
 
 def _merge_elements(original: list[object], patch: list[Json], field: schema.Field) -> list[object]:
@@ -267,10 +267,10 @@ def _in_order(
 
 def _positions(items: Iterable[object], identity: Callable[[object], object]) -> dict[object, int]:
     """Return the first position of each identity."""
-    found: dict[object, int] = {}
+    positions: dict[object, int] = {}
     for position, item in enumerate(items):
-        found.setdefault(_hashable(identity(item)), position)
-    return found
+        positions.setdefault(_hashable(identity(item)), position)
+    return positions
 
 
 def _hashable(value: object) -> object:

@@ -86,7 +86,7 @@ def _moves_generation(kind: Kind, new: Json, old: Json) -> bool:
 
 
 def warnings(kind: Kind, new: Json, old: Json | None = None) -> list[str]:
-    """Return the warnings about a valid object; they are sent even if admission refuses it."""
+    """Return the warnings about a valid object, which are sent even if admission refuses it."""
     if kind.structure is not None:
         return kind.structure.warnings(new, old)
     return kind.rules.warnings(new, old)

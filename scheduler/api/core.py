@@ -92,7 +92,7 @@ class LabelSelector(Struct, frozen=True):
 
 
 class NodeSelectorRequirement(Struct, frozen=True):
-    """One expression over a node's labels or fields: the four operators above, Gt and Lt."""
+    """One expression over labels or fields: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str = ""
     operator: str = ""
@@ -107,7 +107,7 @@ class NodeSelectorTerm(Struct, frozen=True):
 
 
 class NodeSelector(Struct, frozen=True):
-    """One of the terms must match."""
+    """At least one term must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 

@@ -1,6 +1,6 @@
 """Durations in Go's notation: `15s`, `1h30m0s`, `1.5s`, `100ms`.
 
-Counted in whole nanoseconds, as Go does, so that they are written back as they were read.
+A duration is a whole number of nanoseconds, as in Go, so that it is written as it was read.
 Source: Go `time/format.go` (`ParseDuration`), `time/time.go` (`String`).
 """
 

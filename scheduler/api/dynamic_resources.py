@@ -61,7 +61,7 @@ class DeviceToleration(Struct, frozen=True):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: DeviceTaint) -> bool:
-        """Return True if it matches the taint (`ToleratesTaint`)."""
+        """Return True if the toleration matches the taint (`ToleratesTaint`)."""
         if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
             return False
         if self.operator in ("", "Equal"):
@@ -76,7 +76,7 @@ class CELDeviceSelector(Struct, frozen=True):
 
 
 class DeviceSelector(Struct, frozen=True):
-    """A condition on devices; None for a kind of selector that is not known here."""
+    """A condition on devices; `cel` is None for an unknown kind of selector."""
 
     cel: CELDeviceSelector | None = None
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
 
-_ANY_IP: Final = "0.0.0.0"
+_ANY_IP: Final = "0.0.0.0"  # noqa: S104 - a value of the API
 
 
 class HostPort(NamedTuple):

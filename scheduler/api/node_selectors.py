@@ -143,9 +143,9 @@ def parse_node_selector(selector: NodeSelector, *, path: str = "") -> NodeSelect
 def parse_preferred_terms(
     terms: Sequence[PreferredSchedulingTerm], *, path: str = ""
 ) -> PreferredTerms:
-    """Parse preferred terms, without those that are empty or have no weight.
+    """Parse preferred terms; empty terms and terms without a weight are left out.
 
-    Raises FieldErrors if any is invalid.
+    Raises FieldErrors if a term is invalid.
     """
     parsed = [
         (term.weight, Term(term.preference, f"{path}[{index}]"))

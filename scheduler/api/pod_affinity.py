@@ -21,7 +21,7 @@ _NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class AffinityTerm(NamedTuple):
-    """Pods that `selector` selects, in `namespaces` or in those of `namespace_selector`."""
+    """Pods that `selector` selects, in `namespaces` or where `namespace_selector` matches."""
 
     namespaces: frozenset[str]
     selector: Selector

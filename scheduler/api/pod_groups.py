@@ -57,7 +57,7 @@ class PodGroupSpec(Struct, frozen=True):
 
 
 class PodGroupStatus(Struct, frozen=True):
-    """The status of a pod group. Its conditions have the fields of a pod's."""
+    """The status of a pod group. Its conditions have the fields of pod conditions."""
 
     conditions: tuple[PodCondition, ...] = ()
 
@@ -71,7 +71,7 @@ class PodGroup(Struct, frozen=True):
 
     @property
     def priority(self) -> int:
-        """The priority of the group in preemption; the members' own do not count."""
+        """The priority of the group in preemption; the priorities of the members do not count."""
         return self.spec.priority or 0
 
     def condition(self, condition_type: str) -> PodCondition | None:

@@ -5,8 +5,8 @@ the Kubernetes API, so that sums are exact. A sum is then rounded up to the sche
 thousandths of a core for cpu, whole units for everything else. To round each term would overcount,
 and floats would lose bytes.
 
-One deliberate difference from upstream: a number that does not fit 64 bits counts as the largest
-one that does. Go's `Value` and `MilliValue` overflow, mostly to 0, so that a pod with a request of
+One deliberate difference from upstream: a number above 64 bits counts as the largest one of 64
+bits. Go's `Value` and `MilliValue` overflow, mostly to 0, so that a pod with a request of
 `10E` of memory would fit everywhere.
 Source: apimachinery `pkg/api/resource/quantity.go`, `suffix.go`.
 """

@@ -223,7 +223,7 @@ def count(name: str, nanos: int) -> int:
 
 
 def counted(requests: Mapping[str, int], *, also: Iterable[str] = ()) -> dict[str, int]:
-    """Return requests in the scheduler's units, without resources that it does not count.
+    """Return requests in the scheduler's units, without resources that are not counted.
 
     `also` names further resources to keep, such as a node's number of pods.
     Source: `Resource.Add`.

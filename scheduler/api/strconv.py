@@ -47,7 +47,7 @@ def go_integer(text: str) -> int | None:
 
 
 def parse_int(text: str, *, bits: int) -> int:
-    """Parse a literal of a signed integer with so many bits. Raises ValueError."""
+    """Parse a literal of a signed integer of `bits` bits. Raises ValueError."""
     number = go_integer(text)
     if number is None:
         raise _invalid("ParseInt", text)
@@ -57,7 +57,7 @@ def parse_int(text: str, *, bits: int) -> int:
 
 
 def parse_float32(text: str) -> float:
-    """Parse a number of 32 bits; return the shortest decimal number that means it.
+    """Parse a number of 32 bits; return the shortest decimal number with that value.
 
     Raises ValueError.
     """

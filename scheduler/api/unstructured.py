@@ -24,7 +24,7 @@ class Unstructured(Mapping[str, Any]):
         config_map["data"]["limit"], config_map.metadata.name
 
     Mappings within it are read-only too, and lists are tuples. `msgspec.convert(obj, Quota)`
-    converts it to a type of the caller's.
+    converts the object to a type of the caller.
     """
 
     __slots__ = ("_fields", "metadata")

@@ -1,8 +1,8 @@
 """Rules about single claims and volumes, and about disks that pods mount inline.
 
 Of the inline disks only four kinds matter: GCE disks, EBS volumes, iSCSI disks and Rados block
-devices. Two pods on one node conflict over such a disk unless both only read it; over an EBS volume
-always.
+devices. Two pods on one node conflict over such a disk unless both only read it. Two pods with the
+same EBS volume always conflict.
 Source: component-helpers `storage/volume/{helpers,pv_helpers}.go`, `storage/ephemeral`;
 `isVolumeConflict` in `volumerestrictions/volume_restrictions.go`.
 """
@@ -125,7 +125,7 @@ def is_bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) ->
 def bound_to_claim(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> tuple[PersistentVolume, bool]:
-    """Return the volume bound to a claim, and True if that changes it.
+    """Return the volume bound to a claim, and True if the volume has changed.
 
     Source: `GetBindVolumeToClaim`.
     """
@@ -185,7 +185,7 @@ def disks_of(pod: Pod) -> tuple[Disk, ...]:
 
 
 def disk_conflicts(disk: Disk, mounted: Iterable[Disk]) -> bool:
-    """Return True if a disk cannot be mounted beside these."""
+    """Return True if a disk cannot be mounted beside the `mounted` disks."""
     return any(_disks_conflict(disk, other) for other in mounted)
 
 

@@ -58,7 +58,7 @@ class StatefulSet(Struct, frozen=True):
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):
-    """The selected pods: an empty selector selects all of the namespace, none selects none."""
+    """The selected pods: all of the namespace by an empty selector, none without a selector."""
 
     selector: LabelSelector | None = None
 

@@ -105,7 +105,7 @@ class QueuedCall:
 
 
 class CallQueue:
-    """The calls that wait and those under way. Of two call types the one of higher relevance wins.
+    """The calls that wait or are under way. A call of a more relevant type replaces the other.
 
     Types of the same relevance must be for objects of different kinds.
     """

@@ -1,4 +1,4 @@
-"""The scheduler's writes as values, and how two for one object merge.
+"""The scheduler's writes as values, and the rules by which two for one object merge.
 
     type                 relevance  two for one object
     pod_status_patch         1      merge: the newest condition and the newest nomination win
@@ -175,7 +175,7 @@ class PodDeletionCall(_LastWins):
 class ObjectPatchCall(_LastWins):
     """Change a volume or a claim, if it has not changed since it was read.
 
-    Of two that wait for one object only one can succeed; the newer one starts from newer data.
+    Of two waiting calls for one object only one can succeed; the newer has newer data.
     """
 
     metadata: ObjectMeta
@@ -190,8 +190,8 @@ class ObjectPatchCall(_LastWins):
 class PodGroupPatchCall(ObjectPatchCall):
     """Change the status of a pod group.
 
-    The patch goes by name, so a late one for a deleted group reaches the group that was created
-    again. Patches for both keep their order.
+    The patch names the group without its uid, so a late patch for a deleted group reaches the next
+    group of that name. Patches for both groups keep their order.
     """
 
     @property
@@ -201,7 +201,7 @@ class PodGroupPatchCall(ObjectPatchCall):
 
 @dataclass(frozen=True)
 class ClaimWriteCall(_LastWins):
-    """Write a resource claim. Each pod that uses a claim writes it, so that none replaces another.
+    """Write a resource claim. Each pod that uses a claim writes it; no write replaces another.
 
     `number` differs for all calls.
     """
@@ -265,13 +265,13 @@ def _conditions_patch(pod: Pod | PodGroup, condition: Condition, timestamp: str)
         if isinstance(pod, Pod):
             changes["lastProbeTime"] = None
     else:
-        known = {
+        before = {
             "message": old.message,
             "observedGeneration": old.observed_generation,
             "reason": old.reason,
             "status": old.status,
         }
-        changes = {key: value or None for key, value in wanted.items() if value != known[key]}
+        changes = {key: value or None for key, value in wanted.items() if value != before[key]}
         if old.status != condition.status:
             changes["lastTransitionTime"] = timestamp
         if not changes:

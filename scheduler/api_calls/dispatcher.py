@@ -117,7 +117,7 @@ class ApiDispatcher:
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod. Retried only if the request surely was not executed.
 
-        If that is unknown, the pod is read to find out.
+        If the execution is uncertain, the pod is read.
         """
         async with self._slot(PodBindingCall(pod, node_name)):
             try:
@@ -137,15 +137,15 @@ class ApiDispatcher:
         """
         metadata = pod.metadata
         try:
-            found = await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
+            current = await self._client.get(PODS, metadata.name, namespace=metadata.namespace)
         except ClientError:
             return False
-        return found.metadata.uid == metadata.uid and found.spec.node_name == node_name
+        return current.metadata.uid == metadata.uid and current.spec.node_name == node_name
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Set a volume's claim reference; return the volume as the server has it.
 
-        Raises Conflict if it has changed, CallOverwritten if a newer call for it is queued.
+        Raises Conflict if the volume has changed, CallOverwritten if a newer call is queued.
         """
         patch = _patch_of(volume.metadata, ANN_BOUND_BY_CONTROLLER)
         if volume.spec.claim_ref is not None:
@@ -210,7 +210,7 @@ class ApiDispatcher:
             raise
 
     async def delete_pod(self, pod: Pod) -> bool:
-        """Delete a pod by its name, as upstream does; return False if there is none."""
+        """Delete a pod by its name, as upstream does; return False if no pod has it."""
         metadata = pod.metadata
         try:
             with contextlib.suppress(CallNotMade):
@@ -240,9 +240,9 @@ class ApiDispatcher:
             ):
                 await self._patch_object_status(PODS, metadata, patch)
                 return True
-            found = await self._newest(call.pod)
-            if found.metadata.uid == metadata.uid and not found.spec.node_name:
-                version = {"resourceVersion": found.metadata.resource_version}
+            newest = await self._newest(call.pod)
+            if newest.metadata.uid == metadata.uid and not newest.spec.node_name:
+                version = {"resourceVersion": newest.metadata.resource_version}
                 patch = {**(patch or {}), "metadata": version}
                 await self._patch_object_status(
                     PODS, metadata, patch, retry=Retry.IF_VERSION_CHECKED

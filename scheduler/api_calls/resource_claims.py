@@ -1,7 +1,7 @@
 """The writes of resource claims, as patches that carry the version that they are meant for.
 
-Upstream sends whole objects. Ours hold only the fields that we read, and a full update would delete
-the others.
+Upstream sends whole objects. Our objects hold only the fields that we read; a full update would
+delete all other fields.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _without_user(claim: bytes, uid: str) -> bytes:
         return number != _RESERVED_FOR or (_USER_UID, uid.encode()) not in fields(value)
 
     def kept(status: bytes) -> bytes:
-        return b"".join(field(*each) for each in fields(status) if is_kept(*each))
+        return b"".join(field(*entry) for entry in fields(status) if is_kept(*entry))
 
     return b"".join(
         field(number, kept(value) if number == _STATUS else value)

@@ -213,7 +213,7 @@ class SchedulerApp:
         return debugging.compare(self._core)
 
     def dump(self) -> None:
-        """Compare, then write the contents of cache and queue to the log (SIGUSR2)."""
+        """Compare cache and queue with the informers, then log their contents (SIGUSR2)."""
         self.compare_cache()
         debugging.dump(self._core)
 
@@ -228,11 +228,11 @@ class SchedulerApp:
             if self.has_synced and self.is_idle:
                 try:
                     self.compare_cache()
-                except Exception:
+                except Exception:  # noqa: BLE001 - a diagnosis that fails stops nothing
                     _log.exception("Cache and queue could not be compared with the API's view")
 
     def metrics_text(self, names: Collection[str] = ()) -> bytes:
-        """Return the page /metrics: all metrics, or those of these names, in Prometheus' format."""
+        """Return the page /metrics in Prometheus' format: all metrics, or the named ones."""
         return self._exposition.text(names)
 
     def pod_resources_text(self) -> bytes | None:

@@ -54,7 +54,7 @@ class BackgroundTasks:
     async def _run_for_plugin(self, work: Coroutine[None, None, None], name: str) -> None:
         try:
             await work
-        except Exception:
+        except Exception:  # noqa: BLE001 - code of a plugin
             _log.exception("Background work of a plugin failed: %s", name)
         finally:
             self._plugin_tasks -= 1

@@ -120,7 +120,7 @@ def build(
     *,
     clock: Clock,
 ) -> BuiltScheduler:
-    """Build a scheduler; the parameters are those of `SchedulerApp`."""
+    """Build a scheduler; `SchedulerApp` describes the parameters."""
     outside = Outside(config, connection, options, clock=clock)
     core = build_core(config, outside.ports(options.tie_break), options)
     core.informers.pods.add_event_handler(on_update=outside.dispatcher.on_pod_update)

@@ -1,7 +1,7 @@
 """The part of an API server that resource claims need, in memory.
 
 Claims have resource versions, updates are refused after a conflict, and the status is a
-subresource. A write is in the store, where the informer's claims are, before it returns.
+subresource. A write has changed the informer's store before it returns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STATUS: Final = "resourceclaims/status"
 class ClaimsInMemory:
     """Writes claims. `put` stores a claim, `remove` deletes it by its key.
 
-    `writes` are the writes in order, with the refused ones.
+    `writes` are all writes in order, refused writes included.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class ClaimsInMemory:
         return self._store.get(name, namespace)
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
-        found = self.stored(claim.key)
-        if found is None:
+        stored = self.stored(claim.key)
+        if stored is None:
             raise ObjectNotFoundError(_not_found(claim))
-        return found
+        return stored
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         self._version += 1

@@ -2,7 +2,7 @@
 
     informers, nominator -> plugins -> queue -> cycle -> event handlers
 
-What the core needs from outside are its ports. The process connects them to an API server,
+The core reaches everything outside through its ports. The process connects them to an API server,
 `kubesched-explain` and the player of recordings to objects in memory.
 Everything that the handle of a plugin offers exists before the first plugin is created.
 Source: `New` in `pkg/scheduler/scheduler.go`.
@@ -64,7 +64,7 @@ class SchedulerOptions:
     `seed` makes random choices repeatable. `tie_break` is `random`, or `first` for the first of
     several best nodes. A pod is retried after `max_in_unschedulable_pods_seconds` even without an
     event. Without `members_back_off` the members of a pod group are popped before their backoff
-    ends, as upstream does. `feature_gates` are those that are on, `effective_version` is shown to
+    ends, as upstream does. `feature_gates` are the enabled gates, `effective_version` is shown to
     clients, `metrics_options` selects metrics. `identity` is the name in the leader election, by
     default unique to the process. With `shadow` the scheduler compares and writes nothing.
     """
@@ -290,7 +290,7 @@ def _cycle_parts(
 
 
 def _shadow(options: ShadowOptions, shared: _Shared, profiles: Mapping[str, Framework]) -> Shadow:
-    """Build shadow mode; its event handler goes before those of the cache."""
+    """Build shadow mode; its event handler goes before the cache's handlers."""
     shadow = Shadow(
         options=options,
         profiles=profiles,

@@ -106,7 +106,7 @@ class ObjectEventHandler:
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
         """Make an event of the change, or two if the object was deleted and created again.
 
-        Upstream makes an update of the latter, and the pods that wait for an addition miss it.
+        Upstream makes one update of the two, and the pods that wait for an addition miss it.
         """
         if old.metadata.uid != new.metadata.uid:
             self._move(ActionType.DELETE, old, None)
@@ -276,7 +276,7 @@ class PodEventHandler:
         )
 
     def _free_nomination(self, pod: Pod) -> None:
-        """Move the pods that the end of a nomination may help: those of no higher priority."""
+        """Move the pods of no higher priority, which the end of a nomination may help."""
         priority = priority_of(pod)
         self._queue.move_all_to_active_or_backoff_queue(
             EVENT_ASSIGNED_POD_DELETE,

@@ -1,6 +1,6 @@
 """Fields of objects that are not read while a feature gate is off.
 
-An informer drops them before any plugin reads the object, as an API server does whose gate is off.
+An informer drops such fields before any plugin reads the object; API servers do so too.
 Source: the uses of the gates in component-helpers `resource/helpers.go`, `volumebinding/binder.go`,
 `k8s.io/dynamic-resource-allocation/structured/internal/stable`. One rule differs: a request for all
 devices leaves out devices that use shared counters, where upstream cannot allocate it.
@@ -32,14 +32,14 @@ _ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
 
 def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
     """Return the functions that drop fields, by the plural name of the kind."""
-    found: dict[str, Callable[[Any], Any]] = {}
+    by_kind: dict[str, Callable[[Any], Any]] = {}
     if not {_POD_LEVEL_RESOURCES, _POD_LEVEL_RESIZE} <= gates:
-        found["pods"] = lambda pod: _pod(pod, gates)
+        by_kind["pods"] = lambda pod: _pod(pod, gates)
     if _ATTRIBUTES_CLASS not in gates:
-        found["persistentvolumes"] = found["persistentvolumeclaims"] = _without_attributes_class
+        by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
     if not {CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
-        found["resourceslices"] = lambda part: _slice(part, gates)
-    return found
+        by_kind["resourceslices"] = lambda part: _slice(part, gates)
+    return by_kind
 
 
 def _pod(pod: Pod, gates: FeatureGates) -> Pod:

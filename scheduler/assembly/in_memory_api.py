@@ -44,7 +44,7 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class InMemoryApi:
-    """Stores objects by kind, written as its key, and gives each change to the informer.
+    """Stores objects by the key of their kind, and gives each change to the informer.
 
     It makes the informers (`MakesInformers`), takes the writes of the scheduler (`ApiWriter`) and
     drops its events.
@@ -146,7 +146,7 @@ class InMemoryApi:
             informer.delete(old)
 
     def terminate(self, kind: str, key: str) -> None:
-        """Set the time of the deletion of an object; a no-op if it is set, or without object."""
+        """Set an object's time of deletion; a no-op if the time is set or the object is missing."""
         obj = self._get(kind, key)
         if obj is not None and obj.metadata.deletion_timestamp is None:
             now = datetime.fromtimestamp(self._clock.now(), UTC)
@@ -158,8 +158,8 @@ class InMemoryApi:
 
     def _pod(self, pod: Pod) -> Pod | None:
         """Return the pod as it is now; None if it is gone."""
-        known: Pod | None = self._get(PODS.plural, pod.key)
-        return known if known is not None and known.metadata.uid == pod.metadata.uid else None
+        stored: Pod | None = self._get(PODS.plural, pod.key)
+        return stored if stored is not None and stored.metadata.uid == pod.metadata.uid else None
 
     # What the scheduler writes.
 
@@ -176,11 +176,11 @@ class InMemoryApi:
         """Drop an event."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        known = self._pod(pod)
-        assert known is not None, "a pod that is being bound exists"
-        spec = replace(known.spec, node_name=node_name)
-        status = replace(known.status, nominated_node_name="")
-        self.put(PODS.plural, replace(known, spec=spec, status=status))
+        stored = self._pod(pod)
+        assert stored is not None, "a pod that is being bound exists"
+        spec = replace(stored.spec, node_name=node_name)
+        status = replace(stored.status, nominated_node_name="")
+        self.put(PODS.plural, replace(stored, spec=spec, status=status))
 
     async def patch_pod_status(
         self,
@@ -189,37 +189,37 @@ class InMemoryApi:
         condition: Condition | None,
         nominating_info: NominatingInfo | None,
     ) -> bool:
-        known = self._pod(pod)
-        if known is None:
+        stored = self._pod(pod)
+        if stored is None:
             return False
         if PodStatusPatchCall(pod, condition, nominating_info).is_no_op:
             return True
-        changed = PodStatusPatchCall(known, condition, nominating_info).applied_to(known)
-        if changed is not known:
+        changed = PodStatusPatchCall(stored, condition, nominating_info).applied_to(stored)
+        if changed is not stored:
             self.put(PODS.plural, changed)
         return True
 
     async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
-        known: PodGroup | None = self._get(POD_GROUPS.plural, object_key(pod_group))
-        if known is None:
+        stored: PodGroup | None = self._get(POD_GROUPS.plural, object_key(pod_group))
+        if stored is None:
             return
         # The status of a group is patched as that of a pod.
-        as_pod = Pod(metadata=known.metadata)
-        as_pod = replace(as_pod, status=replace(as_pod.status, conditions=known.status.conditions))
+        as_pod = Pod(metadata=stored.metadata)
+        as_pod = replace(as_pod, status=replace(as_pod.status, conditions=stored.status.conditions))
         changed = PodStatusPatchCall(as_pod, condition, None).applied_to(as_pod)
         if changed is not as_pod:
-            status = replace(known.status, conditions=changed.status.conditions)
-            self.put(POD_GROUPS.plural, replace(known, status=status))
+            status = replace(stored.status, conditions=changed.status.conditions)
+            self.put(POD_GROUPS.plural, replace(stored, status=status))
 
     async def delete_pod(self, pod: Pod) -> bool:
         self.victims.append(pod.key)
-        known = self._pod(pod)
-        if known is None:
+        stored = self._pod(pod)
+        if stored is None:
             return False
-        if known.spec.termination_grace_period_seconds == 0:
-            self.remove(PODS.plural, known.key)
+        if stored.spec.termination_grace_period_seconds == 0:
+            self.remove(PODS.plural, stored.key)
         else:
-            self.terminate(PODS.plural, known.key)
+            self.terminate(PODS.plural, stored.key)
         return True
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
@@ -236,10 +236,10 @@ class InMemoryApi:
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         self.resource_claims.writes.append(f"patch pods/status {pod.key}")
-        known = self._pod(pod)
-        if known is not None:
-            changed = replace(known.status, extended_resource_claim_status=status)
-            self.put(PODS.plural, replace(known, status=changed))
+        stored = self._pod(pod)
+        if stored is not None:
+            changed = replace(stored.status, extended_resource_claim_status=status)
+            self.put(PODS.plural, replace(stored, status=changed))
 
 
 class AtOnce:

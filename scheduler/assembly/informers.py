@@ -35,7 +35,7 @@ UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class MakesInformers(Protocol):
-    """Makes the informer of a kind; `scheduler.client.InformerFactory` makes those of a server."""
+    """Makes the informer of a kind, as `scheduler.client.InformerFactory` does for a server."""
 
     def informer(
         self,

@@ -55,10 +55,10 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class PartSharing:
-    """Shares the parts of pods; call it with each decoded pod, before any other reader has it.
+    """Shares the parts of pods; call it with each decoded pod, before others read the pod.
 
     Without `keeps_json` the JSON that was kept for extenders is dropped once a pod has a node.
-    `first` is called with each pod before.
+    `first` is called with each pod before the parts are shared.
     """
 
     def __init__(

@@ -111,13 +111,13 @@ def with_extenders(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigura
 def _ignoring(profile: KubeSchedulerProfile, resources: tuple[str, ...]) -> KubeSchedulerProfile:
     replace = msgspec.structs.replace
     entries = []
-    found = False
+    has_fit_args = False
     for entry in profile.plugin_config:
-        if isinstance(entry.args, NodeResourcesFitArgs) and not found:
-            found = True
+        if isinstance(entry.args, NodeResourcesFitArgs) and not has_fit_args:
+            has_fit_args = True
             entry = replace(entry, args=replace(entry.args, ignored_resources=resources))
         entries.append(entry)
-    if not found:
+    if not has_fit_args:
         raise ConfigError(
             "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
         )

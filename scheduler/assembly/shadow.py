@@ -2,12 +2,12 @@
 
 A binding is compared when its watch event arrives, before the cache has it: the decision is made
 over the cluster as it is seen at that moment. A pod that the other scheduler reports unschedulable
-is decided then, and at each later report. Nothing is kept per pod; the queue is empty.
+is decided at each such report. Nothing is kept per pod; the queue is empty.
 
 Another scheduler decides a pod before the bindings of earlier pods have arrived, and bindings
 arrive in any order. So a disagreement waits for a second, and the pod is decided once more over the
 cluster in which the bindings of that time are in the order of the queue: by priority, then by the
-resource version that the pods had before. If that agrees, the agreement is `concurrent`.
+resource version that the pods had before. If that decision agrees, the agreement is `concurrent`.
 A pod that the other scheduler names a node for, and waits in PreBind, counts as on that node.
 Extenders and PreEnqueue, Reserve, Permit, PreBind and preemption are not called.
 """

@@ -45,17 +45,17 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
     The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups are
-    left out without their feature gate. In-tree plugins require them only if they are served, as
-    there are no gangs without them; upstream waits for ever. Raises `PluginSetupError` for a kind
-    that cannot exist.
+    left out without their feature gate. In-tree plugins require pod groups only if the server has
+    the kind: without it there are no gangs. Upstream waits for ever. Raises `PluginSetupError` for
+    a kind that cannot exist.
     """
-    found: dict[str, WatchedKind] = {}
+    kinds: dict[str, WatchedKind] = {}
 
     def watch(
         plugin: Plugin, resource: Resource[Any] | GroupVersionResource, *, required: Required
     ) -> dict[str, ActionType]:
-        kind = found.get(resource.key) or WatchedKind(resource, {}, required, {})
-        found[resource.key] = kind._replace(required=max(kind.required, required))
+        kind = kinds.get(resource.key) or WatchedKind(resource, {}, required, {})
+        kinds[resource.key] = kind._replace(required=max(kind.required, required))
         kind.plugins[plugin.name] = None
         return kind.events
 
@@ -75,7 +75,7 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
                 if kind is not None:
                     events = watch(plugin, kind, required=_required(plugin, kind))
                     events[event_resource] = events.get(event_resource, ActionType.NONE) | actions
-    return [kind for key, kind in found.items() if key not in _OWN_HANDLERS]
+    return [kind for key, kind in kinds.items() if key not in _OWN_HANDLERS]
 
 
 def _required(plugin: Plugin, kind: Resource[Any] | GroupVersionResource) -> Required:

@@ -90,52 +90,52 @@ class Cache:
 
     def forget_pod(self, pod: PodInfo) -> None:
         """Remove an assumed pod that was not bound."""
-        known = self._pods.get(_key(pod.pod))
-        if known is None:
+        cached = self._pods.get(_key(pod.pod))
+        if cached is None:
             return
-        if known.spec.node_name != pod.spec.node_name:
+        if cached.spec.node_name != pod.spec.node_name:
             raise CacheError(
                 f"pod {_named(pod.pod)} was assumed on {pod.spec.node_name} "
-                f"but assigned to {known.spec.node_name}"
+                f"but assigned to {cached.spec.node_name}"
             )
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_named(pod.pod)} wasn't assumed so cannot be forgotten")
-        self._remove(known)
+        self._remove(cached)
         if (group := self.pod_group_of(pod)) is not None:
             group.forget_pod(pod.uid)
 
     def add_pod(self, pod: PodInfo) -> None:
         """Add a bound pod that the informer reported, or confirm an assumed one."""
-        known = self._pods.get(_key(pod.pod))
-        if known is not None and pod.uid not in self._assumed:
+        cached = self._pods.get(_key(pod.pod))
+        if cached is not None and pod.uid not in self._assumed:
             raise CacheError(f"pod {_named(pod.pod)} was already in added state")
-        if known is not None:
-            if known.spec.node_name != pod.spec.node_name:
+        if cached is not None:
+            if cached.spec.node_name != pod.spec.node_name:
                 _log.warning(
                     "Pod %s was added to node %s, but was assumed on %s",
-                    pod.key, pod.spec.node_name, known.spec.node_name,
+                    pod.key, pod.spec.node_name, cached.spec.node_name,
                 )  # fmt: skip
-            self._remove(known)
-            self.remove_pod_group_member(known)
+            self._remove(cached)
+            self.remove_pod_group_member(cached)
         self._add(pod)
         self.set_pod_group_member(pod)
 
     def update_pod(self, old: Pod, pod: PodInfo) -> None:
         """Replace a bound pod; raises `CacheCorruptedError` if its node has changed."""
-        known = self._pods.get(_key(old))
-        if known is None:
+        cached = self._pods.get(_key(old))
+        if cached is None:
             raise CacheError(
                 f"pod {_named(old)} is not added to scheduler cache, so cannot be updated"
             )
-        if known.uid in self._assumed:
+        if cached.uid in self._assumed:
             raise CacheError(f"assumed pod {_named(old)} should not be updated")
-        if known.spec.node_name != pod.spec.node_name:
+        if cached.spec.node_name != pod.spec.node_name:
             raise CacheCorruptedError(
                 f"pod {_named(old)} was updated on node {pod.spec.node_name}, "
-                f"but was added to {known.spec.node_name}"
+                f"but was added to {cached.spec.node_name}"
             )
-        self._remove(known)
-        self.remove_pod_group_member(known)
+        self._remove(cached)
+        self.remove_pod_group_member(cached)
         self._add(pod)
         self.set_pod_group_member(pod)
 
@@ -144,18 +144,18 @@ class Cache:
 
         `pod` may have no node: then its deletion was missed and this is its last known state.
         """
-        known = self._pods.get(_key(pod))
-        if known is None:
+        cached = self._pods.get(_key(pod))
+        if cached is None:
             raise CacheError(
                 f"pod {_named(pod)} is not found in scheduler cache, so cannot be removed from it"
             )
-        if pod.spec.node_name and known.spec.node_name != pod.spec.node_name:
+        if pod.spec.node_name and cached.spec.node_name != pod.spec.node_name:
             raise CacheCorruptedError(
                 f"pod {_named(pod)} was removed from node {pod.spec.node_name}, "
-                f"but was added to {known.spec.node_name}"
+                f"but was added to {cached.spec.node_name}"
             )
-        self._remove(known)
-        self.remove_pod_group_member(known)
+        self._remove(cached)
+        self.remove_pod_group_member(cached)
 
     def get_pod(self, pod: Pod) -> PodInfo | None:
         """Return the cache's copy of a pod; None if it has none."""
@@ -196,19 +196,19 @@ class Cache:
     def update_node(self, node: Node) -> None:
         """Update a node, or add it if it is unknown.
 
-        It is compared with the cache's own copy, not with the informer's old object: the two may
-        have missed different events.
+        The node is compared with the cache's own copy, not with the informer's old object: cache
+        and informer may have missed different events.
         """
         self._set_node(node)
 
     def remove_node(self, node: Node) -> None:
         """Remove a node; its row is kept while pods are on it."""
         row = self._table.row_of.get(node.metadata.name)
-        known = self._table.nodes[row] if row is not None else None
-        if row is None or known is None:
+        cached = self._table.nodes[row] if row is not None else None
+        if row is None or cached is None:
             raise CacheError(f"node {node.metadata.name} is not found")
-        self._tree.remove_node(known)
-        self._images.remove_node(known)
+        self._tree.remove_node(cached)
+        self._images.remove_node(cached)
         self._table.set_node(row, None)
         self._nodes_changed = True
         self._free_row_if_unused(row)
@@ -233,7 +233,7 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring the snapshot up to date; called at the start of a scheduling cycle.
 
-        It must be the same snapshot each time. Changed rows are copied. The order of the nodes is
+        Each call must pass the same snapshot. Changed rows are copied. The order of the nodes is
         computed again only when nodes were added or deleted; until then a node whose zone has
         changed keeps its position, as it does upstream.
         """
@@ -268,12 +268,12 @@ class Cache:
 
     def _set_node(self, node: Node) -> None:
         row = self._row(node.metadata.name)
-        known = self._table.nodes[row]
-        if known is None:
+        cached = self._table.nodes[row]
+        if cached is None:
             self._nodes_changed = True
         else:
-            self._images.remove_node(known)
-        self._tree.update_node(known, node)
+            self._images.remove_node(cached)
+        self._tree.update_node(cached, node)
         self._images.add_node(node)
         self._table.set_node(row, node)
         self._changed_rows[row] = None

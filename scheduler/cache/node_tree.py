@@ -28,7 +28,7 @@ class NodeTree:
         self._zones.setdefault(zone_key(node), {}).setdefault(node.metadata.name, None)
 
     def remove_node(self, node: Node) -> bool:
-        """Remove a node, and its zone with the last node; False if it was not there."""
+        """Remove a node, and its zone with the last node; return False for an unknown node."""
         zone = zone_key(node)
         names = self._zones.get(zone, {})
         if node.metadata.name not in names:

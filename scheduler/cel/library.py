@@ -1,4 +1,4 @@
-"""The functions of CEL and of Kubernetes' libraries: their types, and what they do.
+"""The functions of CEL and of Kubernetes' libraries, with their types.
 
 `overloads.txt` has the types of every function, one overload in a line; see `parse_overloads`.
 
@@ -166,11 +166,11 @@ def pattern(text: str) -> Any:
         return re2.compile(text, options)
     except re2.error as error:
         message = error.args[0]
-        what, _, where = (
+        reason, _, where = (
             message.decode() if isinstance(message, bytes) else str(message)
         ).partition(": ")
-        what = _IN_GO.get(what, what)
-        raise CelError(f"error parsing regexp: {what}: `{where}`") from error
+        reason = _IN_GO.get(reason, reason)
+        raise CelError(f"error parsing regexp: {reason}: `{where}`") from error
 
 
 def _find(value: str, text: str) -> str:

@@ -1,6 +1,6 @@
 """IP addresses and CIDRs of CEL.
 
-The text of an error about an IPv6 address has not the reason that Go has.
+An error about an IPv6 address lacks the reason that Go's text has.
 Source: `k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go`, v0.36.3; Go's `net/netip`.
 """
 

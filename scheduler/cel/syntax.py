@@ -341,7 +341,7 @@ def _number(token: _Token, position: int, *, negative: bool) -> Literal:
 
 
 def _text(token: _Token) -> str | bytes:
-    """Return the value of a string or bytes literal; CEL's escapes are those of Python."""
+    """Return the value of a string or bytes literal; CEL's escapes are Python's."""
     text = token.text
     prefix = text[: min(text.find('"') % len(text), text.find("'") % len(text))].lower()
     body = text[len(prefix) :]

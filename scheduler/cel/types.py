@@ -181,7 +181,7 @@ class Substitutions:
         return False
 
     def apply(self, generic: Type, *, free_as_dyn: bool = False) -> Type:
-        """Return the type with its parameters replaced by what they stand for."""
+        """Return the type with its parameters replaced by their types."""
         if generic in self._types:
             return self.apply(self._types[generic], free_as_dyn=free_as_dyn)
         if generic.is_parameter:

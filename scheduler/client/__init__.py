@@ -10,8 +10,8 @@
     kinds, objects, decoding, errors         the types that all of them use
 
 The scheduler opens one `RestClient` for itself and one for events, makes informers with an
-`InformerFactory`, and runs factory and `EventBroadcaster` in its task group. This door exports what
-that takes; everything else is imported from the modules.
+`InformerFactory`, and runs factory and `EventBroadcaster` in its task group. This package exports
+the names for that; all other names are imported from the modules.
 """
 
 from scheduler.client.connection import Connection, connection_to

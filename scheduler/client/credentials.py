@@ -2,8 +2,8 @@
 
 A token may live for an hour or be rewritten in its file every few minutes, and an exec plugin may
 take seconds. So a header is cached until it is stale. The first request that needs a new one renews
-it in a worker thread, while the others wait. If that fails, the old header is sent on, and the
-server decides.
+it in a worker thread, while other requests wait. If the renewal fails, requests keep the old
+header, and the server decides.
 
     fresh --- it has expired, or a 401 for this header --------> stale
       ^                                                            |
@@ -85,7 +85,7 @@ class Credential:
 class RenewedCredentials:
     """A header that has to be renewed.
 
-    `load` may block (it runs a program or reads a file). It is called once here, to detect a broken
+    `load` may block (it runs a program or reads a file). A first call here detects a broken
     configuration at the start. `use_certificate` is called in the event loop after every renewal.
     """
 
@@ -156,7 +156,7 @@ class ExecPlugin:
     """Runs the exec plugin of one kubeconfig user; a `load` function.
 
     `source`, the file and the user, begins every error. A relative command is relative to
-    `directory`, that of the kubeconfig.
+    `directory`, the directory of the kubeconfig.
     """
 
     def __init__(

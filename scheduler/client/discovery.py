@@ -1,4 +1,4 @@
-"""Find out what a kind is that is known by its name only.
+"""Look up kinds that are known by their names only.
 
 Source: client-go `discovery/discovery_client.go` (`ServerResourcesForGroupVersion`).
 """
@@ -38,7 +38,7 @@ class _ApiResourceList(msgspec.Struct, frozen=True):
 
 
 class DiscoveredKind:
-    """The lists and watches of a kind that is found when they are first needed.
+    """The lists and watches of a kind, which is looked up for the first list or watch.
 
     Satisfies `scheduler.client.reflector.Source`. Raises `KindNotFound` as long as the server does
     not have the kind, which is looked up again at the next list or watch.
@@ -67,9 +67,9 @@ class DiscoveredKind:
     async def discover(self) -> Resource[Unstructured]:
         """Look the kind up. Raises `KindNotFound`."""
         name = self._name
-        for each in await _resources_of(self._client, name):
-            if each.name == name.plural:
-                self._resource = name.resource(each.kind, namespaced=each.namespaced)
+        for entry in await _resources_of(self._client, name):
+            if entry.name == name.plural:
+                self._resource = name.resource(entry.kind, namespaced=entry.namespaced)
                 return self._resource
         raise KindNotFound(f"the API server has no kind {name.key}")
 
@@ -79,10 +79,10 @@ async def discover_kind(
 ) -> Resource[Unstructured]:
     """Look up a kind by the `apiVersion` and `kind` of an object. Raises `KindNotFound`."""
     group, _, version = api_version.rpartition("/")
-    for each in await _resources_of(client, GroupVersionResource(group, version, kind)):
-        if each.kind == kind and "/" not in each.name:  # no subresource
-            name = GroupVersionResource(group, version, each.name)
-            return name.resource(kind, namespaced=each.namespaced)
+    for entry in await _resources_of(client, GroupVersionResource(group, version, kind)):
+        if entry.kind == kind and "/" not in entry.name:  # no subresource
+            name = GroupVersionResource(group, version, entry.name)
+            return name.resource(kind, namespaced=entry.namespaced)
     raise KindNotFound(f"the API server has no kind {kind} of {api_version}")
 
 

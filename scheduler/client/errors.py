@@ -155,7 +155,7 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """The server, or a disruption budget, asks for a later retry."""
+    """The server, or a disruption budget, requires a later retry."""
 
 
 class ServerError(ApiError):
@@ -255,7 +255,7 @@ def error_of_response(
     """Return the error for an HTTP answer, be it a `Status` or a proxy's page.
 
     `group_resource` (`pods`, `leases.coordination.k8s.io`) and `name` are those of the request, for
-    the message of an answer that has none of its own.
+    the message of an answer without a message.
     """
     status = _decode_status(body)
     if status is not None and status.kind == "Status" and status.status == "Failure":
@@ -314,8 +314,8 @@ def _class_of(code: int, reason: str, message: str, details: StatusDetails) -> t
         or any(cause.message == _TOO_LARGE_TEXT for cause in details.causes)
     ):
         return ResourceVersionTooLarge
-    known = _BY_REASON.get(reason)
-    if known is not None:
+    error_class = _BY_REASON.get(reason)
+    if error_class is not None:
         # A 429 is TooManyRequests whatever its reason is.
-        return TooManyRequests if code == 429 else known
+        return TooManyRequests if code == 429 else error_class
     return _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)

@@ -243,7 +243,7 @@ class EventBroadcaster:
             self._sender.enqueue(remembered.as_series())
 
     def event_name(self, regarding: str, seconds: float) -> str:
-        """Return a new name: the object's, a dot, 16 hexadecimal digits of nanoseconds.
+        """Return a new name: the object's name, a dot, 16 hexadecimal digits of nanoseconds.
 
         Names are unique even if the clock stands still. A name that no event may have is replaced
         by a random one.

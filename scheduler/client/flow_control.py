@@ -36,7 +36,7 @@ class TokenBucket:
         self._counted_at = clock.monotonic()
 
     async def take(self) -> float:
-        """Wait for a token; return for how many seconds. A cancelled wait gives the token back."""
+        """Wait for a token; return the seconds waited. A cancelled wait gives the token back."""
         if self._qps < 0:
             return 0.0
         now = self._clock.monotonic()
@@ -57,9 +57,9 @@ class TokenBucket:
 class Backoff:
     """A delay that doubles up to a cap, and is reset after a while without one.
 
-    Each delay is its nominal length plus up to `jitter` times that, so that the clients of one
-    server spread out. With the defaults: 0.8 s, 1.6 s ... 30 s, each up to doubled by the jitter,
-    and 0.8 s again after two minutes without a delay. (client-go's comment promises the same; its
+    Each delay is its nominal length plus up to `jitter` times this length, so that the clients of
+    one server spread out. By default 0.8 s, 1.6 s ... 30 s, each up to doubled by the jitter, and
+    0.8 s again after two minutes without a delay. (client-go's comment promises the same; its
     code resets the delay every two minutes even while attempts keep failing.)
     """
 

@@ -18,8 +18,8 @@ What an informer promises
   in the store are not reported.
 - `has_synced` is true once the handlers were called for everything that the first list contained.
 - A kind that does not exist, or that may not be read, has no objects. The reflector keeps trying;
-  once the list succeeds, its objects are added. If `wait_for_sync` waits for such a kind depends on
-  `Required`.
+  once the list succeeds, its objects are added. `Required` decides whether `wait_for_sync` waits
+  for such a kind.
 
 What it does not promise
 ------------------------
@@ -41,7 +41,7 @@ import asyncio
 import enum
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, ParamSpec, Protocol, TypeVar
 
 from scheduler.client.discovery import DiscoveredKind
 from scheduler.client.kinds import ApiObject, ListOptions, Resource, object_key
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T", bound=ApiObject)
 T_contra = TypeVar("T_contra", bound=ApiObject, contravariant=True)
 
@@ -99,7 +100,7 @@ class _Handlers(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """A local copy of the objects of one kind; the module describes what it promises.
+    """A local copy of the objects of one kind; the module describes the promises.
 
     `transform` is applied to every object before it is stored; it must keep the metadata's name,
     namespace and version.
@@ -148,7 +149,7 @@ class Informer(Generic[T]):
         on_update: Callable[[T, T], None] | None = None,
         on_delete: OnDelete[T] | None = None,
     ) -> None:
-        """Call these for every change from now on. Add handlers before the informer runs."""
+        """Call these handlers for every change; add handlers before the informer runs."""
         self._handlers.append(_Handlers(on_add, on_update, on_delete))
 
     async def wait_for_sync(self) -> None:
@@ -214,30 +215,26 @@ class Informer(Generic[T]):
 
     def _call_on_add(self, obj: T, *, is_initial: bool) -> None:
         for handlers in self._handlers:
-            if handlers.on_add is not None:
-                try:
-                    handlers.on_add(obj, is_initial=is_initial)
-                except Exception:
-                    self._log_error("on_add", obj)
+            self._call("on_add", obj, handlers.on_add, obj, is_initial=is_initial)
 
     def _call_on_update(self, old: T, new: T) -> None:
         for handlers in self._handlers:
-            if handlers.on_update is not None:
-                try:
-                    handlers.on_update(old, new)
-                except Exception:
-                    self._log_error("on_update", new)
+            self._call("on_update", new, handlers.on_update, old, new)
 
     def _call_on_delete(self, obj: T, *, final_state_unknown: bool) -> None:
         for handlers in self._handlers:
-            if handlers.on_delete is not None:
-                try:
-                    handlers.on_delete(obj, final_state_unknown=final_state_unknown)
-                except Exception:
-                    self._log_error("on_delete", obj)
+            self._call(
+                "on_delete", obj, handlers.on_delete, obj, final_state_unknown=final_state_unknown
+            )
 
-    def _log_error(self, callback: str, obj: T) -> None:
-        _log.exception("%s: a handler's %s failed on %s", self.name, callback, object_key(obj))
+    def _call(
+        self, name: str, obj: T, call: Callable[P, None] | None, *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        try:
+            if call is not None:
+                call(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - an error of one handler is not another's
+            _log.exception("%s: a handler's %s failed on %s", self.name, name, object_key(obj))
 
 
 def _same_version(old: ApiObject, new: ApiObject) -> bool:

@@ -105,7 +105,7 @@ class Resource(Generic[T]):
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def collection_path(self, namespace: str = "") -> str:
-        """Return the path of all objects, or of those in one namespace."""
+        """Return the path of all objects, or of the objects in one namespace."""
         if self.namespaced and namespace:
             return f"{self._root}/namespaces/{_segment(namespace)}/{self.plural}"
         return f"{self._root}/{self.plural}"
@@ -306,7 +306,7 @@ def resource_named(kind: Kind) -> Resource[Any] | GroupVersionResource:
         if kind in _CORE_PLURALS_WITHOUT_TYPE:
             nearest = f' (did you mean "{kind}.v1"?)'
         raise ValueError(
-            f"{kind!r} is no kind that is known{nearest}; "
+            f"{kind!r} is not a known kind{nearest}; "
             "expected a plural or <plural>.<version>.<group>, "
             "for the core group <plural>.<version>"
         )

@@ -34,7 +34,7 @@ class StatusDetails(Struct, frozen=True):
 
 
 class ApiStatus(Struct, frozen=True):
-    """The answer that is no object: every refusal, and some successes."""
+    """The answer without an object: every refusal, and some successes."""
 
     kind: str = ""
     status: str = ""

@@ -36,7 +36,7 @@ The version of each request:
 
 A server must never go back in time. One that was restored from a backup sends a list or a
 bookmark with a version lower than the last one seen. Then everything is listed again, and the
-informer learns that versions of before mean nothing now. Until there is a list, such a server is
+informer ignores the versions of before. Until there is a list, such a server is
 merely silent: it accepts a watch from its future and waits. So a long watch without a single event
 or bookmark, from a server that sends bookmarks, is followed by a list as well. client-go checks
 neither, and misses changes until the server has caught up.
@@ -251,7 +251,7 @@ class Reflector(Generic[T]):
         self, stream: AsyncGenerator[WatchEvent[T], None]
     ) -> tuple[list[T], str] | None:
         """Return the initial objects and their version; None if the watch ended too early."""
-        found: dict[str, T] = {}
+        objects: dict[str, T] = {}
         waiting = _InitialEvents(self._name, self._clock)
         warner = asyncio.create_task(waiting.warn())
         try:
@@ -259,12 +259,12 @@ class Reflector(Generic[T]):
                 waiting.seen()
                 obj = event.object
                 if event.type is EventType.DELETED:
-                    found.pop(object_key(obj), None)
+                    objects.pop(object_key(obj), None)
                 elif event.type is not EventType.BOOKMARK:
-                    found[object_key(obj)] = obj
+                    objects[object_key(obj)] = obj
                 elif obj.metadata.annotations.get(_INITIAL_EVENTS_END) == "true":
                     self._sends_bookmarks = True
-                    return list(found.values()), obj.metadata.resource_version
+                    return list(objects.values()), obj.metadata.resource_version
         except StreamInterrupted as error:
             _log.log(V4, "%s: the watch-list broke off: %s", self._name, error)
         finally:
@@ -274,17 +274,17 @@ class Reflector(Generic[T]):
 
     async def _fill_by_list(self) -> None:
         """Fill the informer by a list."""
-        asked = "" if self._version_unavailable else self._version or "0"
+        version = "" if self._version_unavailable else self._version or "0"
         # With a version the server answers from its cache, and in one piece.
-        page_size = _PAGE_SIZE if self._paginated or asked in {"", "0"} else 0
+        page_size = _PAGE_SIZE if self._paginated or version in {"", "0"} else 0
         try:
             listing = await list_in_pages(
-                self._source.list, ListOptions(resource_version=asked), page_size=page_size
+                self._source.list, ListOptions(resource_version=version), page_size=page_size
             )
         except (Expired, ResourceVersionTooLarge) as error:
             self._forget_version(error)
             listing = await list_in_pages(self._source.list, ListOptions(), page_size=page_size)
-        if asked == "0" and listing.paginated:
+        if version == "0" and listing.paginated:
             self._paginated = True
         await self._replace(listing.items, listing.resource_version)
 

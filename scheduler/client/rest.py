@@ -109,7 +109,7 @@ async def list_in_pages(
 
     A `page_size` of 0 means one page without a limit. If the server has forgotten that moment
     before the last page (`Expired`), the whole list is fetched once more without a limit. Raises
-    whatever else `fetch` raises.
+    the other errors of `fetch` too.
     """
     request = replace(options, limit=options.limit or page_size)
     items: list[T] = []
@@ -331,7 +331,7 @@ class RestClient:
     ) -> bytes:
         """Send any request, and return the body of a good answer.
 
-        For what has no method here: discovery, reviews, answers that are not decoded.
+        For requests without a method here: discovery, reviews, answers that are not decoded.
         """
         seconds = self._timeout_seconds
         if seconds is not None:

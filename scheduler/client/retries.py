@@ -1,4 +1,4 @@
-"""Retries: when a request is sent again, and the one loop that does it.
+"""Retries: the rules by which a request is sent again, and the one loop that applies them.
 
 The rule, for the client's requests and for the writes of the dispatcher:
 
@@ -21,8 +21,8 @@ A read that fails otherwise is retried by the reflector, with growing delays.
 A server that sends Retry-After has not executed the request, so a write that must not be executed
 twice may be retried too. (If a 5xx claims this wrongly: a binding carries the pod's uid, and a pod
 that has a node cannot get another one.) If the answer to such a write is lost, the outcome is
-unknown and the write is not retried. After a binding that fails in this way the pod is read. If it
-is not bound, or cannot be read, it is forgotten and goes back to the queue. Should it be bound all
+unknown and the write is not retried. After a binding that fails in this way the pod is read. If the
+pod is not bound, or cannot be read, it is forgotten and goes back to the queue. If it is bound all
 the same, the watch event removes it from the queue.
 
 Source: client-go `rest/with_retry.go`, `rest/request.go`, `util/retry`; `Retriable` in
@@ -145,7 +145,7 @@ def retry_after_seconds(header: str, *, now: float) -> int | None:
 
 
 def retry_delay_seconds(status: int, header: str, *, now: float) -> int | None:
-    """Return the delay that an answer asks for by its Retry-After header; None for no retry."""
+    """Return the delay that an answer's Retry-After header demands; None for no retry."""
     if status != 429 and status < 500:
         return None
     seconds = retry_after_seconds(header, now=now)

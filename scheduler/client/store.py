@@ -45,7 +45,7 @@ class Store(Generic[T]):
         return self._objects.get(f"{namespace}/{name}" if namespace else name)
 
     def list(self, namespace: str = "") -> list[T]:
-        """Return all objects, or those of one namespace, as a new list."""
+        """Return all objects, or the objects of one namespace, as a new list."""
         if not namespace:
             return [*self._objects.values()]
         objects = self._objects

@@ -1,4 +1,4 @@
-"""Feature gates: those of kube-scheduler v1.36, how they are set, and those that are built.
+"""Feature gates of kube-scheduler v1.36: their settings, and the gates that are built.
 
     settings = parse_settings(["GenericWorkload=true,GangScheduling=true"])
     version = effective_version(["1.35"], [])      # raises ConfigError
@@ -75,7 +75,7 @@ def help_lines() -> list[str]:
 
 
 class EffectiveVersion(NamedTuple):
-    """The version that is emulated, and the oldest one that others in the cluster may have."""
+    """The emulated version, and the oldest version of other components in the cluster."""
 
     emulation: _Version
     min_compatibility: _Version
@@ -259,13 +259,13 @@ class _Gates:
         for name, value in _NOT_BUILT.items():
             # Without its dependencies a feature is off either way.
             if self._is_on(name) is value and not self._disabled_dependencies(name):
-                what = f"cannot set feature gate {name} to {go_bool(value)}"
+                problem = f"cannot set feature gate {name} to {go_bool(value)}"
                 if name not in self._values:
                     emulation, _ = self._version.texts
-                    what = (
+                    problem = (
                         f"feature gate {name} is {go_bool(value)} at emulated version {emulation}"
                     )
-                yield ConfigError(f"{what}, this behaviour is not built into kubesched")
+                yield ConfigError(f"{problem}, this behaviour is not built into kubesched")
 
     def warn(self) -> None:
         for name, value in self._settings.items():

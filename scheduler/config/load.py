@@ -51,7 +51,7 @@ _SHOWN_LENGTH_MAX: Final = 120
 
 
 def load_config(path: str | Path, scheme: Scheme) -> KubeSchedulerConfiguration:
-    """Read a file; raises `ConfigError`, see `load_text`, which names the file."""
+    """Read a file. Raises `ConfigError` as `load_text` does, with the name of the file."""
     try:
         # Some editors put a byte order mark in front of UTF-8.
         with open(path, encoding="utf-8-sig") as file:

@@ -158,7 +158,7 @@ class Attempt:
             records.stories.add(self.pod, entry)
 
     def waits_on_permit(self, wait_seconds: Mapping[str, float]) -> None:
-        """Record that plugins hold the pod at Permit, each for at most so many seconds."""
+        """Record that plugins hold the pod at Permit, each for at most its seconds."""
         records = self._records
         entry = WaitingOnPermit(records.clock.now(), self.host, wait_seconds)
         records.stories.add(self.pod, entry)

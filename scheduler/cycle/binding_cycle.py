@@ -39,7 +39,7 @@ async def bind(parts: CycleParts, attempt: Attempt) -> None:
     attempt.binding_started()
     try:
         status = await _bind(parts, attempt)
-    except Exception as failure:
+    except Exception as failure:  # noqa: BLE001 - any failure is undone and requeues the pod
         _log.exception("The binding cycle of pod %s failed", attempt.pod.key)
         status = error(failure)
     finally:

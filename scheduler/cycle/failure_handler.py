@@ -125,10 +125,10 @@ async def _patch_status(
     parts: CycleParts, pod: Pod, condition: Condition, nominating_info: NominatingInfo | None
 ) -> None:
     try:
-        found = await parts.api.patch_pod_status(
+        pod_exists = await parts.api.patch_pod_status(
             pod, condition=condition, nominating_info=nominating_info
         )
-        if not found:
+        if not pod_exists:
             _log.error("Error updating pod", {"pod": pod.key, "err": "it is gone"})
     except ClientError as error:
         _log.error("Error updating pod", {"pod": pod.key, "err": error})

@@ -75,15 +75,15 @@ def skip_pod_schedule(parts: CycleParts, framework: Framework, pod: PodInfo) -> 
 
 async def _schedule(parts: CycleParts, attempt: Attempt) -> Found:
     """Find a node for the pod and start its binding, or fail the attempt."""
-    found = await find_node(parts, attempt, update_snapshot=True)
-    if found.result is None:
-        assert found.status is not None, "without a node there is a reason"
-        fail(parts, attempt, found.status, nominating_info=found.nominating_info)
+    result = await find_node(parts, attempt, update_snapshot=True)
+    if result.result is None:
+        assert result.status is not None, "without a node there is a reason"
+        fail(parts, attempt, result.status, nominating_info=result.nominating_info)
     else:
-        attempt.placed(found.result)
+        attempt.placed(result.result)
         if (status := assume_and_bind(parts, attempt)) is not None:
             fail(parts, attempt, status)
-    return found
+    return result
 
 
 async def find_node(
@@ -114,7 +114,7 @@ async def find_node(
         return Found(None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, str(failure), cause=failure))
     except (FrameworkError, ExtenderError) as failure:
         return Found(None, error(failure))
-    except Exception as bug:
+    except Exception as bug:  # noqa: BLE001 - any failure requeues the pod
         _log.exception("The scheduling cycle of pod %s failed", attempt.pod.key)
         return Found(None, error(bug))
 

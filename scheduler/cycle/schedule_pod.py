@@ -80,7 +80,7 @@ class RandomTie:
 
 
 class ScheduleResult(NamedTuple):
-    """The node chosen for a pod, and how it was found."""
+    """The node chosen for a pod, and the course of the search."""
 
     suggested_host: str
     #: The number of nodes that were filtered.
@@ -229,7 +229,7 @@ class SchedulingAlgorithm:
     async def _find_nodes_that_pass_extenders(
         self, pod: PodInfo, nodes: Nodes, diagnosis: Diagnosis
     ) -> Nodes:
-        """Return the nodes that the extenders accept; each is called with those that are left.
+        """Return the nodes that the extenders accept; each gets the nodes that are left.
 
         Raises `ExtenderError` for an extender that fails and is not ignorable.
         Source: `findNodesThatPassExtenders`.
@@ -329,7 +329,7 @@ async def _scores_of_extenders(
 async def schedule_pod(
     algorithm: SchedulingAlgorithm, framework: Framework, state: CycleState, pod: PodInfo
 ) -> ScheduleResult:
-    """Find the best node for the pod. A node that alone is feasible is taken without scoring.
+    """Find the best node for the pod. A single feasible node is taken without scoring.
 
     Raises `NoNodesAvailableError`, `FitError` if no node fits, `PluginFailedError`, or
     `ExtenderError`.

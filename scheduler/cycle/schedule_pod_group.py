@@ -125,7 +125,7 @@ async def _run(parts: CycleParts, framework: Framework, attempt: PodGroupAttempt
         metrics.pod_group_scheduling_algorithm_duration.observe(seconds)
         if result.status is not None and result.status.code == Code.UNSCHEDULABLE:
             await preempt(parts, framework.pod_group_preemption, attempt, search)
-    except Exception as bug:
+    except Exception as bug:  # noqa: BLE001 - any failure requeues the group
         _log.exception("The scheduling cycle of pod group %s failed", key)
         attempt.result = PodGroupResult(status=error(bug))
     finally:

@@ -46,7 +46,7 @@ class SchedulingLoop:
         return not self.is_in_cycle and self._parts.queue.is_idle
 
     async def run(self) -> NoReturn:
-        """Schedule pods for ever; raises what a cycle could not handle."""
+        """Schedule pods for ever; raises the errors that a cycle could not handle."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._parts.queue.run(), name="flush")
             group.create_task(self._schedule(), name="schedule")

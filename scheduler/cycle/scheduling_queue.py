@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SchedulingQueue:
-    """Runs a `PriorityQueue`. Its methods are described there."""
+    """Runs a `PriorityQueue`, which describes the methods."""
 
     def __init__(self, queue: PriorityQueue, *, clock: Clock, stories: PodStories) -> None:
         self._queue: Final = queue
@@ -44,7 +44,7 @@ class SchedulingQueue:
 
     @property
     def is_idle(self) -> bool:
-        """True if no pod can be popped; it may be False until `pop` has found that out."""
+        """True if no pod can be popped; may be False until the next `pop`."""
         return not self._poppable.is_set()
 
     async def pop(self) -> QueuedPodInfo:

@@ -65,7 +65,7 @@ class Devices:
 def _results(
     allocation: AllocationResult,
 ) -> Iterator[tuple[DeviceId, str | None, Mapping[str, int] | None]]:
-    """Return the devices of an allocation with shares; those with admin access do not count."""
+    """Return the devices of an allocation with shares; devices with admin access do not count."""
     for result in allocation.devices.results:
         if result.admin_access:
             continue
@@ -80,7 +80,7 @@ def _results(
 
 
 class AllocatedState:
-    """The devices of all claims, those in flight included. It follows their changes."""
+    """The devices of all claims, claims in flight included; follows their changes."""
 
     def __init__(self, written: Devices, in_flight: Devices) -> None:
         self._written: Final = written
@@ -93,14 +93,14 @@ class AllocatedState:
     def is_allocated(self, device: DeviceId) -> bool:
         """Return True if a claim has the device, or a share of it."""
         return self.has_device(device) or any(
-            device in each.shared or device in each.capacity
-            for each in (self._written, self._in_flight)
+            device in devices.shared or device in devices.capacity
+            for devices in (self._written, self._in_flight)
         )
 
     def capacity(self, device: DeviceId) -> Mapping[str, int]:
         """Return the amounts that the shares of a device take, in nano-units."""
         written, in_flight = (
-            each.capacity.get(device, {}) for each in (self._written, self._in_flight)
+            devices.capacity.get(device, {}) for devices in (self._written, self._in_flight)
         )
         if not in_flight:
             return written

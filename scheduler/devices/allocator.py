@@ -162,8 +162,8 @@ class Allocator:
         available = self.available_counters.get(pool.id.pool)
         if available is None:
             available = {
-                name: {key: _nanos(counter) for key, counter in each.counters.items()}
-                for name, each in pool.counter_sets.items()
+                name: {key: _nanos(counter) for key, counter in counter_set.counters.items()}
+                for name, counter_set in pool.counter_sets.items()
             }
             for device in (*pool.devices, *pool.unreachable):
                 if self.state.is_allocated(device.id):
@@ -259,11 +259,11 @@ class _Search:
                 f"of {ALLOCATION_RESULTS_MAX}"
             )
         constraints: list[Constraint] = []
-        for index, each in enumerate(claim.spec.devices.constraints):
-            if each.match_attribute is not None:
-                constraints.append(MatchAttribute(each.requests, each.match_attribute))
-            elif each.distinct_attribute is not None and not self._allocator.is_stable:
-                constraints.append(DistinctAttribute(each.requests, each.distinct_attribute))
+        for index, rule in enumerate(claim.spec.devices.constraints):
+            if rule.match_attribute is not None:
+                constraints.append(MatchAttribute(rule.requests, rule.match_attribute))
+            elif rule.distinct_attribute is not None and not self._allocator.is_stable:
+                constraints.append(DistinctAttribute(rule.requests, rule.distinct_attribute))
             else:
                 raise AllocationError(
                     f"claim {claim.key}, constraint #{index}: empty constraint (unsupported "

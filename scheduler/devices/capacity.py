@@ -58,9 +58,9 @@ def fits(
 def consumed(
     requirements: CapacityRequirements | None, offered: Mapping[str, DeviceCapacity]
 ) -> dict[str, Amount]:
-    """Return what a request takes of a device (`GetConsumedCapacityFromRequest`)."""
+    """Return the amounts that a request takes (`GetConsumedCapacityFromRequest`)."""
     requests = _requests(requirements)
-    return {name: _consumed(requests.get(name), each) for name, each in offered.items()}
+    return {name: _consumed(requests.get(name), capacity) for name, capacity in offered.items()}
 
 
 def _requests(requirements: CapacityRequirements | None) -> Quantities:

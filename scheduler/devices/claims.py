@@ -65,13 +65,13 @@ class ClaimTracker:
         return assumed
 
     def list(self, namespace: str = "") -> Iterator[ResourceClaim]:
-        """Return all claims, or those of a namespace."""
+        """Return all claims, or the claims of a namespace."""
         for stored in self._lister.list(namespace):
             metadata = stored.metadata
             yield self.get(metadata.name, metadata.namespace) or stored
 
     def assume(self, claim: ResourceClaim) -> bool:
-        """Use a claim as it was written; False if the informer does not have the claim yet.
+        """Use a claim as it was written; return False if the informer does not have it yet.
 
         Nothing changes if the informer has a newer version.
         """
@@ -171,6 +171,6 @@ class ClaimTracker:
 
 def _is_newer(first: ResourceClaim, second: ResourceClaim) -> bool:
     """Return True if the first version of a claim is newer; versions of one kind are ordered."""
-    versions = (each.metadata.resource_version for each in (first, second))
+    versions = (claim.metadata.resource_version for claim in (first, second))
     newer, older = (int(version) if version.isdecimal() else 0 for version in versions)
     return newer > older

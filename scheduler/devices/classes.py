@@ -1,8 +1,8 @@
 """The device classes behind extended resources.
 
 A class may name an extended resource (`spec.extendedResourceName`); besides, each class has an
-implicit one, `deviceclass.resource.kubernetes.io/` and its name. Of two classes with one name the
-newer counts, then the lower name; one that loses when it comes has no implicit resource either.
+implicit one, `deviceclass.resource.kubernetes.io/` and its name. Of two classes with one extended
+resource the newer wins, then the lower name. A new class that loses has no implicit one either.
 Source: `k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache`, v0.36.3.
 """
 
@@ -47,7 +47,7 @@ class DeviceClassResolver:
         return self._handle.lister(DeviceClass).get(name)
 
     def backed_by_devices(self, names: Iterable[str]) -> frozenset[str]:
-        """Return those of the resources that have a class."""
+        """Return the resources of these names that have a class."""
         candidates = [name for name in names if name not in _NATIVE]
         return frozenset(name for name in candidates if self.device_class(name) is not None)
 
@@ -55,7 +55,7 @@ class DeviceClassResolver:
         lister = self._handle.lister(DeviceClass)
         self._cursor, changed = lister.changes_since(self._cursor)
         if changed is None:
-            changed = sorted({each.metadata.name for each in lister.list()} | self._known.keys())
+            changed = sorted({item.metadata.name for item in lister.list()} | self._known.keys())
         for name in changed:
             self._change(self._known.pop(name, None), lister.get(name))
 
@@ -79,7 +79,7 @@ class DeviceClassResolver:
         rival = self._of_resource.get(name) if name is not None else None
         if rival is None:
             return False
-        ages = [_created(each) for each in (new, rival)]
+        ages = [_created(item) for item in (new, rival)]
         if ages[0] != ages[1]:
             return ages[0] < ages[1]
         return new.metadata.name >= rival.metadata.name

@@ -40,7 +40,7 @@ def device_count(
     verdicts: SelectorVerdicts,
 ) -> DeviceCount:
     """Return the count of a node; 0 if a selector cannot be evaluated."""
-    selectors = [each for each in device_class.spec.selectors if each.cel is not None]
+    selectors = [selector for selector in device_class.spec.selectors if selector.cel is not None]
     total = allocated = 0
     try:
         for device in _devices(node, slices):
@@ -63,11 +63,11 @@ def _devices(node: Node, slices: Slices) -> Iterator[PoolDevice]:
 
 
 def _reaches_device(node: Node, device: PoolDevice) -> bool:
-    each = device.device
-    if each.all_nodes or each.node_name == node.metadata.name:
+    spec = device.device
+    if spec.all_nodes or spec.node_name == node.metadata.name:
         return True
-    return each.node_selector is not None and node_matches(
-        node, each.node_name, all_nodes=False, selector=each.node_selector
+    return spec.node_selector is not None and node_matches(
+        node, spec.node_name, all_nodes=False, selector=spec.node_selector
     )
 
 

@@ -73,10 +73,10 @@ class NodeGroups:
 
     def node_pools(self, node: Node) -> NodePools:
         """Return the pools of a node; raises `PoolsError`."""
-        found = self._pools_of(self.number(node))
-        if isinstance(found, PoolsError):
-            raise found
-        return found
+        pools = self._pools_of(self.number(node))
+        if isinstance(pools, PoolsError):
+            raise pools
+        return pools
 
     def number(self, node: Node) -> int:
         """Return the number of a node; its pools are gathered anew for a new object."""
@@ -96,18 +96,18 @@ class NodeGroups:
         return number
 
     def _pools_of(self, number: int) -> NodePools | PoolsError:
-        found = self._node_pools[number]
-        if found is None:
+        pools = self._node_pools[number]
+        if pools is None:
             assert self._slices is not None, "slices come first"
             node = self._nodes[number]
             try:
-                found = NodePools(node, self._slices.pools(node))
-                for pool in found.pools:
+                pools = NodePools(node, self._slices.pools(node))
+                for pool in pools.pools:
                     self._numbers_of_pool.setdefault(pool.id, set()).add(number)
             except PoolsError as error:
-                found = error
-            self._node_pools[number] = found
-        return found
+                pools = error
+            self._node_pools[number] = pools
+        return pools
 
     def _group(self, number: int) -> int:
         node_pools = self._pools_of(number)

@@ -99,7 +99,7 @@ class Pool(NamedTuple):
 def node_matches(
     node: Node, name: str | None, *, all_nodes: bool | None, selector: NodeSelector | None
 ) -> bool:
-    """Return True if a node is one of those that can reach devices (`NodeMatches`)."""
+    """Return True if a node is among the nodes that can reach devices (`NodeMatches`)."""
     if name:
         return node.metadata.name == name
     if all_nodes:
@@ -117,8 +117,8 @@ def device_matches(node: Node, device: PoolDevice) -> bool:
     """Return True if a node can reach a device of one of its slices."""
     if not device.slice.spec.per_device_node_selection:
         return True
-    each = device.device
-    return node_matches(node, each.node_name, all_nodes=each.all_nodes, selector=each.node_selector)
+    spec = device.device
+    return node_matches(node, spec.node_name, all_nodes=spec.all_nodes, selector=spec.node_selector)
 
 
 class Slices:
@@ -130,9 +130,9 @@ class Slices:
         self._of_pool: Final[dict[PoolId, list[ResourceSlice]]] = {}
         self._devices: Final[dict[str, list[PoolDevice]]] = {}
         self._by_name: Final = {slice.metadata.name: slice for slice in slices}
-        for name, known in before._devices.items() if before is not None else ():
-            if known and self._by_name.get(name) is known[0].slice:
-                self._devices[name] = known
+        for name, devices in before._devices.items() if before is not None else ():
+            if devices and self._by_name.get(name) is devices[0].slice:
+                self._devices[name] = devices
         for slice in self._by_name.values():
             spec = slice.spec
             self._of_pool.setdefault(PoolId(spec.driver, spec.pool.name), []).append(slice)
@@ -169,7 +169,7 @@ class Slices:
         return nodes
 
     def candidates(self, node_name: str) -> Iterator[ResourceSlice]:
-        """Return the slices that may be for a node: its own, and those for several nodes."""
+        """Return the slices that may be for a node: its own, and slices for several nodes."""
         yield from self._on_node.get(node_name, ())
         yield from self._shared
 
@@ -271,7 +271,7 @@ def _add_slice(slices: dict[PoolId, list[ResourceSlice]], slice: ResourceSlice) 
 
 
 def _wrong_consumption(slice: ResourceSlice, counter_sets: Mapping[str, CounterSet]) -> str:
-    """Return why a device of the slice consumes counters that do not exist; empty if none does."""
+    """Return why a device of the slice consumes counters that do not exist; else an empty text."""
     for device in slice.spec.devices:
         for consumption in device.consumes_counters:
             counter_set = counter_sets.get(consumption.counter_set)

@@ -57,7 +57,7 @@ def _result(
         binding_failure_conditions=device.device.binding_failure_conditions,
         share_id=new_share_id() if consumed is not None else None,
         consumed_capacity=(
-            {name: quantity_text(each.nanos, each.text) for name, each in consumed.items()}
+            {name: quantity_text(amount.nanos, amount.text) for name, amount in consumed.items()}
             if consumed
             else None
         ),
@@ -65,7 +65,7 @@ def _result(
 
 
 def _configuration(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:
-    """Return the configuration of the classes, each once, then that of the claim.
+    """Return the configuration of the classes, each once, then the claim's own.
 
     As upstream, configuration of the claim is repeated for each request that it names.
     """

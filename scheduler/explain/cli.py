@@ -62,7 +62,7 @@ _FAILURES: Final = (
 
 
 class _Commands(click.Group):
-    """Sub-commands. Without the name of one, the arguments are those of `pods` or `story`."""
+    """Sub-commands. Without a sub-command the arguments belong to `pods` or `story`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {*self.commands, *ctx.help_option_names, "--version"}
@@ -161,7 +161,7 @@ def _port_options(*, needs_server: bool) -> Callable[[Callable[..., None]], Call
 def main() -> None:
     """Explain the scheduler's decisions for pods. Nothing is ever written to a cluster.
 
-    Without the name of a command: pods.
+    The default command is pods.
     """
 
 
@@ -274,7 +274,7 @@ def batch(*, questions: Iterable[bytes], plugin: tuple[str, ...]) -> None:
     """Answer QUESTIONS, one JSON object a line; - is standard input.
 
     A question has a name, objects, pods to schedule in turn, and maybe a config and features (gates
-    by name). Its answer is a line too, as of -o json.
+    by name). Its answer is one line, in the format of -o json.
     """
     out = sys.stdout.buffer
 
@@ -295,7 +295,7 @@ def batch(*, questions: Iterable[bytes], plugin: tuple[str, ...]) -> None:
 async def _extenders(
     config: KubeSchedulerConfiguration, *, call: bool
 ) -> AsyncIterator[Sequence[Extender]]:
-    """Yield the extenders of a configuration, if the user wants calls; else name those left out.
+    """Yield the extenders of a configuration, if the user wants calls; else print their names.
 
     A call may change the state of an extender, so that it needs the user's consent.
     """

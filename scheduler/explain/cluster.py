@@ -76,7 +76,7 @@ async def read_api_server(
 
 
 def with_node_defaults(node: Node) -> Node:
-    """Return the node with the capacity as allocatable amounts if it has none of its own."""
+    """Return the node; without allocatable amounts its capacity takes their place."""
     status = node.status
     if status.allocatable or not status.capacity:
         return node
@@ -113,7 +113,7 @@ def _port(port: ContainerPort, spec: PodSpec) -> ContainerPort:
 
 
 def _pod_level(pod: Pod, wanted: ResourceRequirements) -> ResourceRequirements:
-    """Complete the pod-level requests and limits from those of the containers.
+    """Complete the pod-level requests and limits from the containers' own.
 
     Hugepages cannot be overcommitted: their pod-level limit is the sum of the containers' limits,
     and the request equals the limit. CPU and memory take their requests from the containers'

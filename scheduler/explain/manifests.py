@@ -1,7 +1,7 @@
 """Read a cluster from YAML or JSON manifests, as strictly as an API server.
 
-`fields.json` has the fields of every kind that the scheduler reads, those that it does not look at
-included; `tests/explain/manifest_fields.py` writes it from Kubernetes' OpenAPI document.
+`fields.json` has all fields of every kind that the scheduler reads, also the fields that it skips;
+`tests/explain/manifest_fields.py` writes this file from Kubernetes' OpenAPI document.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def feature_gates(self) -> FeatureGates:
-        """The gates that are on; a preemption is part of its decision, so never asynchronous."""
+        """The enabled gates, without asynchronous preemption: victims are part of the decision."""
         on = {name for name, is_on in self.features.items() if is_on}
         return (DEFAULT_FEATURE_GATES | on) - (self.features.keys() - on) - {ASYNC_PREEMPTION}
 
@@ -93,7 +93,7 @@ class Question(msgspec.Struct, frozen=True):
         )
 
     def error(self, error: Exception) -> QuestionError:
-        """Return the error of a part that cannot be read."""
+        """Return an error that names this question."""
         return QuestionError(f"scenario {self.name}: {error}")
 
 

@@ -1,6 +1,6 @@
 """Decide pods one after another in a cluster in memory.
 
-The core is that of the scheduler, on an API server in memory. The differences: time stands still,
+The core is the scheduler's own, on an API server in memory. The differences: time stands still,
 the queue is empty because the caller chooses the pods, and among equal best nodes the first by name
 is chosen, so that equal input gives equal output.
 """
@@ -120,7 +120,7 @@ class World:
         return self._core.cache.table
 
     async def decide(self, pod: Pod) -> Decision:
-        """Schedule a pod. If a node is found, later decisions include the pod on it."""
+        """Schedule a pod. Later decisions include the pod on its node."""
         framework = self.profiles.get(pod.spec.scheduler_name)
         self._api.put(PODS.plural, pod)
         listed = self._core.informers.find_pod(pod.metadata.namespace, pod.metadata.name)

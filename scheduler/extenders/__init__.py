@@ -1,4 +1,4 @@
-"""Extenders over HTTP: what the scheduler sends them, and what it makes of their answers.
+"""Extenders over HTTP: the scheduler's requests, and the use of the answers.
 
     http_extender   one extender: its verbs, requests and answers
     http_client     its connection: TLS, timeout, the texts of errors

@@ -1,6 +1,6 @@
 """Requests to one extender: its URL, TLS, timeout, and the texts of errors.
 
-The texts end up in conditions of pods, so that they are those of Go's `net/http`, as far as Python
+The texts appear in conditions of pods, so they are the texts of Go's `net/http`, as far as Python
 has the same facts.
 Source: `makeTransport` and `send` in `pkg/scheduler/extender.go`, client-go
 `transport/transport.go` (`TLSConfigFor`).

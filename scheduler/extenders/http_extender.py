@@ -71,8 +71,7 @@ class HTTPExtender:
     async def filter(self, pod: PodInfo, nodes: Nodes) -> ExtenderFilterResult:
         """Return the nodes that the extender accepts.
 
-        Nodes that it returns as objects have no pods then, as in upstream: plugins score them as if
-        they were empty.
+        Nodes that the extender returns as objects are scored as if they had no pods, as upstream.
         """
         body = await self.client.post(self._config.filter_verb, self._extender_args(pod, nodes))
         result = _fields(_decoded(body), "ExtenderFilterResult")
@@ -95,7 +94,7 @@ class HTTPExtender:
         )
 
     async def prioritize(self, pod: PodInfo, nodes: Nodes) -> dict[str, int]:
-        """Return the extender's scores, without the weight; several of one node are added up."""
+        """Return the extender's scores, without the weight; the scores of one node are added up."""
         body = await self.client.post(self._config.prioritize_verb, self._extender_args(pod, nodes))
         listed = _decoded(body)
         scores: dict[str, int] = {}
@@ -196,7 +195,7 @@ class HTTPExtender:
 class HTTPExtenders(contextlib.AsyncExitStack):
     """The extenders of a configuration, in the order of their calls; an async context manager.
 
-    Those that are ignorable go last. Source: `buildExtenders` in `pkg/scheduler/scheduler.go`.
+    Ignorable extenders go last. Source: `buildExtenders` in `pkg/scheduler/scheduler.go`.
     """
 
     def __init__(
@@ -259,9 +258,9 @@ def _decoded(body: bytes) -> msgspec.Raw:
         at = error.pos
         if at >= len(text) or error.msg.startswith("Unterminated"):
             raise ExtenderError("unexpected EOF") from error
-        found = f"invalid character {text[at]!r}"
+        problem = f"invalid character {text[at]!r}"
         where = "looking for beginning of value" if "Expecting value" in error.msg else error.msg
-        raise ExtenderError(f"{found} {where}") from error
+        raise ExtenderError(f"{problem} {where}") from error
     # Go reads one value and leaves the rest.
     return msgspec.Raw(text[:end].encode())
 
@@ -289,8 +288,8 @@ def _converted(raw: msgspec.Raw, kind: Any, go_type: str) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError as error:
-        found = _shown(bytes(raw))
-        text = f"json: cannot unmarshal {found} into Go value of type v1.{go_type}"
+        shown = _shown(bytes(raw))
+        text = f"json: cannot unmarshal {shown} into Go value of type v1.{go_type}"
         raise ExtenderError(text) from error
 
 

@@ -43,11 +43,10 @@ class UsageError(Exception):
 
 
 class FlagType(NamedTuple):
-    """A type of flags: its name in the help, and how a text becomes a value and a value a text.
+    """A type of flags: its name in the help, and the conversions between text and value.
 
-    `parse` raises ValueError. A value of a type that is `repeated` is a tuple, and each time the
-    flag is given adds to it. `without_value` is the text of a flag without a value, if it may
-    stand alone.
+    `parse` raises ValueError. A value of a `repeated` type is a tuple, to which each use of the
+    flag adds. `without_value` is the text of a flag without a value, if the flag may stand alone.
     """
 
     name: str
@@ -236,7 +235,7 @@ def _port(text: str) -> int:
 
 def _ip_address(text: str) -> str:
     try:
-        return str(ipaddress.ip_address(text.strip())) if text else "0.0.0.0"
+        return str(ipaddress.ip_address(text.strip())) if text else "0.0.0.0"  # noqa: S104 - upstream's reading of an empty flag
     except ValueError:
         raise ValueError(f"failed to parse IP: {quoted(text)}") from None
 

@@ -251,7 +251,7 @@ class Options:
     def apply_to(self, config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
         """Return the configuration with the flags that override it.
 
-        Flags of leader election override a file too; the deprecated ones only the defaults.
+        Flags of leader election override a file too; deprecated flags override only defaults.
         """
         values, election = self.values, config.leader_election
         for name in msgspec.structs.asdict(election):

@@ -96,7 +96,7 @@ class PriorityPolicy(ConfigStruct, frozen=True):
 
 
 class Policy(ConfigStruct, frozen=True):
-    """A policy. None for predicates or priorities means those of DefaultProvider."""
+    """A policy. Predicates or priorities that are None come from DefaultProvider."""
 
     predicates: tuple[PredicatePolicy, ...] | None = None
     priorities: tuple[PriorityPolicy, ...] | None = None

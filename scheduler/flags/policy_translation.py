@@ -1,11 +1,11 @@
-"""Translate a policy of v1.13 to v1.22 to a profile, and to what comes nearest in kube-scheduler.
+"""Translate a policy of v1.13 to v1.22 to a profile, and to the nearest modern configuration.
 
     policy -> profile in effect      filters of today, scores by v1.13's formulas: this process
            -> modern configuration   plugins that kube-scheduler v1.36 has; comments for the rest
 
 The filters run in the order of v1.13's predicates. Default plugins without a predicate or priority
 (the queue's order, gates, preemption, devices, binding) stay enabled. A custom predicate runs
-whatever its name is; v1.13 itself never called those with names of their own.
+whatever its name is; v1.13 itself never called predicates with such names.
 Source: v1.13 `factory/plugins.go`, `factory/factory.go`, `algorithmprovider/defaults/defaults.go`,
 `predicates.Ordering`; v1.19 `framework/plugins/legacy_registry.go`.
 """
@@ -95,7 +95,7 @@ _ALL: Final = [{"name": "*"}]
 class Translation(NamedTuple):
     """A policy as configurations: the one in effect, with its plugins, and the modern one.
 
-    `differences` are sentences on what the modern one does otherwise than v1.13.
+    `differences` are sentences: what the modern configuration does otherwise than v1.13.
     """
 
     config: KubeSchedulerConfiguration
@@ -110,7 +110,7 @@ class Translation(NamedTuple):
 
 
 def provider_policy(name: str) -> Policy:
-    """Return the policy of an algorithm provider. Raises `ConfigError` for an unknown one."""
+    """Return the policy of an algorithm provider. Raises `ConfigError` for unknown names."""
     if name not in _PROVIDERS:
         shown = quoted(name)
         raise ConfigError(
@@ -203,8 +203,8 @@ class _Profile:
             for plugin in default_plugins(gates).multi_point.enabled
             if plugin.name not in in_policies
         ]
-        known = {**IN_TREE, **self.classes}
-        pre_scores = [name for name in self.scores if hasattr(known[name], "pre_score")]
+        classes = {**IN_TREE, **self.classes}
+        pre_scores = [name for name in self.scores if hasattr(classes[name], "pre_score")]
         weighted = [{"name": name, "weight": weight} for name, weight in self.scores.items()]
         args = [{"name": name, "args": args} for name, args in self.all_args().items()]
         return {

@@ -44,7 +44,7 @@ def percent(part: IntArray, whole: IntArray, *, whole_max: int) -> FloatArray:
     `0 <= part <= whole <= whole_max` and `whole > 0` must hold everywhere. Float division takes a
     third of the time of integer division and, truncated, gives the same as long as `100 * whole`
     stays below 2**53: two such quotients on either side of an integer lie further apart than a
-    float's rounding. Beyond (nodes of 80 TiB) integers are divided, and wrap around where Go's do.
+    float's rounding. Larger integers (nodes of 80 TiB) are divided, and wrap around where Go's do.
     """
     if whole_max > _EXACT_PERCENT_MAX:
         return truncated_div(part * 100, whole).astype(np.float64)

@@ -45,7 +45,7 @@ class PluginFailedError(FrameworkError):
 
 
 class PluginFailure(NamedTuple):
-    """An exception of a plugin at an extension point; `node` is empty if it was not about one."""
+    """An exception of a plugin at an extension point; `node` is empty without a single node."""
 
     plugin: str
     point: str

@@ -247,7 +247,7 @@ class Lister(Protocol[T_co]):
         ...
 
     def list(self, namespace: str = "") -> Sequence[T_co]:
-        """Return all objects, or those of one namespace."""
+        """Return all objects, or the objects of one namespace."""
         ...
 
     def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:

@@ -184,20 +184,20 @@ class SortKeyPlugin(Protocol):
 
 
 class EnqueueExtensions(Protocol):
-    """Registers for the events that may make a pod schedulable that this plugin has rejected.
+    """Registers for the events that may help a pod that this plugin has rejected.
 
-    A plugin without it is registered for every event, and every event retries its pods.
+    A plugin without this method is registered for every event, and every event retries its pods.
     """
 
     def events_to_register(self) -> Iterable[ClusterEventWithHint]:
-        """Called once, at the start. No events: no event ever retries the pods."""
+        """Return the events; called once, at the start. Without events none retries the pods."""
         ...
 
 
 class SharedHintsPlugin(Protocol):
     """Lets the queue call the hints once for many waiting pods that are alike.
 
-    For plugins with `events_to_register`. Without it the hints are called for every waiting pod.
+    For plugins with `events_to_register`. Without this method each waiting pod has its own calls.
     """
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
@@ -335,7 +335,7 @@ class NormalizeScorePlugin(Protocol):
     """Scales a plugin's own scores to 0..100."""
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        """Called with this plugin's scores of all feasible nodes; returns the new ones."""
+        """Called with this plugin's scores of all feasible nodes; returns the new scores."""
         ...
 
 
@@ -371,7 +371,7 @@ class NormalizePlacementScorePlugin(Protocol):
     def normalize_placement_score(
         self, state: CycleState, pod_group: PodGroupInfo, scores: Sequence[int]
     ) -> list[int]:
-        """Called with this plugin's scores of all placements; returns the new ones."""
+        """Called with this plugin's scores of all placements; returns the new scores."""
         ...
 
 
@@ -488,12 +488,12 @@ class Remedy(NamedTuple):
 
 
 class RemedyPlugin(Protocol):
-    """Names the changes of a node that would make it acceptable, for `kubesched-explain`."""
+    """Names the changes that would make a node acceptable, for `kubesched-explain`."""
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Remedy]:
         """Called by `kubesched-explain` with a node that this plugin's filter has rejected.
 
-        The scheduler itself never calls it. All remedies together make the node acceptable.
+        The scheduler never calls this method. All remedies together make the node acceptable.
         """
         ...
 

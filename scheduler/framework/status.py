@@ -155,7 +155,7 @@ def skip() -> Status:
 
 
 def wait(timeout_seconds: float, *reasons: str) -> Status:
-    """Hold the pod at Permit until it is allowed or rejected, at most for `seconds`."""
+    """Hold the pod at Permit until it is allowed or rejected, at most for `timeout_seconds`."""
     return Status(Code.WAIT, *reasons, timeout_seconds=timeout_seconds)
 
 
@@ -215,8 +215,8 @@ def reject_by(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
 def reject_together(*verdicts: tuple[BoolArray, Status]) -> Rejections | None:
     """Reject nodes with all the reasons that hold for them, in one status per node.
 
-    The code is unresolvable if one of the statuses is; a status without a reason adds only its
-    code. Returns None if no node is flagged.
+    The code is unresolvable if any status is unresolvable; a status without a reason adds only
+    its code. Returns None if no node is flagged.
     """
     verdicts = tuple(verdict for verdict in verdicts if np.count_nonzero(verdict[0]))
     if not verdicts:

@@ -51,7 +51,7 @@ class Condition(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """A set of nodes in which a whole pod group may run. The name is that of its domain."""
+    """A set of nodes in which a whole pod group may run. Its name is the domain's."""
 
     name: str
     nodes: Nodes

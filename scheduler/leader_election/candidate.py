@@ -88,7 +88,7 @@ class Candidate:
 
     @property
     def is_leader(self) -> bool:
-        """True if that is us. The lease may have expired since, if it was not renewed."""
+        """True if we are the leader. The lease may have expired since, if it was not renewed."""
         return self.leader == self._identity
 
     async def try_acquire_or_renew(self) -> bool:
@@ -104,7 +104,7 @@ class Candidate:
             ):
                 return True
         try:
-            found = await self._get()
+            stored = await self._get()
         except NotFound:
             record = self._record(now, transitions=0)
             return await self._is_written(
@@ -112,18 +112,18 @@ class Candidate:
                 self._lock.create(record),
                 "Error initially creating lease lock",
             )
-        if found is None:
+        if stored is None:
             return False
-        if found != self.observed_raw:
-            self._observe(found)
-            self.observed_raw = found
-        if found.holder_identity and not self.is_leader and self._is_lease_valid(started):
+        if stored != self.observed_raw:
+            self._observe(stored)
+            self.observed_raw = stored
+        if stored.holder_identity and not self.is_leader and self._is_lease_valid(started):
             return False
         if self.is_leader:
             self.slow_paths += 1
-            record = self._record(now, continued=found)
+            record = self._record(now, continued=stored)
         else:
-            record = self._record(now, transitions=(found.lease_transitions or 0) + 1)
+            record = self._record(now, transitions=(stored.lease_transitions or 0) + 1)
         return await self._update(record)
 
     async def release(self) -> bool:
@@ -133,12 +133,12 @@ class Candidate:
         """
         now = self._clock.now()
         try:
-            found = await self._get()
+            record = await self._get()
         except NotFound:
             return False
-        if found is None:
+        if record is None:
             return False
-        if not self.is_leader or found.holder_identity != self._identity:
+        if not self.is_leader or record.holder_identity != self._identity:
             return True
         moment = rfc3339_micro(now)
         return await self._update(
@@ -147,7 +147,7 @@ class Candidate:
                 lease_duration_seconds=1,
                 acquire_time=moment,
                 renew_time=moment,
-                lease_transitions=found.lease_transitions or 0,
+                lease_transitions=record.lease_transitions or 0,
             )
         )
 

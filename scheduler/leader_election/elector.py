@@ -122,7 +122,7 @@ class LeaderElector:
         return self._clock.monotonic() < self._leads_until_seconds
 
     def problem(self) -> str:
-        """Return why a leader is unhealthy that neither renews nor ends; empty if it is healthy.
+        """Return why the leader is unhealthy (it neither renews nor ends), or an empty text.
 
         Source: client-go `healthzadaptor.go`.
         """

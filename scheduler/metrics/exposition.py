@@ -44,7 +44,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsOptions:
-    """The metrics that are not shown, and the values of labels that are, by metric and label.
+    """The hidden metrics, and the shown values of labels, by metric and label.
 
     Any other value of such a label is shown as `unexpected`.
     """
@@ -57,7 +57,7 @@ ALL_METRICS: Final = MetricsOptions()
 
 
 class Exposition:
-    """Writes out the scheduler's metrics, and those of its process."""
+    """Writes out the metrics of the scheduler and of its process."""
 
     def __init__(self, metrics: SchedulerMetrics, options: MetricsOptions) -> None:
         self._metrics: Final = metrics

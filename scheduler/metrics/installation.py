@@ -11,7 +11,7 @@ import msgspec
 
 
 class Installation(NamedTuple):
-    """The git commit that pip has installed (PEP 610), and when; empty if that is unknown."""
+    """The git commit that pip has installed (PEP 610), and the time; empty if unknown."""
 
     commit: str
     date: str
@@ -19,16 +19,16 @@ class Installation(NamedTuple):
     @classmethod
     def find(cls) -> Installation:
         try:
-            found = importlib.metadata.distribution("kubesched")
+            package = importlib.metadata.distribution("kubesched")
         except importlib.metadata.PackageNotFoundError:
             return cls("", "")
         try:
-            text = found.read_text("direct_url.json")
+            text = package.read_text("direct_url.json")
             origin = msgspec.json.decode(text or "{}", type=_Origin)
         except msgspec.DecodeError:
             origin = _Origin()
         # An installer writes this file last.
-        record = Path(str(found.locate_file(f"kubesched-{found.version}.dist-info/RECORD")))
+        record = Path(str(package.locate_file(f"kubesched-{package.version}.dist-info/RECORD")))
         try:
             seconds = record.stat().st_mtime
         except OSError:

@@ -1,4 +1,4 @@
-"""Translation of in-tree volumes to those of the CSI drivers that replace the in-tree plugins.
+"""Translation of in-tree volumes to volumes of the CSI drivers that replace the in-tree plugins.
 
     in-tree plugin                  driver                       inline in pods, or in volumes
     kubernetes.io/aws-ebs           ebs.csi.aws.com              awsElasticBlockStore

@@ -1,7 +1,7 @@
 """DefaultPreemption: evict pods of lower priority for a pod that fits no node.
 
 PostFilter chooses the node that loses least, nominates the pod to it and evicts the victims in the
-background. Until that is done PreEnqueue keeps the pod out of the queue. With the feature gate
+background. Until it is over PreEnqueue keeps the pod out of the queue. With the feature gate
 WorkloadAwarePreemption, room is made for whole pod groups, and not for single members.
 Mirrors `pkg/scheduler/framework/plugins/defaultpreemption`, v1.36.3.
 """

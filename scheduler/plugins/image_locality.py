@@ -35,15 +35,15 @@ class ImageLocality(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return scores from 0 to 100; 0 for a node without any of the pod's images."""
         sums: IntArray = uniform(len(nodes), np.int64(0))
-        found = False
+        has_images = False
         for name in _images_of(pod.spec):
             image = nodes.image(name)
             if image is not None:
-                found = True
+                has_images = True
                 spread = image.num_nodes / nodes.total
                 sums = sums + image.present * np.int64(float(image.size_bytes) * spread)
         containers = len(pod.spec.init_containers) + len(pod.spec.containers)
-        return _priority(sums, containers) if found else sums
+        return _priority(sums, containers) if has_images else sums
 
 
 def _images_of(spec: PodSpec) -> list[str]:

@@ -39,7 +39,7 @@ class Feature(NamedTuple):
 
 
 class FeatureRegistry:
-    """The known features. All others that a node declares are ignored."""
+    """The known features. All other features of a node are ignored."""
 
     def __init__(self, features: Iterable[Feature]) -> None:
         self._features: Final = sorted(features, key=lambda feature: feature.name)
@@ -58,19 +58,19 @@ class FeatureRegistry:
     def known_among(self, declared: Sequence[str]) -> frozenset[str]:
         """Return the known features of a list that the API keeps in ascending order.
 
-        Both lists are merged in one pass, so that a feature out of order may be missed, as upstream
-        does (`FeatureMapper.TryMap`).
+        Both lists are read in one pass, so that a feature out of order may be missed, as upstream
+        (`FeatureMapper.TryMap`).
         """
-        found: list[str] = []
+        matches: list[str] = []
         remaining = iter(self.names)
-        known = next(remaining, None)
+        feature = next(remaining, None)
         for name in declared:
-            while known is not None and known < name:
-                known = next(remaining, None)
-            if known == name:
-                found.append(name)
-                known = next(remaining, None)
-        return frozenset(found)
+            while feature is not None and feature < name:
+                feature = next(remaining, None)
+            if feature == name:
+                matches.append(name)
+                feature = next(remaining, None)
+        return frozenset(matches)
 
     def declared_by(self, node: Node) -> frozenset[str]:
         return self.known_among(node.status.declared_features)

@@ -61,7 +61,7 @@ class NodeUnschedulable(Plugin):
     ) -> QueueingHint:
         """Queue if this pod was updated and now tolerates cordoned nodes.
 
-        It did not before, or this plugin would not have rejected it.
+        A rejected pod did not tolerate them before.
         """
         modified = updated_self(pod, old, new)
         return QueueingHint(

@@ -23,7 +23,7 @@ class PodGroupPodsCount(Plugin):
     def score_placement(
         self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
     ) -> int:
-        """Return the number of members with a node, those of this placement included."""
+        """Return the number of members with a node, members in this placement included."""
         members = self.handle.snapshot.pod_groups.get(pod_group.key)
         if members is None:
             raise LookupError(f"pod group state not found for pod group {pod_group.key}")

@@ -1,4 +1,4 @@
-"""SchedulingGates: keep a pod with scheduling gates out of the queue until all are removed.
+"""SchedulingGates: keep a pod with scheduling gates out of the queue until all gates are gone.
 
 Mirrors `pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go`, v1.36.3.
 """

@@ -33,10 +33,10 @@ class TopologyPlacementGenerator(Plugin):
         self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
     ) -> Sequence[Placement] | Status:
         """Split the parent's nodes by the label of the constraint, in the order of its values."""
-        found = self.handle.lister(PodGroup).get(pod_group.name, pod_group.namespace)
-        if found is None:
+        stored = self.handle.lister(PodGroup).get(pod_group.name, pod_group.namespace)
+        if stored is None:
             raise LookupError(f'podgroup.scheduling.k8s.io "{pod_group.name}" not found')
-        constraints = found.spec.scheduling_constraints
+        constraints = stored.spec.scheduling_constraints
         if constraints is None or not constraints.topology:
             return [parent]
         # The API allows one constraint.

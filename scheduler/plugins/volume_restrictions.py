@@ -1,4 +1,4 @@
-"""VolumeRestrictions: reject nodes where the pod's volumes conflict with those of other pods.
+"""VolumeRestrictions: reject nodes where the pod's volumes conflict with other pods' volumes.
 
 Two pods on a node cannot both mount certain inline disks, unless both mount them read-only. A
 ReadWriteOncePod claim can be used by one pod of the whole cluster.
@@ -45,7 +45,7 @@ _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class _OncePodClaims:
-    """The pod's ReadWriteOncePod claims and the number of them in use.
+    """The pod's ReadWriteOncePod claims, and the number of claims in use.
 
     `in_use` counts them in the cluster as it is. `changes`, by the `base_row` of a node, is the
     difference in a dry run that adds or removes pods of this node.
@@ -79,7 +79,7 @@ _CLAIMS: Final = StateKey[_OncePodClaims](
 
 
 class VolumeRestrictions(Plugin):
-    """Keep pods off nodes where their volumes conflict with those of other pods."""
+    """Keep pods off nodes where their volumes conflict with other pods' volumes."""
 
     reads = ("persistentvolumeclaims",)
 
@@ -134,7 +134,7 @@ class VolumeRestrictions(Plugin):
     def is_schedulable_after_pod_deleted(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the deleted pod, of the same namespace, used a disk or claim of this one.
+        """Queue if the deleted pod, of the same namespace, used a disk or claim of this pod.
 
         Disks have no namespaces; upstream ignores pods of other namespaces all the same.
         """

@@ -81,10 +81,10 @@ class VolumeZone(Plugin):
             return None
         topologies = state.find(_TOPOLOGIES)
         if topologies is None:  # a profile may have only the filter
-            found = self._topologies_of(pod)
-            if isinstance(found, Status):
-                return reject(np.ones(len(nodes), dtype=np.bool_), found)
-            topologies = found
+            wanted = self._topologies_of(pod)
+            if isinstance(wanted, Status):
+                return reject(np.ones(len(nodes), dtype=np.bool_), wanted)
+            topologies = wanted
         if not topologies:
             return None
         elsewhere = np.zeros(len(nodes), dtype=np.bool_)
@@ -125,10 +125,10 @@ class VolumeZone(Plugin):
         class_name = claim_class(claim)
         if not class_name:
             return _NEITHER_VOLUME_NOR_CLASS
-        found = self.handle.lister(StorageClass).get(class_name)
-        if found is None:
+        storage_class = self.handle.lister(StorageClass).get(class_name)
+        if storage_class is None:
             return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
-        mode = found.volume_binding_mode
+        mode = storage_class.volume_binding_mode
         if mode is None:
             return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         return None if mode == WAIT_FOR_FIRST_CONSUMER else _NOT_BOUND

@@ -53,7 +53,7 @@ class Budgets:
         return bool(self._by_namespace)
 
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Split pods into those whose eviction, in this order, violates a budget, and the others.
+        """Return the pods whose eviction, in this order, violates a budget, and the others.
 
         Every pod counts against each budget that matches it, also against budgets that it violates.
         """
@@ -72,8 +72,8 @@ class Budgets:
     def split_units(self, units: Iterable[tuple[V, Sequence[PodInfo]]]) -> tuple[list[V], list[V]]:
         """Split units of pods that are evicted together, as `split` does for single pods.
 
-        Counting stops at the first violated budget of the first violating pod of a unit, as
-        upstream's does for pod groups.
+        Counting stops at the first violated budget of the first violating pod of a unit, as in
+        upstream for pod groups.
         """
         violating: list[V] = []
         others: list[V] = []

@@ -114,8 +114,8 @@ class DryRun:
             if world in worlds.failures:
                 continue
             if victims:
-                found = self._sorted(Victims(victims, reprieve.violations.get(world, 0)))
-                candidates[position] = Candidate(names[position], found)
+                ordered = self._sorted(Victims(victims, reprieve.violations.get(world, 0)))
+                candidates[position] = Candidate(names[position], ordered)
             else:
                 text = f'expected at least one victim pod on node "{names[position]}"'
                 verdicts.set(position, Status(Code.ERROR, text))
@@ -128,14 +128,14 @@ class DryRun:
         priority, is_eligible = self._pod.priority, self._rules.is_eligible_pod
         below = np.flatnonzero(nodes.lowest_priority < priority)
         nodes = nodes.take(below)
-        found = [[pod for pod in on.values() if pod.priority < priority] for on in nodes.pods]
+        lower = [[pod for pod in on.values() if pod.priority < priority] for on in nodes.pods]
         if is_eligible is not None:
-            found = [
+            lower = [
                 [pod for pod in pods if is_eligible(node, pod, self._pod)]
-                for node, pods in zip(nodes, found, strict=True)
+                for node, pods in zip(nodes, lower, strict=True)
             ]
-        counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-        pods = PodsByWorld([pod for pods in found for pod in pods], counts[counts > 0])
+        counts = np.fromiter(map(len, lower), dtype=np.int64, count=len(lower))
+        pods = PodsByWorld([pod for pods in lower for pod in pods], counts[counts > 0])
         return below[counts > 0], pods
 
     def _reprieve_order(
@@ -167,7 +167,7 @@ class DryRun:
 
 
 class PodsByWorld:
-    """Some pods of each of many worlds, in one list: those of the first world, and so on."""
+    """Some pods of each of many worlds, in one list: the pods of the first world, and so on."""
 
     def __init__(self, pods: list[PodInfo], counts: IntArray) -> None:
         self.pods: Final = pods
@@ -218,7 +218,7 @@ class PodsByWorld:
 
 
 class _Reprieve:
-    """Adds removed pods again, one per world and round, and collects those that cannot stay.
+    """Adds removed pods again, one per world and round, and collects pods that cannot stay.
 
     `pods` are the pods to add in each of the `fitting` worlds; the eviction of the first
     `violating` ones of each world violates a budget.
@@ -304,10 +304,10 @@ class _Statuses:
 def dry_run_preemption(
     dry_run: DryRun, nodes: Nodes, *, num_candidates: int
 ) -> tuple[list[Candidate], list[tuple[Nodes, Rejections]]]:
-    """Try nodes in order until `num_candidates` are found, one of which violates no budget.
+    """Try nodes in order up to `num_candidates` candidates, one of which violates no budget.
 
-    Returns the candidates, those that violate no budget first, and the nodes tried with their
-    rejections.
+    Returns the candidates, first the candidates that violate no budget, and the nodes tried with
+    their rejections.
     """
     non_violating: list[Candidate] = []
     violating: list[Candidate] = []
@@ -331,10 +331,10 @@ def dry_run_preemption(
 
 def error_statuses(tried: Sequence[tuple[Nodes, Rejections]]) -> list[Status]:
     """Return the Error statuses of the nodes that were tried, in order."""
-    found = []
+    statuses = []
     for _, rejections in tried:
         broken = [status.code == Code.ERROR for status in rejections.statuses]
         if any(broken):
             codes = rejections.codes[rejections.codes >= 0].tolist()
-            found += [rejections.statuses[code] for code in codes if broken[code]]
-    return found
+            statuses += [rejections.statuses[code] for code in codes if broken[code]]
+    return statuses

@@ -87,11 +87,11 @@ class Evaluator:
         not eligible. With a result and a rejection no preemption helps, and the nomination is
         cleared.
         """
-        known = self._handle.lister(Pod).get(pod.name, pod.namespace)
-        if known is None:
+        current = self._handle.lister(Pod).get(pod.name, pod.namespace)
+        if current is None:
             return None, Status(Code.ERROR, f'pod "{pod.name}" not found')
-        if known is not pod.pod:
-            pod = PodInfo(known)
+        if current is not pod.pod:
+            pod = PodInfo(current)
         reason = self._ineligibility(pod, statuses)
         if reason is not None:
             return None, unschedulable(reason)

@@ -4,9 +4,9 @@
                     |                                     |
                     +-------------- a failure ------------+--> done, the preemptor is activated
 
-Until it is done the preemptor is kept out of the active queue (`is_running_preemption`), so
-that it does not preempt twice. During the eviction of the last victim it may enter the queue as
-soon as that victim is deleted, as this may be the event that the preemptor waits for.
+Until the end the preemptor is kept out of the active queue (`is_running_preemption`), so that it
+does not preempt twice. During the eviction of the last victim it may enter the queue as soon as
+that victim is deleted: the preemptor may wait for this event.
 Source: `pkg/scheduler/framework/preemption/executor.go`; KEP-4832.
 """
 
@@ -99,11 +99,11 @@ class Executor:
         if last is None:
             return True
         metadata = last.metadata
-        known = self._handle.lister(Pod).get(metadata.name, metadata.namespace)
-        return known is not None and known.metadata.deletion_timestamp is None
+        current = self._handle.lister(Pod).get(metadata.name, metadata.namespace)
+        return current is not None and current.metadata.deletion_timestamp is None
 
     async def actuate(self, candidate: Candidate, preemptor: Preemptor) -> Status | None:
-        """Evict the victims, in the background if that feature is on; returns a status on failure.
+        """Evict the victims, in the background if its gate is on; return a status on failure.
 
         Victims that are already terminating are skipped.
         """
@@ -126,7 +126,7 @@ class Executor:
             await self._handle.run_in_parallel(
                 self._preempt_pod(victim, preemptor, node_name) for victim in victims
             )
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - any failure is the status
             return Status(Code.ERROR, str(failure), cause=failure)
         await self._clear_nominations(node_name, preemptor)
         return None
@@ -164,7 +164,7 @@ class Executor:
                 )
             self._last_victims[preemptor.uid] = last.pod
             await self._preempt_pod(last, preemptor, node_name)
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - no other task sees the error
             pair = {"preemptor": preemptor.key, "err": failure}
             _log.error("Error occurred during preemption", pair)
             return False
@@ -225,12 +225,12 @@ class Executor:
             if pod.priority >= preemptor.priority or not pod.pod.status.nominated_node_name:
                 continue
             try:
-                found = await self._handle.api.patch_pod_status(
+                pod_exists = await self._handle.api.patch_pod_status(
                     pod.pod, condition=None, nominating_info=_NOWHERE
                 )
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - the other pods are cleared
                 pair = {"pod": pod.key, "err": failure}
                 _log.error("Cannot clear the nominated node of a pod", pair)
-                found = False
-            succeeded &= found
+                pod_exists = False
+            succeeded &= pod_exists
         return succeeded

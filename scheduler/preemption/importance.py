@@ -62,10 +62,10 @@ def by_importance(
 ) -> list[PodInfo]:
     """Return pods in order of importance, the most important one first.
 
-    By default a pod of higher priority is more important, and of equal pods the one that started
+    By default a pod of higher priority is more important, with equal priority the pod that started
     earlier. A pod without start time counts as started at `now`, in epoch seconds. Several pods
     without start time are in reverse order, as upstream: it reads the clock in each comparison, so
-    the pod that it looks at first has always started earlier.
+    the first pod of a comparison has always started earlier.
     """
     if more_important is not None:
 
@@ -105,8 +105,8 @@ def pick_one_node_for_preemption(
 ) -> Choice:
     """Choose the node to preempt on: each criterion keeps the candidates that are best by it.
 
-    There must be a candidate. Of several left, the first one is chosen; upstream iterates over a
-    map and chooses any.
+    There must be a candidate. Of several remaining candidates the first one is chosen; upstream
+    iterates over a map and chooses any.
     """
     score_funcs = ordered_score_funcs(candidates) if ordered_score_funcs is not None else ()
     lost_by: dict[str, int] = {}

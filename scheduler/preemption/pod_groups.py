@@ -68,7 +68,7 @@ class PodGroupEvaluator:
     ) -> Status | None:
         """Evict units until the group fits; returns a status if nothing helps.
 
-        It removes pods from the snapshot, which the caller puts back.
+        This removes pods from the snapshot; the caller puts the pods back.
         """
         self.tried = []
         if any(pod.spec.preemption_policy == "Never" for pod in pods):

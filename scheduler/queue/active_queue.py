@@ -1,4 +1,4 @@
-"""The pods that are scheduled next, and those that are being scheduled.
+"""The pods that are scheduled next, and the pods that are being scheduled.
 
 `ActiveQueue` is a heap in the order of the queue-sort plugin. A pod that is popped is *in flight*
 until it is given back or done. `InFlight` keeps what happens meanwhile in one list, with popped
@@ -43,7 +43,7 @@ class ActiveQueue(Heap["QueuedPodInfo"]):
     __slots__ = ()
 
     def add(self, pod: QueuedPodInfo) -> bool:
-        """Add a pod; it replaces the one with the same key. Always counts as an arrival."""
+        """Add a pod, or replace the pod with its key. Always counts as an arrival."""
         pod.place = Place.ACTIVE
         self.add_or_update(pod.key, pod)
         return True
@@ -96,7 +96,7 @@ class InFlight:
         return True
 
     def done(self, uid: str) -> QueuedPodInfo | None:
-        """Remove a pod, and the events that no other pod has missed. None if it is not here."""
+        """Remove a pod, and the events that no other pod has missed; None for unknown pods."""
         position = self._position_of.pop(uid, None)
         if position is None:
             return None
@@ -118,7 +118,7 @@ class InFlight:
     def add_events_for(
         self, uid: str, old_obj: object, new_obj: object, events: Iterable[ClusterEvent]
     ) -> bool:
-        """Keep events about a pod in flight. Return False, and keep nothing, if it is not."""
+        """Keep events about a pod in flight; keep nothing and return False for other pods."""
         if uid not in self._position_of:
             return False
         for event in events:

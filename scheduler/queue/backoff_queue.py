@@ -1,6 +1,6 @@
 """Pods that wait some seconds before their next attempt, longer after each failure.
 
-Counted from when it was given back, a pod backs off for `initial * 2^(n-1)` seconds, at most `max`:
+From its return on, a pod backs off for `initial * 2^(n-1)` seconds, at most `max`:
 
     n is the number of errors in a row, if the last attempt ended with an error,
          else the number of attempts that found the pod unschedulable
@@ -9,7 +9,7 @@ Counted from when it was given back, a pod backs off for `initial * 2^(n-1)` sec
 The end is rounded down to a whole second, and pods are released in whole seconds. Within such a
 window of one second they are ordered as in active_q, because the first of them is popped early
 when active_q is empty. Pods whose attempt ended with an error are in a heap of their own, from
-which none is popped early: their backoff protects the API server.
+which no pod is popped early: this backoff protects the API server.
 Source: `backend/queue/backoff_queue.go`, KEP-5142.
 """
 
@@ -64,11 +64,11 @@ class BackoffQueue:
         return itertools.chain(*self._heaps)
 
     def in_order(self) -> list[QueuedPodInfo]:
-        """Return the rejected pods in the order of their release, then those after an error."""
+        """Return the rejected pods in the order of their release, then the pods after an error."""
         return self.pod_backoff_q.in_order() + self.pod_error_backoff_q.in_order()
 
     def calculate_backoff_duration(self, count: int) -> float:
-        """Return for how many seconds a pod backs off that has failed `count` times."""
+        """Return the backoff in seconds of a pod that has failed `count` times."""
         if count == 0:
             return 0.0
         # Compared this way round because the power may be beyond any float.
@@ -103,7 +103,7 @@ class BackoffQueue:
         return True
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Remove a pod; None if it is not here."""
+        """Remove a pod; None if it is not in this queue."""
         self._single_pods.delete(key)
         pod = self.pod_backoff_q.delete(key)
         return pod if pod is not None else self.pod_error_backoff_q.delete(key)

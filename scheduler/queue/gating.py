@@ -73,7 +73,7 @@ class Gate:
         return failure
 
     def gating_key(self, pod: QueuedPodInfo) -> Hashable | None:
-        """Return a key: gated pods with equal keys are rejected alike. None if that is unknown.
+        """Return a key: gated pods with equal keys are rejected alike. None if there is no key.
 
         See `SharedPreEnqueuePlugin`.
         """
@@ -86,21 +86,21 @@ class Gate:
                 return profile, gating, plugin.pre_enqueue_depends_on(pod.pod_info)
         return None
 
-    def rejects_all(self, pods: Mapping[str, QueuedPodInfo], known: dict[Hashable, bool]) -> bool:
+    def rejects_all(self, pods: Mapping[str, QueuedPodInfo], results: dict[Hashable, bool]) -> bool:
         """True for gated pods with one gating key if the plugins still reject the first of them.
 
-        So a pod that joins a gang costs the same however many members wait for the rest: with a
+        So a pod that joins a gang costs the same however many members wait for the others: with a
         thousand of them the arrival of the gang took longer than its scheduling cycle.
-        `known` has the results for other pods after the same event, and gets this one.
+        `results` holds the results for other pods after the same event, and gets this one.
         """
         first = next(iter(pods.values()))
         gating_key = self.gating_key(first)
         if gating_key is None:
             return False
-        if gating_key not in known:
+        if gating_key not in results:
             failure = self.run_pre_enqueue_plugins(first)
-            known[gating_key] = failure is None and self.gating_key(first) == gating_key
-        return known[gating_key]
+            results[gating_key] = failure is None and self.gating_key(first) == gating_key
+        return results[gating_key]
 
     def _run(
         self, pod: QueuedPodInfo, plugins: Sequence[NamedPreEnqueuePlugin]
@@ -113,7 +113,7 @@ class Gate:
             started = stopwatch() if is_sampled else 0.0
             try:
                 status = plugin.pre_enqueue(pod.pod_info)
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - code of a plugin
                 status = statuses.error(failure)
             if is_sampled:
                 code = _SUCCESS if status is None else str(status.code)

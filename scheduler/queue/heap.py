@@ -1,8 +1,8 @@
 """A priority heap whose items can be found, changed and removed by key.
 
 Items are ordered by their sort keys, which are computed once when an item is added; items with
-equal sort keys leave in the order of their arrival. So all comparisons are those of tuples, made in
-C by `heapq`, while upstream calls `less` for each of them.
+equal sort keys leave in the order of their arrival. So all comparisons are comparisons of tuples,
+made in C by `heapq`; upstream calls `less` for each comparison.
 
 An item that is deleted or moved leaves its old entry in the heap. Such dead entries are dropped
 when they reach the top, and removed together when they outnumber the others; every operation stays
@@ -52,8 +52,8 @@ class Heap(Generic[T]):
         return (item for _, item in self._items.values())
 
     def get(self, key: str) -> T | None:
-        found = self._items.get(key)
-        return None if found is None else found[1]
+        entry_and_item = self._items.get(key)
+        return None if entry_and_item is None else entry_and_item[1]
 
     def add_or_update(self, key: str, item: T) -> None:
         """Add an item, replace the one with the same key, or order an item anew after a change.
@@ -61,33 +61,33 @@ class Heap(Generic[T]):
         While its sort key is the same, an item keeps its place among equal items.
         """
         sort_key = self.sort_key(item)
-        known = self._items.get(key)
-        if known is not None and known[0][0] == sort_key:
-            self._items[key] = (known[0], item)
+        old = self._items.get(key)
+        if old is not None and old[0][0] == sort_key:
+            self._items[key] = (old[0], item)
             return
         self._arrivals += 1
         entry = (sort_key, self._arrivals, key)
         self._items[key] = (entry, item)
         heapq.heappush(self._entries, entry)
-        if known is not None:
+        if old is not None:
             self._remove_dead_entries()
 
     def delete(self, key: str) -> T | None:
         """Remove an item; None if there is none with this key."""
-        found = self._items.pop(key, None)
-        if found is None:
+        removed = self._items.pop(key, None)
+        if removed is None:
             return None
         self._remove_dead_entries()
-        return found[1]
+        return removed[1]
 
     def peek(self) -> T | None:
         """Return the least item; None if the heap is empty."""
         entries = self._entries
         while entries:
             entry = entries[0]
-            found = self._items.get(entry[2])
-            if found is not None and found[0] is entry:
-                return found[1]
+            current = self._items.get(entry[2])
+            if current is not None and current[0] is entry:
+                return current[1]
             heapq.heappop(entries)
         return None
 
@@ -96,10 +96,10 @@ class Heap(Generic[T]):
         entries, items = self._entries, self._items
         while entries:
             entry = heapq.heappop(entries)
-            found = items.get(entry[2])
-            if found is not None and found[0] is entry:
+            current = items.get(entry[2])
+            if current is not None and current[0] is entry:
                 del items[entry[2]]
-                return found[1]
+                return current[1]
         return None
 
     def in_order(self) -> list[T]:

@@ -117,13 +117,13 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The pods that an event retries, and those that its hints keep waiting."""
+    """The pods that an event retries, and the pods that its hints keep waiting."""
 
     requeues: list[Decision]
     skips: list[Decision]
 
     def add(self, decision: Decision) -> None:
-        """Add a decision. Pods that stay without any hint called are left out."""
+        """Add a decision. Pods that stay without a call of a hint are left out."""
         if decision.strategy != QueueingStrategy.QUEUE_SKIP:
             self.requeues.append(decision)
         elif decision.answers:
@@ -234,7 +234,7 @@ class QueueingHints:
                     self._depends_on.setdefault((profile, name), {})[depends_on] = None
 
     def registered_for(self, event: ClusterEvent) -> RegisteredHints:
-        """Return the hints for an event, those of more general registrations included."""
+        """Return the hints for an event, hints of more general registrations included."""
         known = self._registered.get(event)
         if known is None:
             by_profile = {
@@ -250,7 +250,7 @@ class QueueingHints:
         return known
 
     def is_member(self, pod: PodInfo) -> bool:
-        """True for a member of a pod group: it backs off after each attempt, whatever happened."""
+        """True for a member of a pod group, which backs off after each attempt, whatever comes."""
         return self.generic_workload and pod.spec.scheduling_group is not None
 
     def rejectors_of(self, pod: QueuedPodInfo) -> frozenset[tuple[str, str]]:
@@ -266,7 +266,7 @@ class QueueingHints:
     def hint_group_key(self, pod: QueuedPodInfo) -> Hashable:
         """Return the grouping key: pods with equal keys get equal answers from all hints.
 
-        The exception is an event about one of the pods. Equal keys mean the same profile, gate and
+        An event about a pod of the group is excepted. Equal keys mean the same profile, gate and
         rejectors, and equal values for the parts of the pod that their hints read.
         """
         profile = pod.pod_info.spec.scheduler_name
@@ -363,7 +363,7 @@ class QueueingHints:
     ) -> QueueingStrategy:
         """Return the best strategy that any event during the pod's attempt leads to.
 
-        `missed` is None for a pod that was not in flight; it backs off. Only a bug or a failed
+        `missed` is None for a pod that was not in flight: it backs off. Only a bug or a failed
         binding gives such a pod back. Source: `determineSchedulingHintForInFlightPod`.
         """
         if not pod.unschedulable_plugins and not pod.pending_plugins:
@@ -406,7 +406,7 @@ class QueueingHints:
         try:
             hint = function.queueing_hint_fn(pod.pod_info, old_obj, new_obj)
             answer = "Queue" if hint == QueueingHint.QUEUE else "QueueSkip"
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - code of a plugin
             # An attempt in vain is better than a pod that waits for an event that has passed.
             is_new = self._seen_failures.is_new(plugin, error)
             _log.error(

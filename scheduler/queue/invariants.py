@@ -27,14 +27,14 @@ class Pool(Protocol):
     def get(self, key: str) -> QueuedPodInfo | None: ...
 
     def add(self, pod: QueuedPodInfo) -> bool:
-        """Add a pod, or order it anew after a change; it replaces the one with the same key.
+        """Add a pod, replace the pod with its key, or order a pod anew after a change.
 
         Return True if this counts as an arrival in metrics.
         """
         ...
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Remove a pod; None if it is not here."""
+        """Remove a pod; None if the pool does not have it."""
         ...
 
     def in_order(self) -> list[QueuedPodInfo]: ...
@@ -97,7 +97,7 @@ def _complaints_about(info: QueuedPodInfo, queue: QueueParts) -> Iterator[str]:
 
 
 def contents(queue: QueueParts) -> Iterator[str]:
-    """Yield all that the queue holds, to find the cause of a broken invariant."""
+    """Yield the contents of the queue, to find the cause of a broken invariant."""
     for name, pool in queue.pools.items():
         yield f"{name}:"
         yield from (f"  {_described(info)}" for info in pool.in_order())

@@ -1,4 +1,4 @@
-"""Nominations: pods that are expected on a node, though they are not there yet.
+"""Nominations: pods that are expected on a node and do not run there yet.
 
 A pod is nominated to a node when preemption has made room for it there, or when its status names
 the node. Until the pod is assumed on a node, pods of lower priority are scheduled as if it ran on
@@ -51,8 +51,8 @@ class Nominator:
         """Nominate a pod to the given node, or to the one in its status, and to no other.
 
         With `NominatingMode.OVERRIDE` the given name is used even if it is empty: the pod is then
-        nominated to no node, whatever its status names. A no-op for a pod that the informers no
-        longer know, or that has a node: an earlier nomination of it is only removed.
+        nominated to no node, whatever its status names. For a pod that has a node or that the
+        informers no longer have, an earlier nomination is removed, and none is added.
         """
         self.forget(pod.uid)
         node_name = pod.pod.status.nominated_node_name
@@ -60,8 +60,8 @@ class Nominator:
             node_name = nominating_info.nominated_node_name
         elif not node_name:
             return
-        known = self._pod_lister(pod.namespace, pod.name)
-        if known is None or known.spec.node_name:
+        current = self._pod_lister(pod.namespace, pod.name)
+        if current is None or current.spec.node_name:
             return
         self._node_of[pod.uid] = node_name
         self._pods_on.setdefault(node_name, {})[pod.uid] = pod
@@ -109,14 +109,14 @@ class Nominator:
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
         """Return the pods that are nominated to a node, in the order of their nomination.
 
-        A pod that is being scheduled has no priority and no requests: as upstream, which looks for
-        the pod in the queue and does not find it. It matters to the members of a pod group.
+        A pod that is being scheduled has no priority and no requests, as upstream, which looks for
+        the pod in the queue in vain. This matters to the members of a pod group.
         """
         pods = self._pods_on.get(node_name, {}).values()
         return [_bare(pod) if self.is_in_flight(pod.uid) else pod for pod in pods]
 
     def nominated_pod(self, uid: str) -> PodInfo | None:
-        """Return a pod in the version that is nominated; None if it is not."""
+        """Return the nominated version of a pod; None if the pod is not nominated."""
         node_name = self._node_of.get(uid)
         return None if node_name is None else self._pods_on[node_name][uid]
 

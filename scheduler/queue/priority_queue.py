@@ -1,4 +1,4 @@
-"""The scheduling queue: all pods that wait for a node, and when each is tried again.
+"""The scheduling queue: all pods that wait for a node, and the time of each one's next attempt.
 
 A state machine without threads, clock or I/O: the time is an argument, and each call returns the
 moves it has made (`Moves`). `scheduler.cycle.scheduling_queue` runs it.
@@ -19,7 +19,7 @@ moves it has made (`Moves`). `scheduler.cycle.scheduling_queue` runs it.
     '---------- BACKOFF <-----(PreEnqueue)----- an event or update ----'
                                                 helps, or 5 minutes are over
 
-Where an arrow leads to BACKOFF, a pod that does not back off, or no longer, becomes active instead.
+Where an arrow leads to BACKOFF, a pod without a backoff, or whose backoff is over, becomes active.
 A pod that a PreEnqueue plugin rejects is gated, whatever its target was. `delete` removes a pod
 from every place but IN FLIGHT.
 
@@ -182,12 +182,12 @@ class PriorityQueue:
     def add(self, pod: PodInfo, now: float) -> Moves:
         """Add a new pod. It becomes active, or is gated."""
         info = QueuedPodInfo(pod, timestamp=now)
-        known = self.find(info.key)
-        if known is None:
+        queued = self.find(info.key)
+        if queued is None:
             return _moves(self._move(info, Place.ACTIVE, _POD_ADDED, now))
         # A pod of the same name, whose place it takes over; it stays if it cannot enter anew.
-        info.place = known.place
-        passes = known.place in POPPABLE
+        info.place = queued.place
+        passes = queued.place in POPPABLE
         if passes:
             self._gate.run_pre_enqueue_plugins(info)
             if info.is_gated:
@@ -242,7 +242,7 @@ class PriorityQueue:
     def pop_nowait(self, now: float) -> tuple[QueuedPodInfo | None, Moves]:
         """Remove and return the most urgent pod; None if no pod can be popped.
 
-        While no pod is active this is the one whose backoff ends first, even before its end. The
+        While no pod is active, the pod whose backoff ends first is popped, even before the end. The
         pod is in flight until it is given back with `add_unschedulable_if_not_present`, or until
         `done` is called.
         """
@@ -262,7 +262,7 @@ class PriorityQueue:
     def pop_specific_pod(self, key: str, now: float) -> tuple[QueuedPodInfo | None, Moves]:
         """Remove and return one pod, by `namespace/name`, as if it was activated and popped.
 
-        None if it is not waiting, or if a PreEnqueue plugin rejects it. Source: `PopSpecificPod`.
+        None if the pod is not waiting, or a PreEnqueue plugin rejects it. Source: `PopSpecificPod`.
         """
         info = self.find(key)
         if info is None:
@@ -280,8 +280,8 @@ class PriorityQueue:
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo, now: float) -> Moves:
         """Give back a popped pod that could not be scheduled; its rejector plugins are set.
 
-        The events during its attempt decide: it waits for the next event, backs off, or becomes
-        active. Its attempt is over in any case, as if `done` had been called.
+        The events during its attempt decide: the pod waits for the next event, backs off, or
+        becomes active. The attempt is over in any case, as after `done`.
         Raises `PodAlreadyQueuedError` if a pod of its name is in the queue.
         """
         uid = info.uid
@@ -353,7 +353,7 @@ class PriorityQueue:
 
         `old_obj` and `new_obj` are the object before and after, None where there is none; they are
         passed to the hints. Pods that fail `pre_check` are left out. An event that no plugin has
-        registered for is dropped; any other is kept for the pods in flight.
+        registered for is dropped; any other event is kept for the pods in flight.
         """
         registered = self.hints.registered_for(event)
         if not registered.is_of_interest:
@@ -384,8 +384,7 @@ class PriorityQueue:
         """Move the pods that no event has helped for too long.
 
         Called at start and then every 30 seconds: `next_deadline` counts in such steps from the
-        first call. Gated pods are marked and stay; but even they cause an event for the pods in
-        flight.
+        first call. Gated pods are marked and stay; they too cause an event for the pods in flight.
         """
         if self._first_leftover_flush is None:
             self._first_leftover_flush = now
@@ -413,7 +412,7 @@ class PriorityQueue:
     def next_deadline(self) -> float | None:
         """Return when `flush_due` next has an effect, in epoch seconds; None if no pod waits.
 
-        It may lie in the past. A call that brings a pod here may make it earlier.
+        The deadline may lie in the past. A call that brings a pod here may make it earlier.
         """
         deadlines = (self.backoff_q.next_deadline(), self._leftover_deadline())
         return min((d for d in deadlines if d is not None), default=None)
@@ -421,7 +420,7 @@ class PriorityQueue:
     # For debugging, metrics and tests.
 
     def find(self, key: str) -> QueuedPodInfo | None:
-        """Return a waiting pod by `namespace/name`; None if there is none. Not those in flight."""
+        """Return a waiting pod by `namespace/name`; None for other pods and pods in flight."""
         for pool in self.pools.values():
             if (info := pool.get(key)) is not None:
                 return info
@@ -451,7 +450,7 @@ class PriorityQueue:
     def check(self) -> None:
         """Verify every invariant; for tests, after each step. Slow.
 
-        Raises AssertionError with a line for each broken invariant and all that the queue holds.
+        Raises AssertionError with a line for each broken invariant and the queue's contents.
         """
         wrong = list(complaints(self, self._less))
         if wrong:
@@ -562,8 +561,8 @@ class PriorityQueue:
         return Moves(moved, skipped)
 
     def _refuse_if_queued(self, key: str) -> None:
-        if (known := self.find(key)) is not None:
-            raise PodAlreadyQueuedError(key, _QUEUE_NAMES[known.place])
+        if (queued := self.find(key)) is not None:
+            raise PodAlreadyQueuedError(key, _QUEUE_NAMES[queued.place])
 
     def _count_reasons(self, info: QueuedPodInfo, count: int) -> None:
         if rejectors := info.rejector_plugins:

@@ -96,11 +96,11 @@ class QueuedPodInfo:
 
     @property
     def rejector_plugins(self) -> set[str]:
-        """All plugins because of which the pod waits, those it is pending for included."""
+        """All plugins because of which the pod waits, pending plugins included."""
         return self.unschedulable_plugins | self.pending_plugins
 
     def clear_rejector_plugins(self) -> None:
-        """Remove all rejections, before those of a new attempt are recorded."""
+        """Remove all rejections, before a new attempt records its own."""
         self.unschedulable_plugins = set()
         self.pending_plugins = set()
         self.gating_plugin = ""
@@ -150,8 +150,8 @@ class Move(NamedTuple):
 class HintsSkipped(NamedTuple):
     """An event for which the hints returned `QueueSkip`, for several alike pods at once.
 
-    `pods` are by `namespace/name`. It is a view: pods that leave the unschedulable pods later
-    leave it too. `hints` are the answers for each of them.
+    `pods` are by `namespace/name`: a view, which pods leave when they leave the unschedulable
+    pods. `hints` are the answers for each of the pods.
     """
 
     at: float
@@ -167,7 +167,7 @@ class HintsSkipped(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """All that one call of the queue has changed, in the order of time."""
+    """The changes by one call of the queue, in the order of time."""
 
     moved: Sequence[Move] = ()
     skipped: Sequence[HintsSkipped] = ()
@@ -179,7 +179,7 @@ class Moves(NamedTuple):
 
     @property
     def timed(self) -> bool:
-        """True if a pod has entered a place that it leaves by the passing of time."""
+        """True if a pod has entered a place that pods leave as time passes."""
         return self._has_target_in(_TIMED)
 
     def _has_target_in(self, places: Sequence[Place]) -> bool:
@@ -195,7 +195,7 @@ NO_MOVES: Final = Moves()
 
 
 class QueueStatistics(NamedTuple):
-    """The number of pods at each place. `unschedulable` leaves out those that are `gated`."""
+    """The number of pods at each place. `unschedulable` leaves out the `gated` pods."""
 
     active: int
     backoff: int

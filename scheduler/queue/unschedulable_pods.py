@@ -1,6 +1,6 @@
 """Pods that wait for an event, gated pods included.
 
-There may be tens of thousands of them, and hundreds of events each second. So pods that get the
+There may be tens of thousands of such pods and hundreds of events each second. So pods that get the
 same answers from all queueing hints (`QueueingHints.hint_group_key`) form a group, and each group
 is indexed by its rejector plugins: an event looks up the groups of the plugins that have registered
 for it, and calls the hints for one pod of each group; most events find no group. A heap by the time
@@ -77,8 +77,8 @@ class _Entry:
 class UnschedulablePods:
     """Waiting pods by key.
 
-    `rejectors_of` returns the plugins whose events move a pod; none of them means that any event
-    does. Pods with the same `hint_group_key` form a group.
+    `rejectors_of` returns the plugins whose events move a pod; without a plugin any event moves
+    the pod. Pods with the same `hint_group_key` form a group.
     """
 
     def __init__(
@@ -118,23 +118,23 @@ class UnschedulablePods:
     def add(self, pod: QueuedPodInfo) -> bool:
         """Add a pod, or index it anew after a change. Return True if its key is new here."""
         key = pod.key
-        known = self._entries.get(key)
-        if known is None:
+        old = self._entries.get(key)
+        if old is None:
             self._arrivals += 1
             arrival = self._arrivals
         else:
-            arrival = known.arrival
-            self._remove_from_index(key, known)
+            arrival = old.arrival
+            self._remove_from_index(key, old)
         pod.place = Place.GATED if pod.is_gated else Place.UNSCHEDULABLE
         group = self._group_of(pod)
         entry = self._entries[key] = _Entry(pod, arrival, group)
         group.add(key, entry)
         self.gated_total += pod.place == Place.GATED
         self._by_age.add_or_update(key, pod)
-        return known is None
+        return old is None
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Remove a pod; None if it is not here."""
+        """Remove a pod; None if it is not unschedulable."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
@@ -144,8 +144,8 @@ class UnschedulablePods:
     def groups_for(self, registered: RegisteredHints) -> list[AlikePods]:
         """Return the groups of pods that an event may move.
 
-        Groups are left out if none of their rejectors has registered for the event. Those returned
-        may still stay, because of their gate or of the hints.
+        Groups are left out if none of their rejectors has registered for the event. The returned
+        groups may still stay, because of their gate or of the hints.
         """
         if registered.is_wildcard:
             return list(self._groups.values())
@@ -158,11 +158,11 @@ class UnschedulablePods:
         )
 
     def arrival_of(self, pod: QueuedPodInfo) -> int:
-        """Return a number that is lower for pods that arrived earlier; the pod must be here."""
+        """Return a number that is lower for earlier arrivals; the pod must be unschedulable."""
         return self._entries[pod.key].arrival
 
     def overdue(self, now: float, max_wait_seconds: float) -> list[QueuedPodInfo]:
-        """Return the pods that have waited longer than that, the longest waiting first."""
+        """Return the pods that have waited for longer, the longest waiting first."""
         oldest = self._by_age.peek()
         if oldest is None or now - oldest.timestamp <= max_wait_seconds:
             return []

@@ -113,7 +113,7 @@ async def report_over(
     """Decide a pod over the snapshot, without preemption, and return the report.
 
     A pod that has a node is decided over the cluster without this pod. `pods` are the pods that
-    plugins list. The snapshot and `pods` are unchanged afterwards. It waits for extenders only.
+    plugins list. The snapshot and `pods` are unchanged afterwards. Only extenders are awaited.
     """
     if framework is None:
         waiting = pod.without_node() if pod.spec.node_name else pod
@@ -127,7 +127,7 @@ async def report_over(
 def cluster_without(pod: PodInfo, snapshot: Snapshot, *, pods: Store[Pod]) -> Iterator[PodInfo]:
     """Take a pod off its node, if it has one, and yield the pod without a node.
 
-    After the `with` block the snapshot and `pods`, those that plugins list, are as before.
+    The end of the `with` block restores the snapshot and `pods`, the pods that plugins list.
     """
     node = pod.spec.node_name
     waiting = pod.without_node() if node else pod
@@ -227,7 +227,7 @@ def _rejected(
         return []
     statuses = decision.diagnosis.node_to_status
     further = _further_indexes(groups, extra)
-    found = []
+    verdicts = []
     for position, name in nodes:
         first = groups.index(statuses.get(name))
         indexes = [first]
@@ -236,8 +236,8 @@ def _rejected(
             if code >= 0 and index_of[code] != first:
                 indexes.append(index_of[code])
         groups.add(name, indexes)
-        found.append(NodeVerdict(name=name, rejections=tuple(indexes)))
-    return found
+        verdicts.append(NodeVerdict(name=name, rejections=tuple(indexes)))
+    return verdicts
 
 
 def _further_indexes(
@@ -286,13 +286,14 @@ def _current(
 
 
 def _answer(
-    decision: Decision, choice: Choice | None, current: CurrentNode | None, feasible: int, all: int
+    decision: Decision, choice: Choice | None, current: CurrentNode | None, feasible: int, size: int
 ) -> str:
-    text = _answer_without_node(decision, choice, f"{feasible:,} of {all:,} nodes feasible")
+    share = f"{feasible:,} of {size:,} nodes feasible"
+    text = _answer_without_node(decision, choice, share)
     if current is None:
         return text
     if choice is not None and current.would_be_chosen:
-        return f"is on {current.name}, and {_again(choice)}; {feasible:,} of {all:,} nodes feasible"
+        return f"is on {current.name}, and {_again(choice)}; {share}"
     if current.problem:
         there = f", where it would not fit now: {current.problem}"
     elif current.rank:
@@ -366,21 +367,21 @@ def _nearest(
 ) -> tuple[NearestNode, ...]:
     if extra is None or decision.result != "unschedulable":
         return ()
-    found = nearest_nodes(extra, snapshot, decision.pod, nodes_max=_NEAREST_MAX)
+    nearest = nearest_nodes(extra, snapshot, decision.pod, nodes_max=_NEAREST_MAX)
     return tuple(
         NearestNode(
             name=node.node,
             changes=tuple(Change(plugin=plugin, text=r.text) for plugin, r in node.remedies),
         )
-        for node in found
+        for node in nearest
     )
 
 
 def cluster_report(table: NodeTable, *, new_pods: Collection[str] = ()) -> ClusterReport:
     """Return the allocation of every node, by name; `new_pods` are the pods placed just now."""
-    found = [(node, row) for row, node in enumerate(table.nodes) if node is not None]
-    found.sort(key=lambda node_and_row: node_and_row[0].metadata.name)
-    rows = np.array([row for _, row in found], dtype=np.int64)
+    present = [(node, row) for row, node in enumerate(table.nodes) if node is not None]
+    present.sort(key=lambda node_and_row: node_and_row[0].metadata.name)
+    rows = np.array([row for _, row in present], dtype=np.int64)
     counts = table.pod_count[rows].tolist()
     total = sum(counts)
     shares = {name: _shares(table, rows, name) for name in (resources.CPU, resources.MEMORY)}
@@ -394,7 +395,7 @@ def cluster_report(table: NodeTable, *, new_pods: Collection[str] = ()) -> Clust
             shares={resource: column[position] for resource, column in shares.items()},
             pods=_pod_boxes(table, Row(row), new_pods) if total <= _LISTED_PODS_MAX else (),
         )
-        for position, (node, row) in enumerate(found)
+        for position, (node, row) in enumerate(present)
     ]
     return ClusterReport(nodes=tuple(boxes), pod_count=total)
 

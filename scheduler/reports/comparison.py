@@ -35,7 +35,7 @@ def compare(
 ) -> Comparison:
     """Compare a decision with the other scheduler's: `node`, or "" for a pod that it left pending.
 
-    `snapshot` is as it was for the decision. `their_message` is that of the pod's condition.
+    `snapshot` is as it was for the decision. `their_message` is the message of the pod's condition.
     """
     pod, result, diagnosis = decision.pod, decision.schedule_result, decision.diagnosis
     comparison = Comparison(
@@ -98,8 +98,8 @@ def _with_best(comparison: Comparison, result: ScheduleResult, scores: NodeScore
 def _against_best(comparison: Comparison, result: ScheduleResult, scores: NodeScores) -> Comparison:
     """Return the comparison for a node that fits; the scores are compared plugin by plugin."""
     node, best = comparison.node, comparison.best
-    theirs = list(result.feasible_nodes.names).index(node)
-    total = int(scores.total[theirs])
+    position = list(result.feasible_nodes.names).index(node)
+    total = int(scores.total[position])
     comparison = replace(comparison, total=total)
     if total == comparison.best_total:
         tied = comparison.tied_nodes
@@ -107,13 +107,13 @@ def _against_best(comparison: Comparison, result: ScheduleResult, scores: NodeSc
         return _with(comparison, "same", f"{node} is {text}")
     differences = [
         ScoreDifference(
-            plugin=plugin, theirs=int(column[theirs]), ours=int(column[result.position])
+            plugin=plugin, theirs=int(column[position]), ours=int(column[result.position])
         )
         for plugin, column in scores.by_plugin.items()
-        if column[theirs] != column[result.position]
+        if column[position] != column[result.position]
     ]
-    differences.sort(key=lambda found: found.theirs - found.ours)
-    by_plugin = ", ".join(f"{found.plugin} {found.theirs - found.ours:+}" for found in differences)
+    differences.sort(key=lambda entry: entry.theirs - entry.ours)
+    by_plugin = ", ".join(f"{entry.plugin} {entry.theirs - entry.ours:+}" for entry in differences)
     lower = (comparison.best_total or 0) - total
     answer = f"{node} has {total}, {lower} less than {best}: {by_plugin}"
     return _with(replace(comparison, differences=tuple(differences)), "lower_score", answer)

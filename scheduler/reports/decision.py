@@ -1,4 +1,4 @@
-"""The decision for one pod: all nodes are filtered, and all that fit are scored.
+"""The decision for one pod: all nodes are filtered, and all feasible nodes are scored.
 
 The scheduler itself stops its search early in large clusters, and it takes a single feasible node
 without scoring it.
@@ -82,9 +82,9 @@ async def decide(
     *,
     extenders: Sequence[Extender] = (),
 ) -> Decision:
-    """Filter all nodes and score those that fit, even if it is a single one.
+    """Filter all nodes and score the feasible nodes, even a single one.
 
-    PreEnqueue, PostFilter, Reserve and Permit are not called. It waits for extenders only. The
+    PreEnqueue, PostFilter, Reserve and Permit are not called. Only extenders are awaited. The
     decision has a diagnosis unless there is no node, or a plugin or an extender fails.
     """
     algorithm = SchedulingAlgorithm(
@@ -115,7 +115,7 @@ def result_of(work: Coroutine[Any, None, R]) -> R:
 
 
 def failed(pod: PodInfo, error: FrameworkError | ExtenderError) -> Decision:
-    """Return the decision after a failure; that of a plugin with the plugin's line."""
+    """Return the decision after a failure; the failure of a plugin has the plugin's line."""
     message = str(error)
     if isinstance(error, PluginFailedError) and error.place:
         message = f"{message} ({error.place})"

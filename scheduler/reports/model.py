@@ -15,7 +15,7 @@ class _Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
 class Rejection(_Struct, frozen=True):
     """One reason for which nodes are rejected.
 
-    `nodes` is the number of nodes for which it is the scheduler's verdict: the first rejection.
+    `nodes` is the number of nodes that have this reason as the verdict: the first rejection.
     `further_nodes` is the number of nodes that another plugin has rejected before.
     """
 
@@ -58,7 +58,7 @@ class CurrentNode(_Struct, frozen=True):
 
     `rank` is 1 for a node with the highest total; 0 if the pod does not fit on the node now, for
     the reason in `problem`, or if there is no such node.
-    `would_be_chosen` is true for the chosen node and for those tied with it.
+    `would_be_chosen` is true for the chosen node and for nodes tied with the chosen one.
     """
 
     name: str
@@ -69,7 +69,7 @@ class CurrentNode(_Struct, frozen=True):
 
 
 class NearestNode(_Struct, frozen=True):
-    """A node that needs few changes to fit, and the changes, each with the plugin that asks for it.
+    """A node that needs few changes to fit, and the changes, each with its plugin.
 
     A nearer node comes first.
     """
@@ -124,8 +124,8 @@ class PodReport(_Struct, frozen=True):
 
     `answer` is the decision as one sentence; `message` is upstream's text of the pod's condition.
     `result` is `scheduled`, `unschedulable`, `gated`, `ignored` or `error`; for a pod that has a
-    node it is the result of deciding again. `evaluated_nodes` are those that the scheduler's own
-    search would filter; 0 if that is not known. `nodes` are the feasible ones, the best first, then
+    node it is the result of deciding again. `evaluated_nodes` counts the nodes that the scheduler's
+    search would filter; 0 if unknown. `nodes` are the feasible ones, the best first, then
     the others. `scenario` is the name of the question in `kubesched-explain batch`. `story` is
     what a running scheduler has done with the pod, if that was requested. `placed_before` are the
     waiting pods without a report of their own that were placed before this one. `reserved` has a
@@ -202,7 +202,7 @@ class StoryVerdict(_Struct, frozen=True):
 
 
 class StoryFailure(_Struct, frozen=True):
-    """An exception of a plugin at an extension point; `node` is empty if it was not about one."""
+    """An exception of a plugin at an extension point; `node` is empty without a single node."""
 
     plugin: str = ""
     point: str = ""
@@ -253,7 +253,7 @@ class Comparison(_Struct, frozen=True):
 
     `node` is the other scheduler's; empty for a pod that it left pending, with `their_message`.
     `answer` is the comparison as one sentence. `best` is our node, the first by name of
-    `tied_nodes` with `best_total`; `total` and `differences` are those of the other one's node.
+    `tied_nodes` with `best_total`; `total` and `differences` belong to the other one's node.
     `time` is in seconds since the epoch.
     """
 

@@ -56,13 +56,13 @@ def all_rejections(framework: Framework, snapshot: Snapshot, pod: PodInfo) -> Al
     """Run PreFilter once and every filter on all nodes. Raises `PluginFailedError`."""
     nodes, state = snapshot.nodes, CycleState()
     outcome = framework.pre_filters.run(state, pod, nodes)
-    found = AllRejections(state, outcome, [])
+    results = AllRejections(state, outcome, [])
     for plugin in framework.plugins["filter"]:
         if plugin.name not in state.skip_filter_plugins:
             rejections = _filtered(plugin, state, pod, nodes, may_lack_state=bool(outcome.status))
             if rejections is not None:
-                found.by_plugin.append((plugin, rejections))
-    return found
+                results.by_plugin.append((plugin, rejections))
+    return results
 
 
 def nearest_nodes(
@@ -70,7 +70,7 @@ def nearest_nodes(
 ) -> list[NodeRemedies]:
     """Return the nodes with the smallest distance, nearest first.
 
-    If PreFilter has rejected the pod as a whole, that holds for all nodes in addition.
+    If PreFilter has rejected the pod as a whole, its rejection is added for all nodes.
     """
     nodes, outcome = snapshot.nodes, rejected.pre_filter
     count = np.zeros(len(nodes), dtype=np.int64)
@@ -79,16 +79,16 @@ def nearest_nodes(
     names = outcome.result.node_names
     if names is not None:
         count += [name not in names for name in nodes.names]
-    found = []
+    nearest = []
     for position in np.argsort(count, kind="stable")[:_CANDIDATES_MAX].tolist():
         remedies = list(_remedies(rejected, pod, nodes, position))
         if names is not None and nodes.name(position) not in names:
             plugins = ", ".join(sorted(outcome.plugins_with_nodes))
             remedies.append((plugins, Remedy("is not among the nodes that the pod can use")))
         if remedies:
-            found.append(NodeRemedies(nodes.name(position), tuple(remedies)))
-    found.sort(key=lambda node: node.distance)
-    return found[:nodes_max]
+            nearest.append(NodeRemedies(nodes.name(position), tuple(remedies)))
+    nearest.sort(key=lambda node: node.distance)
+    return nearest[:nodes_max]
 
 
 def _filtered(

@@ -98,7 +98,7 @@ class BindingPlugins:
             try:
                 with self.meter.plugin(state, plugin.name, "Unreserve"):
                     plugin.unreserve(state, pod, node_name)
-            except Exception:
+            except Exception:  # noqa: BLE001 - code of a plugin
                 _log.exception(
                     "Unreserve of plugin %s failed for pod %s on node %s",
                     plugin.name,
@@ -194,7 +194,7 @@ class BindingPlugins:
             try:
                 with self.meter.plugin(state, plugin.name, "PostBind"):
                     await plugin.post_bind(state, pod, node_name)
-            except Exception:
+            except Exception:  # noqa: BLE001 - code of a plugin
                 _log.exception(
                     "PostBind of plugin %s failed for pod %s on node %s",
                     plugin.name,
@@ -231,7 +231,7 @@ def _run(
     """Return the plugin's status: None for success, an Error status for an exception."""
     try:
         return as_verdict(method(state, pod, node_name))
-    except Exception as failure:
+    except Exception as failure:  # noqa: BLE001 - code of a plugin
         return error(_raised(failure))
 
 
@@ -243,7 +243,7 @@ async def _run_async(
 ) -> Status | None:
     try:
         return as_verdict(await method(state, pod, node_name))
-    except Exception as failure:
+    except Exception as failure:  # noqa: BLE001 - code of a plugin
         return error(_raised(failure))
 
 
@@ -281,11 +281,11 @@ def _pre_flight_answer(
         return PreBindPreFlightResult()
     pre_flight = plugin.pre_bind_pre_flight
     try:
-        given = pre_flight(state, pod, node_name)
-        if isinstance(given, PreBindPreFlightResult):
-            return given
-        answer = as_verdict(given)
-    except Exception as failure:
+        result = pre_flight(state, pod, node_name)
+        if isinstance(result, PreBindPreFlightResult):
+            return result
+        answer = as_verdict(result)
+    except Exception as failure:  # noqa: BLE001 - code of a plugin
         answer = error(_raised(failure))
     if answer is None:
         return PreBindPreFlightResult()

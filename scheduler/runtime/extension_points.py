@@ -1,7 +1,7 @@
 """The extension points: their names in a profile, in error texts, and in a plugin's methods.
 
-A plugin takes part in a point if it defines one of the point's methods. Which plugins of a profile
-run there, and in which order, is computed by `expand`.
+A plugin takes part in a point if it defines one of the point's methods. `expand` computes which
+plugins of a profile run at a point, and in which order.
 Source: `pkg/scheduler/framework/runtime/framework.go` (`getExtensionPoints`, `updatePluginList`,
 `expandMultiPointPlugins`).
 """
@@ -9,6 +9,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`getExtensionPoints`, `u
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import re
 from types import MappingProxyType
@@ -80,7 +81,7 @@ _SIMILARITY_MIN: Final = 0.8
 
 
 def check_methods(plugin_class: type[Plugin]) -> None:
-    """Check the names of a plugin's methods, and that those that may wait are async.
+    """Check the names of a plugin's methods, and that methods that may wait are async.
 
     Raises `PluginSetupError` for both forms of one method, for a method whose name is nearly that
     of an extension point, and for a method that is async and may not be, or the other way round.
@@ -154,12 +155,18 @@ def _defines(plugin: Plugin | type[Plugin], method: str) -> bool:
 def _meant(plugin_class: type[Plugin], name: str) -> str:
     """Return the extension method that a method is nearly called; an empty text for none."""
     snake_case = _snake_case(name)
-    similar = difflib.get_close_matches(snake_case, METHODS, n=1, cutoff=_SIMILARITY_MIN)
-    if not similar:
-        return ""
-    is_same_word = similar[0] == snake_case
-    own, contract = getattr(plugin_class, name), METHODS[similar[0]]
-    return similar[0] if is_same_word or _arity(own) == _arity(contract) else ""
+    similar = _most_similar(snake_case)
+    if similar in ("", snake_case):
+        return similar
+    own, contract = getattr(plugin_class, name), METHODS[similar]
+    return similar if _arity(own) == _arity(contract) else ""
+
+
+@functools.lru_cache(maxsize=1024)  # a process that tests builds hundreds of schedulers
+def _most_similar(name: str) -> str:
+    """Return the extension method whose name is most similar; an empty text for none."""
+    matches = difflib.get_close_matches(name, METHODS, n=1, cutoff=_SIMILARITY_MIN)
+    return matches[0] if matches else ""
 
 
 def _arity(method: Callable[..., object]) -> int:
@@ -181,9 +188,9 @@ def expand(
 ) -> list[Plugin]:
     """Return the plugins that run at a point, in order.
 
-    First those named both here and in `multiPoint`, in the order given here; then the others of
-    `multiPoint` that implement the point and are not disabled for it; then the rest named here.
-    Raises `PluginSetupError`.
+    First the plugins named at the point and in `multiPoint`, in the order of the point; then other
+    plugins of `multiPoint` that implement the point and are not disabled there; then the others
+    named at the point. Raises `PluginSetupError`.
     """
     specific = _specific(point, getattr(plugins, point.field), instances)
     disabled = {plugin.name for plugin in getattr(plugins, point.field).disabled}

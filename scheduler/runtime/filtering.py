@@ -304,7 +304,7 @@ class PerNodeFilter:
 
 
 def filter_nodes_of(plugin: Plugin) -> FilterNodes:
-    """Return the plugin's filter over many nodes, derived from `filter` if it has only that."""
+    """Return the plugin's filter over many nodes, derived from `filter` if need be."""
     if callable(getattr(plugin, "filter_nodes", None)):
         return plugin.filter_nodes
     return PerNodeFilter(plugin)

@@ -154,7 +154,7 @@ class Framework:
                 with self.meter.plugin(state, plugin.name, "PostFilter") as timing:
                     result, status = await run(state, pod, statuses)
                     timing.status = status
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - code of a plugin
                 failure = PluginFailedError(str(error), plugin=plugin.name, point="PostFilter")
                 failure.__cause__ = error
                 return None, Status(Code.ERROR, str(error), plugin=plugin.name, cause=failure)

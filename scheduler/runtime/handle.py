@@ -50,7 +50,7 @@ MakeHandle: TypeAlias = "Callable[[str, DryRun], Handle]"
 class PluginHandle:
     """The parts of the scheduler that the plugins of one profile use.
 
-    Satisfies `scheduler.framework.handle.Handle`, where the members are described. `worlds` can be
+    Satisfies `scheduler.framework.handle.Handle`, which describes the members. `worlds` can be
     called once all plugins of the profile are created: it runs their filters.
     """
 
@@ -109,7 +109,7 @@ async def run_in_parallel(works: Iterable[Coroutine[None, None, None]]) -> None:
         async with asyncio.TaskGroup() as group:
             for work in works:
                 group.create_task(work)
-    except* Exception as several:
+    except* Exception as several:  # noqa: BLE001 - raised below, without the group
         failures.extend(several.exceptions)
     if failures:
         raise failures[0]

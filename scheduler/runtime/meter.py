@@ -4,7 +4,7 @@
     def reserve(self, state, pod, node_name): ...
 
     with self.meter.plugin(state, name, "Reserve") as timing:      # one plugin
-        timing.status = ...                              # its status, unless that is success
+        timing.status = ...                              # its status, unless it is success
 
 An exception counts as an error. Plugins are measured only in the cycles that a sampler has picked
 (`CycleState.records_plugin_metrics`), because measuring costs more than many a plugin's call.

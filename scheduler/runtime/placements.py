@@ -62,7 +62,7 @@ class Placements:
         try:
             with self.meter.plugin(state, plugin.name, "PlacementGenerate"):
                 placements = plugin.generate_placements(state, group, parent)
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - code of a plugin
             return error(failure).with_plugin(plugin.name)
         if isinstance(placements, Status):
             return placements.with_plugin(plugin.name)

@@ -19,7 +19,7 @@ class PodCanceled(Exception):
 
     @classmethod
     def from_cancellation(cls, canceled: asyncio.CancelledError) -> PodCanceled:
-        """Return the reason of a cancellation; one with another cause is raised again."""
+        """Return the reason of a cancellation; raise cancellations of another cause again."""
         for reason in canceled.args:
             if isinstance(reason, cls):
                 return reason

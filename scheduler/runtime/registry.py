@@ -1,7 +1,6 @@
 """The plugin classes by name: in-tree, from entry points, or passed by the caller.
 
-A plugin is a subclass of `framework.Plugin`; it is checked when it is registered, and the error
-names it.
+A plugin is a subclass of `framework.Plugin`. Registration checks the plugin, and an error names it.
 Source: `pkg/scheduler/framework/runtime/registry.go`.
 """
 
@@ -186,7 +185,7 @@ def _announced(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def registry_of(in_tree: Mapping[str, type[Plugin]], others: Iterable[type[Plugin]]) -> Registry:
-    """Return a registry of the in-tree plugins, other plugins, and those of entry points."""
+    """Return a registry of the in-tree plugins, other plugins, and plugins of entry points."""
     registry = Registry([*in_tree.values(), *others])
     registry.register_entry_points()
     return registry

@@ -126,7 +126,7 @@ def _pre_score_failed(name: str, reason: object) -> PluginFailedError:
 
 
 def score_nodes_of(plugin: Plugin) -> ScoreNodes:
-    """Return the plugin's score over many nodes, derived from its `score` if it has only that."""
+    """Return the plugin's score over many nodes, derived from its `score` if need be."""
     if callable(getattr(plugin, "score_nodes", None)):
         return plugin.score_nodes
     score, name = plugin.score, plugin.name

@@ -121,22 +121,22 @@ class Worlds:
         if not self._extensions:
             self._what_if.add_pods(worlds, pods)
             return
-        for some, theirs in _one_per_world(worlds, pods):
-            self._what_if.add_pods(some, theirs)
+        for some, added in _one_per_world(worlds, pods):
+            self._what_if.add_pods(some, added)
             for plugin in self._extensions:
                 if plugin.add_pod is not None:
-                    self._run_extension(plugin, "AddPod", plugin.add_pod, some, theirs)
+                    self._run_extension(plugin, "AddPod", plugin.add_pod, some, added)
 
     def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
         """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
         if not self._extensions:
             self._what_if.remove_pods(worlds, pods)
             return
-        for some, theirs in _one_per_world(worlds, pods):
-            self._what_if.remove_pods(some, theirs)
+        for some, removed in _one_per_world(worlds, pods):
+            self._what_if.remove_pods(some, removed)
             for plugin in self._extensions:
                 if plugin.remove_pod is not None:
-                    self._run_extension(plugin, "RemovePod", plugin.remove_pod, some, theirs)
+                    self._run_extension(plugin, "RemovePod", plugin.remove_pod, some, removed)
 
     def run_filters(self, worlds: IntArray | None = None) -> Rejections | None:
         """Return the rejections in these worlds (by default all); None if all pass.
@@ -182,7 +182,7 @@ class Worlds:
                 answer = change_pod(state, self._pod, pod, node)
                 if answer is not None and (status := as_verdict(answer)) is not None:
                     raise PluginFailedError(status.message)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - code of a plugin
                 failure = PluginFailedError(
                     f'running {upstream_name} on PreFilter plugin "{plugin.name}": {error}',
                     plugin=plugin.name,

@@ -3,7 +3,7 @@
     options                          the options that the flags set
     tls                              certificates, versions and cipher suites
     authentication, authorization    the user of a request, and the permission to make it
-    reviews                          the client that asks the API server about both
+    reviews                          the client for both at the API server
     endpoints, replies               the paths and the texts of the answers
     http_server                      the socket and the server
     serve                            puts all of it together for a scheduler

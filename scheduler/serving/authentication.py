@@ -5,14 +5,13 @@
     token          reviewed by the API server; the answer is cached
     neither        system:anonymous
 
-They are tried in this order. A token that is invalid, or that cannot be reviewed, is not the same
-as none: the request is refused with 401, whatever its path.
-OpenSSL verifies a certificate against the authorities of users and of proxies together; here it
-must be signed directly by one of either kind. If there are authorities of proxies, a certificate
+These ways are tried in this order. A request with a token that is invalid, or that cannot be
+reviewed, is refused with 401, whatever its path.
+OpenSSL verifies a certificate against the authorities of users and of proxies together; here an
+authority of either kind must have signed it directly. If proxies have authorities, a certificate
 from an intermediate authority in neither bundle is refused, because its kind is not known.
 Source: apiserver `authenticatorfactory/delegating.go`, `request/bearertoken`, `request/x509`,
-`request/headerrequest`,
-`token/cache`, `pkg/authentication/user/user.go`.
+`request/headerrequest`, `token/cache`, `pkg/authentication/user/user.go`.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class AuthenticationError(Exception):
 
 @dataclass(slots=True)
 class ClientTrust:
-    """The authorities of client certificates, by their DER: those of users, and of proxies."""
+    """The authorities of client certificates, of users and of proxies, by their DER."""
 
     headers: RequestHeaderOptions
     clients: dict[bytes, x509.Certificate] = field(default_factory=dict)
@@ -179,7 +178,7 @@ def _is_signed_by(leaf: x509.Certificate, authorities: Iterable[x509.Certificate
 
 
 def user_from_headers(headers: CIMultiDictProxy[str], options: RequestHeaderOptions) -> User | None:
-    """Return the user that a proxy names; None if it names none."""
+    """Return the user that a proxy names; None without a name."""
 
     def values(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(value for name in names for value in headers.getall(name, ()) if value)

@@ -40,7 +40,7 @@ class AuthorizationError(Exception):
 
 
 class OpenPaths:
-    """The paths open to all; one that ends in `*` opens all that begin with it."""
+    """The paths open to all; a path that ends in `*` opens all paths with this beginning."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         exact, prefixes = set(), []

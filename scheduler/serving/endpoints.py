@@ -13,9 +13,9 @@
     /debug/ui                   a page for people, which polls /debug/ui/state and, for the pod
                                 that it shows, /debug/ui/pods/NS/NAME: ours alone
 
-Upstream's paths answer to every method, as upstream's do; ours to GET and HEAD. A failed check is
-named in the answer; its reason is in the log, and at the path of the single check, which needs
-permission.
+Upstream's paths answer to every method, as they do upstream; our own paths to GET and HEAD. The
+answer names a failed check; its reason is in the log, and at the path of the single check, which
+needs permission.
 Source: kube-scheduler `app/server.go` (`newEndpointsHandler`), apiserver `server/mux`,
 `pkg/server/healthz/healthz.go`, component-base `configz`, `metrics/prometheus/slis`.
 """
@@ -176,7 +176,7 @@ class HealthEndpoint:
 
 
 class Endpoints:
-    """Answers requests that are allowed. `flags` are those of the process with their values."""
+    """Answers requests that are allowed. `flags` are the flags of the process with values."""
 
     def __init__(
         self,

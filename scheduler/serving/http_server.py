@@ -102,7 +102,7 @@ class AccessControl:
     authorizer: Authorizer
 
     async def refusal(self, request: web.BaseRequest) -> web.Response | None:
-        """Return the answer to a request that is not allowed; None if it is."""
+        """Return the refusal of a request; None if the request is allowed."""
         try:
             user = await self.authenticator.user(request)
         except AuthenticationError as error:
@@ -144,7 +144,7 @@ class SchedulerServer:
         self._stack: Final = contextlib.AsyncExitStack()
         host, port = listener.getsockname()[:2]
         self._address: Final = _address_text(host, port)
-        reachable = "127.0.0.1" if host in {"0.0.0.0", "::"} else host
+        reachable = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared only
         #: The URL for clients on this machine.
         self.url: Final = f"{'https' if tls else 'http'}://{_address_text(reachable, port)}"
 
@@ -172,7 +172,7 @@ class SchedulerServer:
             if self._access is not None and (refusal := await self._access.refusal(request)):
                 return refusal
             return await self._endpoints.answer(request)
-        except Exception:
+        except Exception:  # noqa: BLE001 - every request has an answer
             _log.exception("answering %s %s", request.method, request.raw_path)
             text = "This request caused apiserver to panic. Look in the logs for details."
             return error_reply(text, status=500)

@@ -36,7 +36,7 @@ class RequestHeaderOptions:
     """The headers in which an authenticating proxy names the user of a request.
 
     A proxy has a client certificate from an authority in `client_ca_file`, with one of
-    `allowed_names` as its common name; without these, with any name.
+    `allowed_names` as its common name; without `allowed_names`, any name.
     """
 
     client_ca_file: str = ""
@@ -64,7 +64,7 @@ class AuthenticationOptions:
     Without `kubeconfig`, and outside a cluster, there is no server to review tokens: all tokens
     are ignored, and every client without a certificate is `system:anonymous`.
     `skip_lookup` does not read the cluster's own settings (a config map with the CAs of its
-    clients and proxies); `tolerate_lookup_failure` starts without them if they cannot be read.
+    clients and proxies); `tolerate_lookup_failure` starts although they cannot be read.
     """
 
     kubeconfig: str = ""
@@ -96,7 +96,7 @@ class ServingOptions:
     A `secure_port` of 0 serves nothing, None takes any free port.
     """
 
-    bind_address: str = "0.0.0.0"
+    bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default
     secure_port: int | None = DEFAULT_PORT
     permit_port_sharing: bool = False
     cert_dir: str = ""

@@ -43,7 +43,7 @@ class Profiling:
         self._is_busy = False
 
     def handles(self, path: str) -> bool:
-        """Return True for a path of this class."""
+        """Return True for a path that this class answers."""
         return path == _PPROF.rstrip("/") or path.startswith((_PPROF, _FLAGS))
 
     async def answer(self, request: web.BaseRequest) -> web.Response:

@@ -62,8 +62,8 @@ class User(Struct, frozen=True):
 
     def authenticated(self) -> User:
         """Return the same user as a member of `system:authenticated`."""
-        known = {_AUTHENTICATED, _UNAUTHENTICATED}
-        if self.name == ANONYMOUS.name or known.intersection(self.groups):
+        marker_groups = {_AUTHENTICATED, _UNAUTHENTICATED}
+        if self.name == ANONYMOUS.name or marker_groups.intersection(self.groups):
             return self
         return msgspec.structs.replace(self, groups=(*self.groups, _AUTHENTICATED))
 

@@ -232,7 +232,7 @@ async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock)
         try:
             tls.reload(now=clock.now())
             await published.reload()
-        except Exception:
+        except Exception:  # noqa: BLE001 - the loop goes on
             # No other task sees the error; without renewal the certificate would expire unnoticed.
             _log.exception("Renewing certificates failed")
 

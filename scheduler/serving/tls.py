@@ -1,9 +1,9 @@
 """TLS of the port: its certificate, the clients' authorities, versions and cipher suites.
 
 Without a file and without a directory, a self-signed certificate for `localhost` is made in memory
-and lost with the process; with a directory, it is kept there and used again. It is followed by the
-authority that signed it, so that the `.crt` file also serves a client as its authority. Keys are of
-the curve P-256, where upstream takes RSA.
+and lost with the process; with a directory, it is kept there and used again. The authority that
+signed it follows in the `.crt` file, so that the file also serves clients as their authority. Keys
+are of the curve P-256, where upstream takes RSA.
 
 Names of versions and cipher suites are Go's, as in upstream's flags. Cipher suites of TLS 1.3
 cannot be chosen, neither in Go nor here; naming one is no error and changes nothing.
@@ -71,8 +71,8 @@ class ServerTls:
     """The TLS context of the server; the constructor raises ServingError.
 
     `reload` renews the certificate and the authorities of client certificates from their files.
-    An authority stays trusted until the process ends: OpenSSL cannot remove one. `trust` has the
-    authorities of users and of proxies apart.
+    An authority stays trusted until the process ends: OpenSSL cannot remove one. `trust` separates
+    the authorities of users and of proxies.
     """
 
     def __init__(self, options: ServingOptions, *, now: float) -> None:
@@ -117,9 +117,9 @@ class ServerTls:
         the bundle has no certificate.
         """
         try:
-            found = x509.load_pem_x509_certificates(bundle)
+            certs = x509.load_pem_x509_certificates(bundle)
             new = {
-                authority.public_bytes(serialization.Encoding.DER): authority for authority in found
+                authority.public_bytes(serialization.Encoding.DER): authority for authority in certs
             }
             if new.keys() <= authorities.keys():
                 return

@@ -105,8 +105,7 @@ class Flagz(_Page):
 class Statusz(_Page):
     """The start, the age and the versions of the process, and its paths.
 
-    It starts when this is constructed. Where upstream has the version of Go, this has the version
-    of Python.
+    The start is the construction of this object. The version of Python takes the place of Go's.
     """
 
     kind = "Statusz"

@@ -52,7 +52,7 @@ def grown(array: NDArray[S], capacity: int, fill: int = 0) -> NDArray[S]:
 def seen_from(column: NDArray[S], rows: slice | IntArray) -> NDArray[S]:
     """Return some rows of a column, read-only: plugins must not write to the snapshot.
 
-    Copies are read-only too, as it depends on the rows whether the result is a copy.
+    Copies are read-only too: the rows decide whether the result is a copy.
     """
     seen = column[rows] if isinstance(rows, slice) else column.take(rows)
     seen.setflags(write=False)
@@ -137,7 +137,7 @@ class Interned(Generic[V]):
         self.codes = grown(self.codes, capacity, fill=ABSENT)
 
     def rearranged(self, rows: IntArray, old_rows: IntArray, capacity: int) -> Interned[V]:
-        """Return a column whose `rows` have the values that `old_rows` have here."""
+        """Return a column whose `rows` have the values of the `old_rows` of this column."""
         column: Interned[V] = Interned(capacity)
         column.codes[rows] = self.codes[old_rows]
         column.values = list(self.values)
@@ -153,7 +153,7 @@ class Interned(Generic[V]):
     def gathered(self, rows: slice | IntArray) -> Interned[V]:
         """Return a read-only column of some rows, renumbered from 0.
 
-        It shares this column's dictionary and is valid until the next `set` here.
+        The result shares this column's dictionary and is valid until this column's next `set`.
         """
         column: Interned[V] = Interned(0)
         column.codes = seen_from(self.codes, rows)
@@ -200,7 +200,7 @@ class Interned(Generic[V]):
 class Codes(Generic[V]):
     """A dictionary-encoded column as a plugin gets it: one value or None per row in view.
 
-    `where` and `map` call a function once per distinct value, and with None for rows without one.
+    `where` and `map` call a function once per distinct value, and with None for missing values.
     """
 
     __slots__ = ("_column", "codes")

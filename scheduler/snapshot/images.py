@@ -54,7 +54,7 @@ class ImageStates:
                     del self._nodes[name], self._sizes[name]
 
     def take_changes(self) -> dict[str, Image | None]:
-        """Return the images that changed since the last call; None for those without nodes."""
+        """Return the images that changed since the last call; None for images without nodes."""
         changes = {
             name: Image(self._sizes[name], frozenset(self._nodes[name]))
             if name in self._nodes

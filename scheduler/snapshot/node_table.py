@@ -1,7 +1,7 @@
 """The node table: a row per node, an array per fact.
 
 The cache owns one; the snapshot owns another and copies the rows that changed; a what-if table is
-a third with a few hypothetical rows. Requests, counts and ports change with every pod and are in
+a third with a few hypothetical rows. Requests, counts and ports change with every pod and are
 plain columns. Values that follow from the node object (labels, taints, values that plugins compute)
 are in derived columns, which are made on first use and updated when a node object changes.
 """
@@ -56,7 +56,7 @@ class _Result(NamedTuple):
 
 
 class NodeTable:
-    """Rows of nodes. The row of a deleted node is used again for the next new one.
+    """Rows of nodes. The row of a deleted node is used again for the next new node.
 
     Counts are in the scheduler's units: cpu in thousandths of a core, all else in whole units.
     Only the table's owner may write to it.
@@ -202,7 +202,7 @@ class NodeTable:
         """
         try:
             self._derived[value_of].set(row, value_of(node) if node is not None else None)
-        except Exception:
+        except Exception:  # noqa: BLE001 - code of a plugin
             return False
         return True
 
@@ -217,17 +217,17 @@ class NodeTable:
             self._set_ports(row, self.host_ports[row].union(pod.host_ports))
 
     def remove_pod(self, row: Row, uid: str) -> PodInfo:
-        """Remove a pod from a row and return it; raises KeyError if it is not there.
+        """Remove a pod from a row and return it; raises KeyError for an unknown pod.
 
-        The row's last pod takes its place, as upstream's does (`removeFromSlice`).
+        The row's last pod takes its place, as upstream (`removeFromSlice`).
         """
         pods = self.pods[row]
         pod = pods[uid]
         last_uid, last = pods.popitem()
         if last_uid != uid:
             self.pods[row] = {
-                (last_uid if each == uid else each): (last if each == uid else other)
-                for each, other in pods.items()
+                (last_uid if pod_uid == uid else pod_uid): (last if pod_uid == uid else other)
+                for pod_uid, other in pods.items()
             }
         self._count(row, pod, -1)
         if pod.priority == self.lowest_priority[row]:
@@ -257,7 +257,7 @@ class NodeTable:
     # Reading.
 
     def column(self, columns: dict[str, IntArray], name: str) -> IntArray:
-        """Return the column of a resource; zeros for an unknown one."""
+        """Return the column of a resource; zeros for an unknown resource."""
         return columns.get(name, self._nothing)
 
     def allocatable_bounds(self, name: str) -> tuple[int, int]:

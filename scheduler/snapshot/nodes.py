@@ -145,8 +145,8 @@ class Nodes:
     def base_rows(self) -> IntArray:
         """The snapshot's rows of these nodes, also if they are rows of a what-if table.
 
-        They are indexes into arrays that a plugin computed in PreFilter, one entry per node of the
-        snapshot.
+        The rows are indexes into arrays that a plugin computed in PreFilter, with an entry per node
+        of the snapshot.
         """
         return self.row_array if self._base_rows is None else self._base_rows[self._rows]
 
@@ -162,7 +162,7 @@ class Nodes:
         return names[rows] if isinstance(rows, slice) else [names[row] for row in rows.tolist()]
 
     def position(self, name: str) -> int | None:
-        """Return the position of a node in this view; None if it is not in it."""
+        """Return the position of a node in this view; None for a node outside of it."""
         row = self._table.row_of.get(name)
         if row is None:
             return None
@@ -173,7 +173,7 @@ class Nodes:
         return int(matches[0]) if len(matches) else None
 
     def positions(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the positions of nodes in this view; nodes that are not in it are left out."""
+        """Return the positions of nodes in this view; nodes outside of it are left out."""
         row_of, rows = self._table.row_of, self._rows
         wanted = [(name, row_of[name]) for name in names if name in row_of]
         if isinstance(rows, slice):
@@ -241,7 +241,7 @@ class Nodes:
 
     @property
     def taints(self) -> Codes[tuple[Taint, ...]]:
-        """The nodes' taints; a node without any has the empty tuple."""
+        """The nodes' taints; a node without taints has the empty tuple."""
         return self.derive(_taints)
 
     @property
@@ -334,7 +334,7 @@ class Nodes:
         return self._matrix([self._table.allocatable] * len(names), names)
 
     def requested_rows(self, names: Sequence[str], *, non_zero: bool) -> IntArray:
-        """Return `requested`, or where it exists `non_zero_requested`, of several resources."""
+        """Return `requested` of several resources; `non_zero` prefers `non_zero_requested`."""
         plain, with_defaults = self._table.requested, self._table.non_zero_requested
         columns = [with_defaults if non_zero and n in with_defaults else plain for n in names]
         return self._matrix(columns, names)
@@ -362,7 +362,7 @@ class Nodes:
 
     @property
     def host_ports(self) -> Codes[PortSet]:
-        """The host ports in use; nodes without any have no value."""
+        """The host ports in use; nodes without host ports have no value."""
         return self._table.port_column().view(self._rows)
 
     def image(self, name: str) -> NodeImage | None:
@@ -423,7 +423,7 @@ class NodeInfo:
 
     @property
     def pods(self) -> tuple[PodInfo, ...]:
-        """The pods on the node, those assumed included."""
+        """The pods on the node, assumed pods included."""
         return tuple(self._table.pods[self._row].values())
 
     @property

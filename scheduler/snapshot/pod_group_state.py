@@ -1,7 +1,7 @@
 """The members of a pod group that the scheduler has seen, by their progress.
 
-The cache has the present state of each group. The snapshot has a copy of one, in which the members
-are assumed that the cycle of their group has placed so far.
+The cache has the present state of each group. The snapshot has a copy of one state; there the
+members are assumed that the cycle of their group has placed so far.
 Source: `pkg/scheduler/backend/cache/podgroupstate.go`.
 """
 
@@ -51,7 +51,7 @@ class PodGroupState:
         return len(self._assigned) + len(self._assumed)
 
     def set_pod(self, pod: PodInfo) -> None:
-        """Add a member, or replace it by a newer version. An assumed one stays assumed."""
+        """Add a member, or replace it by a newer version. Assumed members stay assumed."""
         self._pods[pod.uid] = pod
         if pod.spec.node_name:
             self._assumed.pop(pod.uid, None)
@@ -65,7 +65,7 @@ class PodGroupState:
             pods.pop(uid, None)
 
     def assume_pod(self, pod: PodInfo) -> None:
-        """Assume a member on its node; a no-op for an unknown or an assigned one."""
+        """Assume a member on its node; a no-op for an unknown or an assigned pod."""
         member = self._pods.get(pod.uid)
         if member is not None and not member.spec.node_name:
             self._unscheduled.pop(pod.uid, None)

@@ -54,7 +54,7 @@ class PodsBySlot:
     def set_pods(self, slot: Slot, pods: Mapping[str, PodInfo]) -> bool:
         """Set the pods on a slot, by uid. `pods` is kept and must not change afterwards.
 
-        Returns True if they differ from those before.
+        Returns True if the pods of the slot have changed.
         """
         self._ensure_capacity(slot)
         before = self._pods.get(slot, {})
@@ -299,8 +299,8 @@ class PodIndex(PodsBySlot):
             assert (self.counts(weight) == expected).all(), f"counts by {weight}"
 
 
-def _merged(found: Iterable[Mapping[PodKind, _KindOnNodes]]) -> dict[PodKind, _KindOnNodes]:
-    return {kind: on_nodes for some in found for kind, on_nodes in some.items()}
+def _merged(buckets: Iterable[Mapping[PodKind, _KindOnNodes]]) -> dict[PodKind, _KindOnNodes]:
+    return {kind: on_nodes for some in buckets for kind, on_nodes in some.items()}
 
 
 def _other_terms(kind: PodKind) -> list[AffinityTerm]:
@@ -353,7 +353,7 @@ class _LabelIndex:
 class AffinityTermIndex:
     """The affinity terms of existing pods, found by the labels of a pod that they match.
 
-    A term that requires a label to have one of some values is in the bucket of each of these
+    A term that requires one of some values of a label is in the bucket of each of these
     labels. For an incoming pod only the buckets of its own labels are searched, and the terms that
     require no certain label.
     """
@@ -400,7 +400,7 @@ class AffinityTermIndex:
     def matching(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> Mapping[str, frozenset[AffinityTerm]]:
-        """Return the terms that match a pod, by topology key; keys without any are left out."""
+        """Return the terms that match a pod, by topology key; keys without terms are left out."""
         by_topology_key: dict[str, list[AffinityTerm]] = {}
         buckets = [self._without_label] if self._without_label else []
         by_label = self._by_label

@@ -39,9 +39,9 @@ class PodRequests:
 
 
 class PodInfo:
-    """A pod object and values computed from it; plugins get it where upstream's get a `*v1.Pod`.
+    """A pod object and values computed from it: the form in which plugins get pods.
 
-    Immutable; an update of the pod makes a new one. `like` is a PodInfo of a pod with equal
+    Immutable; an update of the pod makes a new PodInfo. `like` is a PodInfo of a pod with equal
     requests, ports, volumes, labels and affinity, whose computed values are used.
     """
 
@@ -118,7 +118,7 @@ class PodInfo:
     def spec_requests(self) -> Mapping[str, int]:
         """The requests by the spec alone: the amounts that a node must have free.
 
-        They differ from `requests` only where the kubelet has reported on the pod's containers.
+        These requests differ from `requests` only if the kubelet has reported on the containers.
         """
         if _is_reported_on(self.pod):
             return resources.counted(resources.pod_requests(self.pod))

@@ -74,7 +74,7 @@ class Snapshot:
 
     @property
     def nodes_in_placement(self) -> Nodes:
-        """The nodes to search: those of the current placement, in scheduling order, or all."""
+        """The nodes to search: the nodes of the placement, in scheduling order, or all nodes."""
         if self._placement is None:
             return self.nodes
         return self.nodes.take(self._placement)
@@ -133,7 +133,7 @@ class Snapshot:
             group.forget_pod(pod.uid)
 
     def add_pod(self, pod: PodInfo) -> None:
-        """Put a pod back on its node that `remove_pod` has removed."""
+        """Put a pod that `remove_pod` has removed back on its node."""
         row = self._own_pods(pod.spec.node_name)
         self.table.add_pod(row, pod)
         self._index_pods(row)

@@ -60,7 +60,7 @@ class VolumeIndex(PodsBySlot):
     # Writing.
 
     def set_pods(self, slot: Slot, pods: Mapping[str, PodInfo]) -> bool:
-        """Set the pods on a slot; only those whose volumes can conflict are kept and compared."""
+        """Set the pods on a slot; only pods whose volumes can conflict are kept and compared."""
         with_volumes = {uid: pod for uid, pod in pods.items() if pod.volumes is not NO_VOLUMES}
         has_changed = super().set_pods(slot, with_volumes)
         if has_changed:
@@ -95,7 +95,7 @@ class VolumeIndex(PodsBySlot):
                 del self._mounts[disk.identity]
 
     def check(self) -> None:
-        """Verify that all counts are those of the pods; raises AssertionError. For tests."""
+        """Verify all counts against the pods; raises AssertionError. For tests."""
         pods = [(slot, pod) for slot, by_uid in self._pods.items() for pod in by_uid.values()]
         users = Counter((pod.namespace, name) for _, pod in pods for name in pod.volumes.claims)
         assert dict(self._claim_users) == dict(users), "claims"

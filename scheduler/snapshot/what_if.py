@@ -30,8 +30,8 @@ V = TypeVar("V", bound="Hashable")
 class WhatIf:
     """Copies of some nodes, in the same order, whose pods can be changed: one world per node.
 
-    They have labels, taints, pods and counts, but no images. Valid until the nodes that they were
-    made from change.
+    The copies have labels, taints, pods and counts, but no images. They are valid until the
+    original nodes change.
     """
 
     def __init__(self, nodes: Nodes) -> None:
@@ -53,7 +53,7 @@ class WhatIf:
         self._table.add_pod(Row(world), pod)
 
     def remove_pod(self, world: World, uid: str) -> PodInfo:
-        """Remove a pod in one world and return it; raises KeyError if it is not there."""
+        """Remove a pod in one world and return it; raises KeyError for an unknown pod."""
         return self._table.remove_pod(Row(world), uid)
 
     def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
@@ -66,7 +66,7 @@ class WhatIf:
 
 
 def nodes_without_pods(nodes: Nodes, objects: Sequence[Node]) -> Nodes:
-    """Return nodes of other objects, without pods and images, in place of those in view.
+    """Return the nodes in view with these objects in place of their own, without pods and images.
 
     Raises KeyError for an object whose name is not in view.
     """

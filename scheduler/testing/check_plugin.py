@@ -69,19 +69,18 @@ def check_plugin(
 
     Raises AssertionError with the broken rule, the seed and the pod; `PluginSetupError` for a
     plugin that the scheduler refuses at its start, and TypeError for a class that is no `Plugin`.
-    Behaviour that was never seen is also reported as a `NotJudgedWarning`, for
-    example "it never rejected a node".
+    Behaviour that was never seen is also a `NotJudgedWarning`: "it never rejected a node".
 
     `args` are the plugin's arguments as in `pluginConfig`. `twin` is a second class that must
     return the same results, for example the vectorised form of the rule. `labels` and
     `annotations` map further keys to their values: nodes and pods get them at random, beside the
     labels `app`, `disk`, `gpu` and zones. `objects` are the objects of the kinds that the plugin
-    `reads`. `pods` are scheduled in every cluster beside the random ones.
+    `reads`. `pods` are scheduled in every cluster beside the random pods.
     """
     classes: list[object] = [plugin_class] if twin is None else [plugin_class, twin]
-    for each in classes:
-        if not (isinstance(each, type) and issubclass(each, Plugin)):
-            raise TypeError(f"expected a subclass of scheduler.Plugin, got {each!r}")
+    for checked_class in classes:
+        if not (isinstance(checked_class, type) and issubclass(checked_class, Plugin)):
+            raise TypeError(f"expected a subclass of scheduler.Plugin, got {checked_class!r}")
     require_extension_point(plugin_class)
     seen = Observations()
     for number, seed in enumerate(seeds):

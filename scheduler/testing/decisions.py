@@ -30,7 +30,7 @@ class PodDecision(NamedTuple):
     """The decision for a pod.
 
     `result` is `scheduled`, `unschedulable`, `gated`, `ignored` or `error`. `node` is the chosen
-    node, or the one that preemption nominated, or empty. `message` is upstream's text of the pod's
+    node, or the nominated node of preemption, or empty. `message` is upstream's text of the pod's
     condition. `verdicts` has each node: None if it fits, otherwise its rejection, which names the
     plugin. `scores` has the weighted score of each plugin, by feasible node.
     """
@@ -59,12 +59,12 @@ def decide(
     objects.
     """
     objects = list(cluster)
-    nodes = [each for each in objects if isinstance(each, Node)]
-    pods = [each for each in objects if isinstance(each, Pod)]
-    for each in objects:
-        if not isinstance(each, Node | Pod):
+    nodes = [obj for obj in objects if isinstance(obj, Node)]
+    pods = [obj for obj in objects if isinstance(obj, Pod)]
+    for obj in objects:
+        if not isinstance(obj, Node | Pod):
             raise TypeError(
-                f"cluster holds nodes and pods, got {type(each).__name__}: give objects of other "
+                f"cluster holds nodes and pods, got {type(obj).__name__}: give objects of other "
                 'kinds by plural, as in others={"configmaps.v1": [...]}'
             )
     config = configuration_with(args or {})
@@ -83,11 +83,11 @@ def decide(
 def configuration_with(args: Mapping[str, object]) -> KubeSchedulerConfiguration:
     """Return upstream's default configuration with arguments for some plugins."""
     config = default_config(SCHEME)
-    given = tuple(PluginConfig(name=name, args=value) for name, value in args.items())
+    added = tuple(PluginConfig(name=name, args=value) for name, value in args.items())
     profiles = tuple(
         replace(
             profile,
-            plugin_config=(*(c for c in profile.plugin_config if c.name not in args), *given),
+            plugin_config=(*(c for c in profile.plugin_config if c.name not in args), *added),
         )
         for profile in config.profiles
     )

@@ -1,4 +1,4 @@
-"""A handle that one can read, listers of fixed objects, and one plugin on its own."""
+"""A handle that records, listers of fixed objects, and one plugin on its own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ApiObject(Protocol):
 
 
 class FakeLister:
-    """A lister over a fixed list of objects: structs, or `Unstructured` ones."""
+    """A lister over a fixed list of objects: structs, or `Unstructured` objects."""
 
     def __init__(self, objects: Iterable[ApiObject] = ()) -> None:
         self._objects: dict[tuple[str, str], ApiObject] = {
@@ -75,7 +75,7 @@ class FakeHandle(PluginHandle):
 
     `listers` are by kind, written as in `Plugin.reads`. Writes are in `api`, events in
     `event_recorder`, activated pods in `activated`, work for the background in `spawned`. For dry
-    runs it needs a framework: `make` is its `make_handle`.
+    runs it needs a framework: `make` serves as its `make_handle`.
     """
 
     api: FakeApi
@@ -128,7 +128,7 @@ class FakeHandle(PluginHandle):
         )
 
     def make(self, profile_name: str, worlds: DryRun) -> FakeHandle:
-        """Return this handle as that of a framework, whose filters it then runs in dry runs."""
+        """Return this handle for a framework, whose filters the handle then runs in dry runs."""
         self.dry_run = worlds
         return self
 
@@ -172,12 +172,12 @@ def make_plugin(
 ) -> P:
     """Return a plugin as the scheduler makes it, in a profile of its own.
 
-    `args` are its arguments as in `pluginConfig`. Without a handle it gets a `FakeHandle` of an
-    empty cluster; kinds that it reads and the handle does not have are empty. Raises
+    `args` are its arguments as in `pluginConfig`. Without a handle the plugin gets a `FakeHandle`
+    of an empty cluster; kinds that it reads and the handle does not have are empty. Raises
     `PluginSetupError`.
     """
     framework = framework_with(plugin_class, args=args, handle=handle or FakeHandle())
-    return next(each for each in framework.instances if isinstance(each, plugin_class))
+    return next(plugin for plugin in framework.instances if isinstance(plugin, plugin_class))
 
 
 def framework_with(plugin_class: type[Plugin], *, args: object, handle: FakeHandle) -> Framework:
@@ -187,7 +187,7 @@ def framework_with(plugin_class: type[Plugin], *, args: object, handle: FakeHand
     classes: list[type[Plugin]] = [plugin_class, _Binder]
     if not hasattr(plugin_class, "less"):
         classes.insert(0, _Sort)
-    enabled = tuple(PluginEntry(name=each.name) for each in classes)
+    enabled = tuple(PluginEntry(name=plugin.name) for plugin in classes)
     profile = KubeSchedulerProfile(
         scheduler_name=handle.profile_name,
         plugins=Plugins(multi_point=PluginSet(enabled=enabled)),

@@ -65,7 +65,7 @@ def check_hints(trial: Trial, pod: PodInfo) -> None:
     by_name = dict(zip((node.metadata.name for node in trial.cluster.nodes), verdicts, strict=True))
     nodes = [node for node in trial.cluster.nodes if by_name[node.metadata.name] is not None]
     names = {node.metadata.name for node in nodes}
-    running = [each for each in trial.cluster.running if each.spec.node_name in names]
+    running = [other for other in trial.cluster.running if other.spec.node_name in names]
     # A cluster of the nodes that reject the pod, in which it waits.
     cluster = trial.cluster._replace(nodes=nodes, running=running)
     before = trial.on_cluster(cluster)
@@ -118,7 +118,7 @@ def _check_own_labels(
     """Check the hints for changes of the waiting pod's own labels."""
     cluster = before.cluster
     for changed in _relabelled(pod.pod, cluster.incoming, random.Random(0)):
-        incoming = [changed if each is pod.pod else each for each in cluster.incoming]
+        incoming = [changed if other is pod.pod else other for other in cluster.incoming]
         events = pod_scheduling_properties_change(changed, pod.pod)
         after = cluster._replace(incoming=incoming)
         _check_event(before, after, registered, PodInfo(changed), events, pod.pod, changed)
@@ -127,11 +127,11 @@ def _check_own_labels(
 def _check_objects(trial: Trial, pod: PodInfo) -> None:
     """Check the hints for objects of further kinds that are added, changed or deleted."""
     accepts = trial.accepts(pod)
-    for kind, found in trial.objects.items():
-        for index, obj in enumerate(found):
-            others = [*found[:index], *found[index + 1 :]]
+    for kind, items in trial.objects.items():
+        for index, obj in enumerate(items):
+            others = [*items[:index], *items[index + 1 :]]
             for changed in (None, *itertools.islice(changes_of(obj, others), _CHANGES_MAX)):
-                now = others if changed is None else [*found[:index], changed, *found[index + 1 :]]
+                now = others if changed is None else [*items[:index], changed, *items[index + 1 :]]
                 after = trial.on_cluster(trial.cluster, objects={**trial.objects, kind: now})
                 if after.accepts(pod) == accepts:
                     continue
@@ -161,8 +161,8 @@ def _changes(trial: Trial, event: ClusterEvent) -> Iterator[tuple[object, object
         EventResource.POD: trial.cluster.running,
         EventResource.NODE: trial.cluster.nodes,
     }
-    for kind, found in trial.objects.items():
-        objects[_resource_of(kind)] = found
+    for kind, items in trial.objects.items():
+        objects[_resource_of(kind)] = items
     for obj in objects.get(event.resource, ())[:_OBJECTS_MAX]:
         if event.action_type & ActionType.ADD:
             yield None, obj
@@ -216,7 +216,7 @@ def _hint(
     trial.seen.called.add(_hint_name(entry.event))
     try:
         answer = entry.queueing_hint_fn(pod, old, new)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - code of a plugin; `fail` raises
         label = entry.event.label
         trial.fail(f"hint for {label} raised {type(error).__name__}: {error}", error)
     if not isinstance(answer, QueueingHint):

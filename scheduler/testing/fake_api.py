@@ -87,7 +87,7 @@ class FakeResourceClaims:
 
 
 class FakeApi:
-    """Records the writes of plugins; they can be made to fail."""
+    """Records the writes of plugins; `failure` makes writes fail."""
 
     def __init__(self) -> None:
         self.resource_claims: Final = FakeResourceClaims()

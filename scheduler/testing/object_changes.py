@@ -30,7 +30,7 @@ def changes_of(obj: ApiObject, others: Sequence[ApiObject]) -> Iterator[ApiObjec
     """Yield an object with one field changed, for each field.
 
     Numbers and quantities become 1 and 1000 times as large, booleans are negated, other texts
-    become those of the same field of `others`; a label or an annotation is also removed.
+    become the texts of the same field of `others`; a label or an annotation is also removed.
     """
     fields = _json_of(obj)
     further = [dict(_leaves(_json_of(other))) for other in others]

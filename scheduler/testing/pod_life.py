@@ -24,8 +24,8 @@ _POINTS: Final = ("reserve", "permit", "pre_bind", "bind")
 def check_life(trial: Trial, pod: PodInfo, results: Results) -> None:
     """Run a pod that fits from Reserve to the end, several times; fail for a broken rule.
 
-    Each time another point is the last before the attempt fails, and the plugin must decide
-    afterwards as before. The last time the pod is bound.
+    Each run fails after another point, and the plugin must decide afterwards as before the run.
+    In the last run the pod is bound.
     """
     row = results.first_feasible()
     if row is None:

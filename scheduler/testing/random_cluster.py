@@ -1,6 +1,6 @@
 """Small random clusters for `check_plugin`, the same for the same seed.
 
-They contain everything that in-tree plugins read: zones, taints and tolerations, cordons, extended
+The clusters have everything that in-tree plugins read: zones, taints, tolerations, cordon, extended
 resources, host ports, images, selectors, affinities, priorities.
 """
 
@@ -108,7 +108,7 @@ class RandomObjects:
         )
 
     def pod(self, name: str, *, node: str = "") -> Pod:
-        """Return a pod with random properties, on `node` if that is given."""
+        """Return a pod with random properties, on `node` unless this is empty."""
         requests = {"cpu": f"{self.rng.choice((100, 500, 2000))}m", "memory": "256Mi", _GPU: "1"}
         requests = {r: amount for r, amount in requests.items() if self._one_in(2)}
         return make_pod(
@@ -130,10 +130,10 @@ class RandomObjects:
         # The last, not the first: Hypothesis shrinks to 0, that is, to less.
         return self.rng.randrange(number) == number - 1
 
-    def _some_of(self, known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    def _some_of(self, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Return some of the keys, each with one of its values."""
         return {
-            key: self.rng.choice(list(values)) for key, values in known.items() if self._one_in(2)
+            key: self.rng.choice(list(values)) for key, values in choices.items() if self._one_in(2)
         }
 
     def _node_selector(self) -> dict[str, str]:

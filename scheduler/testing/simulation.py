@@ -7,8 +7,8 @@
             assert simulation.node_of("p") == "n"
             await simulation.advance(300)
 
-It talks to the API server over HTTP, as the scheduler always does. An hour of virtual time takes as
-long as the work in it.
+The scheduler talks to the API server over HTTP, as always. An hour of virtual time takes as long as
+the work in it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Simulation:
     async def update(self, obj: SomeObject) -> None:
         """Replace an object, whatever its version. A node's status is written too.
 
-        The object is as for `create`, and raises the same; NotFound if it is not there.
+        The object and the errors are those of `create`; NotFound for an unknown object.
         """
         request = await self._request(obj)
         await self.client.request("PUT", request.path, body=request.body)
@@ -288,7 +288,7 @@ class Simulation:
 
     def _has_seen(self, version: int) -> bool:
         seen = self._running.resource_versions.values()
-        return all(each.isdecimal() and int(each) >= version for each in seen)
+        return all(text.isdecimal() and int(text) >= version for text in seen)
 
     def _is_at_rest(self) -> bool:
         numbers = self._server.statistics()
@@ -308,4 +308,4 @@ class Simulation:
 
 
 def _with_images(containers: Iterable[Container]) -> tuple[Container, ...]:
-    return tuple(replace(each, image=each.image or _IMAGE) for each in containers)
+    return tuple(replace(container, image=container.image or _IMAGE) for container in containers)

@@ -55,7 +55,7 @@ class Observations:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSetup:
-    """The surroundings of a trial; `objects` are those of the listers, by resource."""
+    """The surroundings of a trial; `objects` are the objects of the listers, by resource."""
 
     args: object
     cluster: RandomCluster
@@ -73,8 +73,8 @@ class Results(NamedTuple):
     scores: Sequence[int]
 
     def first_feasible(self) -> int | None:
-        """Return the row of the first node that fits; None if none does."""
-        return next((row for row, each in enumerate(self.verdicts) if each is None), None)
+        """Return the row of the first node that fits; None if no node fits."""
+        return next((row for row, verdict in enumerate(self.verdicts) if verdict is None), None)
 
 
 class Trial:
@@ -89,7 +89,7 @@ class Trial:
         self.objects: Final = setup.objects
         self._snapshot: Final = snapshot_of(self.cluster.nodes, self.cluster.running)
         listers: dict[Kind, FakeLister] = {
-            kind: FakeLister(found) for kind, found in setup.objects.items()
+            kind: FakeLister(objects_of_kind) for kind, objects_of_kind in setup.objects.items()
         }
         listers["pods"] = FakeLister((*self.cluster.running, *self.cluster.incoming))
         self.handle: Final = FakeHandle(self._snapshot, seed=setup.seed, listers=listers)
@@ -141,9 +141,9 @@ class Trial:
         self._pod, self.state = pod, CycleState()
         before = _fingerprint(self._snapshot, pod)
         answers = self._answers(pod, self.state)
-        for what, value in _fingerprint(self._snapshot, pod).items():
-            if value != before[what]:
-                self.fail(f"wrote to what it was shown: {what}")
+        for part, value in _fingerprint(self._snapshot, pod).items():
+            if value != before[part]:
+                self.fail(f"changed an argument: {part}")
         return answers
 
     def _answers(self, pod: PodInfo, state: CycleState) -> Results:
@@ -165,19 +165,19 @@ class Trial:
         self.seen.has_scored_differently |= len(set(scores)) > 1
         return Results(pre_enqueue, pre_filter, verdicts, scores)
 
-    def expect_same(self, answers: Results, others: Results, what: str) -> None:
+    def expect_same(self, answers: Results, others: Results, claim: str) -> None:
         """Fail if two sets of results for one pod differ, naming the first difference."""
         names = list(self._snapshot.names)
         feasible = [n for n, v in zip(names, answers.verdicts, strict=True) if v is None]
         for kind, about in (("verdicts", names), ("scores", feasible)):
             one, other = getattr(answers, kind), getattr(others, kind)
-            for name, mine, theirs in zip(about, one, other, strict=False):
-                if mine != theirs:
-                    self.fail(f"{what}: {kind} of {name}: {mine} and {theirs}")
+            for name, mine, other_value in zip(about, one, other, strict=False):
+                if mine != other_value:
+                    self.fail(f"{claim}: {kind} of {name}: {mine} and {other_value}")
         for kind in answers._fields:
             one, other = getattr(answers, kind), getattr(others, kind)
             if one != other:
-                self.fail(f"{what}: {kind}: {one} and {other}")
+                self.fail(f"{claim}: {kind}: {one} and {other}")
 
     # Extension points.
 
@@ -347,7 +347,7 @@ class Trial:
         self.seen.called.add(method)
         try:
             answer: object = bound(*arguments)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - code of a plugin; `fail` raises
             self.fail(f"{method} raised {type(error).__name__}: {error}", error)
         return answer
 
@@ -359,18 +359,18 @@ class Trial:
             answer = getattr(self.plugin, method)(*arguments)
             if inspect.isawaitable(answer):
                 return run_on_clock(answer, self.handle.clock)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - code of a plugin; `fail` raises
             self.fail(f"{method} raised {type(error).__name__}: {error}", error)
         self.fail(f"{method} must be async (`async def {method}`), and returned {answer!r}")
 
     def wrong(self, method: str, answer: object, wanted: str) -> NoReturn:
         self.fail(f"{method} answered {answer!r}: expected {wanted}")
 
-    def fail(self, what: str, cause: Exception | None = None) -> NoReturn:
+    def fail(self, message: str, cause: Exception | None = None) -> NoReturn:
         """Raise AssertionError with the message and the seed that repeats the failure."""
         pod = f", pod {self._pod.key}" if self._pod is not None else ""
         raise AssertionError(
-            f"{self.name} {what}\n"
+            f"{self.name} {message}\n"
             f"(on the random cluster of seed {self._setup.seed}{pod}; "
             f"the same call with seeds=[{self._setup.seed}] repeats it)"
         ) from cause

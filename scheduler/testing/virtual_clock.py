@@ -1,4 +1,4 @@
-"""A clock that one sets, and the waiting for work that waits for the clock."""
+"""A clock that tests advance, and functions that run work on this clock."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def let_tasks_run() -> None:
 def run_on_clock(work: Awaitable[R], clock: VirtualClock) -> R:
     """Return the result of `work`, advancing the clock whenever all wait for it.
 
-    It has an event loop of its own in a thread of its own, so that it can be called anywhere.
+    The work runs in a thread with an event loop of its own, so this can be called anywhere.
     Raises TimeoutError if the work waits for anything else than the clock.
     """
     with ThreadPoolExecutor(1) as threads:
@@ -109,5 +109,5 @@ async def _advancing(work: Awaitable[R], clock: VirtualClock) -> R:
             return task.result()
         if clock.next_wake_up is None:
             task.cancel()
-            raise TimeoutError("it waits for something that never happens")
+            raise TimeoutError("the work waits for more than the clock")
         clock.advance_nowait(clock.next_wake_up - clock.now())

@@ -1,7 +1,5 @@
 """The API objects as they come off the wire."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

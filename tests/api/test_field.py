@@ -1,7 +1,5 @@
 """Errors about fields: the renderings of apimachinery's `field.Error` and `Aggregate`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api import field

@@ -1,7 +1,5 @@
 """Host ports: upstream's `TestGetHostPorts` and `TestHostPortInfo_Check`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Container, ContainerPort

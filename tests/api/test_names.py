@@ -1,7 +1,5 @@
 """Label keys and values: upstream's complaints, to the byte."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.names import label_key_errors, label_value_errors

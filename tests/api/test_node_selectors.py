@@ -1,7 +1,5 @@
 """Node selectors and node affinity: upstream's `nodeaffinity_test.go` tables."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api import field

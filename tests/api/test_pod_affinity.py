@@ -1,7 +1,5 @@
 """Parsed affinity terms: the pods that they match, and the errors of invalid ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """Quantities: upstream's `TestQuantityParse` table and what follows from it for the scheduler."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.quantity import (

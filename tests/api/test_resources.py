@@ -3,8 +3,6 @@
 Containers are written as `(name, requests)`, sidecars with a `+` before the name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Label selectors: upstream's `TestRequirementConstructor`, `TestSetMatches` and the like."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

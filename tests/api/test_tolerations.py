@@ -1,7 +1,5 @@
 """Taints and tolerations: upstream's `TestTolerationToleratesTaint` and its neighbours."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Taint, Toleration

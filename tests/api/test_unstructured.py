@@ -1,7 +1,5 @@
 """Objects of kinds without a type of their own."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

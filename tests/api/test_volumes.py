@@ -1,7 +1,5 @@
 """Claims and volumes, one by one."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """The queue of calls, beyond upstream's own cases (`tests/upstream/test_api_dispatcher.py`)."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Writes: merged while they wait, bounded, made once or a few times."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The writes of resource claims against an API server."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path

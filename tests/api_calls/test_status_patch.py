@@ -1,7 +1,5 @@
 """Status patches carry what has changed, in the form a server can merge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 The rule is the table in `scheduler.client.retries`; each of its rows is here, over HTTP.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -1,7 +1,5 @@
 """The core with ports of a test: what its options and ports change."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Watch events become steps of cache and queue, and cluster events for the waiting pods."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import NamedTuple
 

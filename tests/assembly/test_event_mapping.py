@@ -3,8 +3,6 @@
 The table is upstream's `EventsToRegister`, v1.36.3, with the default feature gates.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

@@ -1,7 +1,5 @@
 """Fields of pods and volumes that no plugin sees while their feature gate is off."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from scheduler.api.core import Pod

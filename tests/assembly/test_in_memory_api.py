@@ -1,7 +1,5 @@
 """The API server in memory: changes reach the informers, and conflicts are refused."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

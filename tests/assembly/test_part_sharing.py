@@ -1,7 +1,5 @@
 """Shared parts: equal parts of pods are one object, and the pods stay equal."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

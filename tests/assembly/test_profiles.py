@@ -1,7 +1,5 @@
 """From a configuration to frameworks, with plugins from everywhere."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs all benchmarks and prints a table; `--history FILE` appends a line of JSON to a file."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

@@ -5,8 +5,6 @@ of ten colours, and the terms are about pods of one's own colour; pods of one co
 for a name of their own, as those of a StatefulSet are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from scheduler.api.core import Pod

@@ -5,8 +5,6 @@ that other work on the machine does not change them much; on an idle machine the
 clock. `python -m tests.bench.api_server` prints the table.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -1,7 +1,5 @@
 """A scheduler without client, for benchmarks: what goes on in the background is dropped."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Coroutine, Iterable
 

@@ -5,8 +5,6 @@ pop, snapshot, filters and scores over every node, choice, assume, reserve, perm
 itself is not run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence

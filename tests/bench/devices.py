@@ -1,7 +1,5 @@
 """Pods with resource claims: scheduler_perf's shape, one slice of ten devices on each node."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace

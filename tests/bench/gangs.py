@@ -4,8 +4,6 @@ Members and single pods are equal but for `spec.schedulingGroup`. With topology,
 `DOMAINS` domains, and the members of a gang have to be in one of them.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Growth of the time of a cycle with the number of nodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

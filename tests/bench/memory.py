@@ -4,8 +4,6 @@ Pods and nodes arrive as the JSON a list brings, are decoded, kept by the inform
 by the cache and copied to the snapshot, in a process of its own.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

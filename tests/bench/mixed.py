@@ -6,8 +6,6 @@ stay apart, prefer company, prefer or require certain nodes, or tolerate the tai
 pods to come have requests of their own. The generator is seeded: every call gives the same cluster.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple

@@ -6,8 +6,6 @@ nominated node. Victims are not deleted, so every further pod finds the nominati
 it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 All running pods match, two on each node: the pods to come keep zones and hosts even.
 """
 
-from __future__ import annotations
-
 from scheduler.testing import make_pod
 from tests.bench.cycles import Workload, basic_workload
 

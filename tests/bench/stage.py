@@ -4,8 +4,6 @@ Event handlers, cache, queue, the default profile, scheduling cycles and the fai
 real ones. A pod that was given a node counts as bound at once, and the handlers get the event.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec.structs import replace

@@ -5,8 +5,6 @@ median of several servers, taken in turn so that a machine that gets busier does
 `python -m tests.bench.state` prints the table.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import statistics

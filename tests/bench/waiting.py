@@ -4,8 +4,6 @@ All waiting pods are from one template and were turned down by one plugin. The c
 that of the whole handler: cache, queue, hints, stories.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A plugin whose rejections are texts from the cluster."""
 
-from __future__ import annotations
-
 from scheduler import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 
 

@@ -1,7 +1,5 @@
 """The page of a conformance report in a real browser: it is opened, read, searched and filtered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

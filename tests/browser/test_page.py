@@ -1,7 +1,5 @@
 """The page in a real browser: it is opened, read, sorted and filtered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

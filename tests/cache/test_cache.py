@@ -1,7 +1,5 @@
 """The cache's state machine: what upstream's `cache_test.go` promises, and its words."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 
@@ -220,7 +218,7 @@ def test_a_ghost_is_gone_with_its_last_pod(cache: Cache) -> None:
 
 @pytest.mark.parametrize("known", ["unknown", "ghost"])
 def test_an_update_of_a_node_the_cache_does_not_show_adds_it(cache: Cache, known: str) -> None:
-    """Its addition, or its return, may have been missed; its zone has not changed meanwhile."""
+    """The node's addition, or its return, may have been missed; its zone has not changed."""
     if known == "ghost":
         cache.add_node(make_node("n", zone="z"))
         cache.add_pod(_pod())

@@ -1,7 +1,5 @@
 """The differences of cache and API, and the dump in the log."""
 
-from __future__ import annotations
-
 from scheduler.cache import Cache, CacheDifference, compare, dump_nodes, dump_pods
 from scheduler.metrics import SchedulerMetrics
 from scheduler.snapshot import PodInfo

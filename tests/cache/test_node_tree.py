@@ -1,7 +1,5 @@
 """The order of nodes: upstream's `node_tree_test.go` tables."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Node

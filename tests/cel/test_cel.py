@@ -3,8 +3,6 @@
 The texts of errors are cel-go's.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

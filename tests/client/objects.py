@@ -1,7 +1,5 @@
 """Objects as the API server sends them, and typed; and clocks for tests of the client."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 

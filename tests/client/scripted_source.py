@@ -1,7 +1,5 @@
 """A source of lists and watches that follows a script, for reflectors without a network."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence

@@ -1,7 +1,5 @@
 """Bare URLs and proxies."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.client import KubeconfigError, connection_to

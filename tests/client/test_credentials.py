@@ -1,7 +1,5 @@
 """Headers that go stale, and how they are renewed."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

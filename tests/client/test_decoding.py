@@ -1,7 +1,5 @@
 """Decoding of objects, lists and watch events; tolerated and invalid input."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

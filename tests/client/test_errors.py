@@ -1,7 +1,5 @@
 """Refusals as errors: which class, which words."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

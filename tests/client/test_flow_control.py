@@ -1,7 +1,5 @@
 """The rate limit and the growing pause, on clocks that tests hold."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 

@@ -1,7 +1,5 @@
 """URLs, queries and the little that an object needs to be sent."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """From kubeconfig files to connections, without a server or a plugin."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Lists in pages, and what happens when the server forgets half way."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import pytest

@@ -1,7 +1,5 @@
 """Changes of objects in protobuf."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.client.protobuf import edited, field, fields, is_object

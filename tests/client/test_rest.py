@@ -1,7 +1,5 @@
 """The REST client against a real server that follows a script."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

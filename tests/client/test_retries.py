@@ -1,7 +1,5 @@
 """Retries: the rule by itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.client import Conflict, ConnectionFailed, ConnectionRefused, ServerError

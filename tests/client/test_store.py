@@ -1,7 +1,5 @@
 """Objects by key and by namespace."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Pod

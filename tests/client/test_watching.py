@@ -1,7 +1,5 @@
 """Watches over real HTTP: how lines become events, and how a watch may begin and end."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """The tables of this folder: YAML lists of cases, most of them upstream's."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections import Counter
@@ -9,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
@@ -20,6 +17,7 @@ from scheduler.config import (
     encode_config,
 )
 from scheduler.plugins import SCHEME
+from tests.upstream.loading import read_yaml
 
 FOLDER = Path(__file__).parent
 
@@ -27,7 +25,7 @@ Case = dict[str, Any]
 
 
 def read(name: str) -> list[Case]:
-    cases: list[Case] = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+    cases: list[Case] = read_yaml(FOLDER / name)
     return cases
 
 

@@ -1,7 +1,5 @@
 """A configuration with a mistake gets kube-scheduler's error, as recorded in `bad_configs.yaml`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Final

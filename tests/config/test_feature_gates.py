@@ -1,7 +1,5 @@
 """Feature gates are set with kube-scheduler's rules and texts, confirmed on its v1.36.3."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

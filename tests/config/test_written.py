@@ -1,7 +1,5 @@
 """--write-config-to writes kube-scheduler's bytes, as recorded by `written/record.py`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from pathlib import Path

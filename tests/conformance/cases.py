@@ -1,7 +1,5 @@
 """Cases for the tests of the suite itself, and a way to run them here and now."""
 
-from __future__ import annotations
-
 import asyncio
 import textwrap
 from collections.abc import Callable

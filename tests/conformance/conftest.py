@@ -1,7 +1,5 @@
 """A server with its scheduler, as processes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

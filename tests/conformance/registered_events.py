@@ -1,7 +1,5 @@
 """The events that plugins of the default profile register for, and the files of their cases."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 Functions for `--in-process`: `started` makes one of a function that returns a scheduler.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """The command line: its options, its output, its exit status."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

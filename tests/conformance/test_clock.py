@@ -1,7 +1,5 @@
 """Virtual time: it stands still, goes from wake-up to wake-up, and lets everybody finish."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The client reaches servers with TLS, tokens, certificates and credential plugins."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """pytest collects files of cases when asked, and has the fixtures `cluster` and `scheduler`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 The commands are run as they are written, but over few cases and for a scheduler that is installed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Every event that a plugin of the default profile registers for has a case in `cases/requeue`."""
 
-from __future__ import annotations
-
 import pytest
 
 from conformance.format.case import load_cases

@@ -1,7 +1,5 @@
 """`conformance/upstream.md` lists upstream's integration tests, and names cases that exist."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

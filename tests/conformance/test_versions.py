@@ -1,7 +1,5 @@
 """The page of versions names each case that does not hold for all versions, and no other."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path

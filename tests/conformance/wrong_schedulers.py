@@ -3,8 +3,6 @@
 Functions for `--in-process`, as in `schedulers`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

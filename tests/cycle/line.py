@@ -4,8 +4,6 @@ Stands where upstream's tests put together a `Scheduler` with a fake client: eve
 queue and the API server is real, and the client only takes notes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Runs `schedule_pod` of plugins that wait for nothing, without an event loop."""
 
-from __future__ import annotations
-
 from scheduler.cycle import schedule_pod as module
 from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
 from scheduler.framework import CycleState, PodInfo

@@ -1,7 +1,5 @@
 """Attempts: their metrics and their entries in stories."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 The scheduler's own parts around fake plugins, with a client that only takes notes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """An exception of a plugin: one traceback in the log; plugin, point and node in the story."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The verdict on each member of a pod group when the search for the group has ended."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

@@ -1,7 +1,5 @@
 """The scheduling algorithm, beside a slow model that visits node after node as Go would."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import random

@@ -1,7 +1,5 @@
 """The cycle of a pod group among the other tasks of the scheduler."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

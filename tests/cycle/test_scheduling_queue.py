@@ -1,7 +1,5 @@
 """The queue's shell: it wakes the loop when a pod can be popped or a deadline comes closer."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

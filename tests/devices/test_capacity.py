@@ -1,7 +1,5 @@
 """The amounts that requests take of shared devices; the texts are those of Go's allocator."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.dynamic_resources import (

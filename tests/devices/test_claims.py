@@ -1,7 +1,5 @@
 """The claims ahead of the informer, and the devices that they have."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from msgspec.structs import replace

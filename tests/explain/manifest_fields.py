@@ -6,8 +6,6 @@
 `[]` before it for lists and `{}` for maps; empty for scalars and for values of any form.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

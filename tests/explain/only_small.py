@@ -1,7 +1,5 @@
 """A plugin as a user writes it, for the tests of the command line."""
 
-from __future__ import annotations
-
 from scheduler import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 
 

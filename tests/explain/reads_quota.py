@@ -1,7 +1,5 @@
 """A plugin that reads a ConfigMap and a kind without a type of ours."""
 
-from __future__ import annotations
-
 from scheduler import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 
 

@@ -4,8 +4,6 @@ Source: `pkg/apis/core/v1/defaults_test.go` (`TestPodResourcesDefaults`,
 `TestSetDefaultPodSpecHostNetwork`), v1.36.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

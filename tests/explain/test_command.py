@@ -1,7 +1,5 @@
 """`kubesched-explain` as a person or a script calls it."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

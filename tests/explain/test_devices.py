@@ -1,7 +1,5 @@
 """The explanation of pods with resource claims: their devices, and the obstacles."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

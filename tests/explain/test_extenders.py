@@ -1,7 +1,5 @@
 """`kubesched-explain` with extenders in its configuration: named, or called."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

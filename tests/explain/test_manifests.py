@@ -1,7 +1,5 @@
 """Manifests are read as strictly as an API server reads them, and fast."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

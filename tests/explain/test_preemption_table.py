@@ -1,7 +1,5 @@
 """The tables of `kubesched-explain` about preemption."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Generator
 

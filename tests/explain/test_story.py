@@ -1,7 +1,5 @@
 """`kubesched-explain --story`: a pod's story from a real port, in lines for a person."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

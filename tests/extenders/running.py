@@ -1,7 +1,5 @@
 """An extender over HTTP for tests: the example server of the conformance suite, and its client."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import AsyncIterator

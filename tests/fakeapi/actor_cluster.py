@@ -1,7 +1,5 @@
 """A server with actors and a manual clock, and builders of objects for tests of actors."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A small HTTP client for tests: sends requests unchanged and parses the answers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

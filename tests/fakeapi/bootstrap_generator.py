@@ -6,8 +6,6 @@ The facts are the golden files of bootstrappolicy, those for the default feature
 controllers, which this server has none of, are left out.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

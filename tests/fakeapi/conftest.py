@@ -1,7 +1,5 @@
 """A server and a client for each test, on a clock that stands still unless it is moved."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 

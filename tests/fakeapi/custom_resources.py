@@ -1,7 +1,5 @@
 """Custom resource definitions that tests use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -17,8 +17,6 @@
 request that is not quiet, `{name, code, body, warning, retry-after}`, volatile values masked.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Objects and paths that many tests use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -3,8 +3,6 @@
 Independent of the library and the tables that the server reads with.
 """
 
-from __future__ import annotations
-
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _VARINT, _BYTES = 0, 2

@@ -6,8 +6,6 @@
 command has written.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import ssl

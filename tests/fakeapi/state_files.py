@@ -1,7 +1,5 @@
 """Servers with files of state, for tests of saved and restored states."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The system's clock, and the clock moved by hand."""
 
-from __future__ import annotations
-
 import asyncio
 
 from fakeapi import ManualClock, SystemClock

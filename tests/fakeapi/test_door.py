@@ -1,7 +1,5 @@
 """The package door: importing it, or its pytest plugin, imports nothing of the server."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Behaviour that unmodified clients rely on and that no other file tests."""
 
-from __future__ import annotations
-
 from fakeapi import FakeApiServer, ManualClock
 
 from .api_client import ApiClient

@@ -1,7 +1,5 @@
 """Ordered requests whose answers were recorded from kube-apiserver v1.36.3 (exchange.py)."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

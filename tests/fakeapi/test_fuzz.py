@@ -1,7 +1,5 @@
 """A slice of the fuzz program; all of it is `python -m tests.fuzz.api_server`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The fixture `fake_api`, used as in other projects."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

@@ -1,7 +1,5 @@
 """The server as an object: life cycle, kubeconfig, statistics."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging

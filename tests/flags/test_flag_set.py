@@ -1,7 +1,5 @@
 """Command lines are parsed as Go's flag library does; errors are recorded from kube-scheduler."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.flags.flag_set import AUTOMATIC_PORT, FlagSet, UsageError, Values

@@ -1,7 +1,5 @@
 """The options of a process: flags override the configuration, and are checked as upstream does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

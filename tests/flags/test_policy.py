@@ -1,7 +1,5 @@
 """Policies of v1.13: the document, its errors to the byte, and the profile it becomes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

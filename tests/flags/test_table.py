@@ -1,7 +1,5 @@
 """The table of flags is kube-scheduler's, as recorded from it, and ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from scheduler.config.feature_gates import help_lines

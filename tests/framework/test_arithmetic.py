@@ -1,7 +1,5 @@
 """Go's arithmetic against tables and against exact integers."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Cluster events: labels, matching (upstream's `TestCloudEvent_Match`), hints and kinds."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Node, Pod

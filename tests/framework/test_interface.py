@@ -1,7 +1,5 @@
 """The interface of plugins, and the names that authors can import."""
 
-from __future__ import annotations
-
 from scheduler import framework
 from scheduler.framework import Plugin
 

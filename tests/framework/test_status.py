@@ -1,7 +1,5 @@
 """Verdicts on one node, on many at once, and on all of a search."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

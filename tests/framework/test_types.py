@@ -1,7 +1,5 @@
 """Types that queue, cycle and plugins exchange; above all the text of a fit error."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework.status import NodeToStatus, Status, pending, unresolvable, unschedulable

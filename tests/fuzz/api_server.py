@@ -22,13 +22,12 @@ import os
 import random
 import sys
 import time
-import tracemalloc
 import urllib.parse
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from .asking import Asked, Asker, resources_of
+from .asking import Asked, Asker
 from .hostile import Hostile
 from .served import ADMIN, ANONYMOUS, READABLE, READER, Served, Turn, serving
 from .verdicts import Finding, is_beyond_budget, shape, shown, wrong_with
@@ -40,23 +39,9 @@ _MEASURED_AFTER: Final = 10_000
 _HOSTILE_SHARE: Final = 0.5
 _FINDINGS_MAX: Final = 40
 _SLOWEST: Final = 10
-#: After the first quarter, in which most caches fill; those of google-re2 take longer.
-_GROWTH_MEBIBYTES_MAX: Final = 150.0
+#: After the first quarter; some caches take longer to fill.
+_GROWTH_MEBIBYTES_MAX: Final = 12.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-
-
-@dataclasses.dataclass(frozen=True)
-class Memory:
-    """The memory after objects were removed: of the process, and of live Python objects."""
-
-    mebibytes: float
-    blocks: int
-    traced_mebibytes: float
-
-    def __str__(self) -> str:
-        """A few figures for people."""
-        traced = f", traced {self.traced_mebibytes:.1f}" if self.traced_mebibytes else ""
-        return f"{self.mebibytes:.0f} MiB, {self.blocks:,} blocks{traced}"
 
 
 @dataclasses.dataclass
@@ -64,6 +49,7 @@ class Findings:
     """The results of a run."""
 
     requests: int = 0
+    #: Of processor time.
     seconds: float = 0.0
     codes: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
     shapes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
@@ -71,8 +57,8 @@ class Findings:
     found: dict[str, str] = dataclasses.field(default_factory=dict)
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     slowest: list[tuple[Stretch, str]] = dataclasses.field(default_factory=list)
-    snapshots: list[tracemalloc.Snapshot] = dataclasses.field(default_factory=list)
-    memory: list[Memory] = dataclasses.field(default_factory=list)
+    #: In MiB.
+    memory: list[float] = dataclasses.field(default_factory=list)
 
     def observe(self, turn: Turn) -> None:
         """Count the answers of a turn."""
@@ -95,25 +81,22 @@ class Findings:
         """Measure the memory."""
         with contextlib.suppress(AttributeError):  # of glibc; others have no such function
             ctypes.CDLL(None).malloc_trim(0)
-        traced = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else 0
-        if traced:
-            self.snapshots.append(tracemalloc.take_snapshot())
         statm = Path("/proc/self/statm").read_text(encoding="ascii")
-        resident = int(statm.split()[1]) * _PAGE_BYTES
-        blocks = sys.getallocatedblocks()
-        self.memory.append(Memory(resident / 2**20, blocks, traced / 2**20))
+        self.memory.append(int(statm.split()[1]) * _PAGE_BYTES / 2**20)
+
+    @property
+    def growth(self) -> float:
+        """Return how much the memory grew after the first quarter."""
+        later = self.memory[len(self.memory) // 4 :]
+        return later[-1] - later[0] if len(later) > 1 else 0.0
 
     def report(self) -> str:
         """A few lines for people."""
         codes = ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
-        lines = [f"{self.requests} requests, {self.requests / self.seconds:.0f}/s; {codes}"]
+        lines = [f"{self.requests} requests in {self.seconds:.0f} s of CPU time; {codes}"]
         lines += [f"as upstream, {count} times: {text}" for text, count in self.shapes.items()]
-        lines.append(f"memory after each {_MEASURED_AFTER} requests:")
-        lines += [f"  {memory}" for memory in self.memory]
-        if len(self.snapshots) > 2:
-            lines.append("what grew most from the second measurement to the last:")
-            grown = self.snapshots[-1].compare_to(self.snapshots[1], "lineno")
-            lines += [f"  {each}" for each in grown[:_SLOWEST]]
+        memory = ", ".join(f"{each:.0f}" for each in self.memory)
+        lines.append(f"MiB of memory, after each {_MEASURED_AFTER} requests: {memory}")
         lines.append("the longest stretches of the event loop (CPU time, all but waiting for CPU):")
         lines += [f"  {held}: {requests}" for held, requests in self.slowest]
         lines += [
@@ -140,7 +123,7 @@ async def _fuzz(meter: Meter, *, requests: int, seed: int) -> Findings:
     async with serving(meter) as served:
         asker = await _asker(served, chance)
         hostile = Hostile(chance)
-        began = time.perf_counter()
+        began = time.process_time()
         gc.collect()
         gc.disable()  # a collection in the middle of a request is not the request's
         try:
@@ -157,20 +140,19 @@ async def _fuzz(meter: Meter, *, requests: int, seed: int) -> Findings:
                 await _housekeeping(served, findings, before)
         finally:
             gc.enable()
-        findings.seconds = time.perf_counter() - began
-    memory = findings.memory[max(1, len(findings.memory) // 4) :]
-    if memory and memory[-1].mebibytes - memory[0].mebibytes > _GROWTH_MEBIBYTES_MAX:
-        findings.add([Finding("the memory grows", "")])
+        findings.seconds = time.process_time() - began
+    is_exact = not sys.getallocatedblocks()  # without Python's own allocator
+    if is_exact and findings.growth > _GROWTH_MEBIBYTES_MAX:
+        findings.add([Finding("the memory grows", f"by {findings.growth:.0f} MiB")])
     return findings
 
 
 async def _asker(served: Served, chance: random.Random) -> Asker:
     """Read the served resources, and return an asker for them."""
-    resources = []
-    for path in (await served.document("/openapi/v3"))["paths"]:
-        resources += resources_of(await served.document(f"/openapi/v3/{path}"), chance)
-    assert any("widgets" in resource.path for resource in resources)
-    return Asker(chance, resources)
+    paths = (await served.document("/openapi/v3"))["paths"]
+    documents = [await served.document(f"/openapi/v3/{path}") for path in paths]
+    assert any("widgets" in path for document in documents for path in document["paths"])
+    return Asker(chance, documents)
 
 
 def _next(chance: random.Random, asker: Asker, hostile: Hostile) -> tuple[str, list[Asked]]:
@@ -200,7 +182,7 @@ async def _slow(served: Served, turn: Turn) -> list[Finding]:
     If none does, as the first of them has changed what the others find, it is the turn, unless a
     busy machine is reason enough.
     """
-    if not is_beyond_budget(turn) or tracemalloc.is_tracing():
+    if not is_beyond_budget(turn):
         return []
     alone = [await served.turn(turn.user, [asked]) for asked in turn.asked]
     guilty = [each for each in alone if is_beyond_budget(each)]
@@ -236,12 +218,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--trace-memory", action="store_true", help="count Python's memory, at half the speed"
-    )
     options = parser.parse_args()
-    if options.trace_memory:
-        tracemalloc.start()
+    if "PYTHONMALLOC" not in os.environ:  # Python's own allocator keeps what a large request took
+        command = [sys.executable, "-m", __spec__.name, *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONMALLOC": "malloc"})  # noqa: S606
     findings = fuzz(requests=options.requests, seed=options.seed)
     print(findings.report())
     sys.exit(1 if findings.found else 0)

@@ -7,13 +7,12 @@ import json
 import random
 import re
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tests.fakeapi import protobuf_writer
 
-from .seeds import SEEDS
-from .texts import TEXTS
+from .texts import SEEDS, TEXTS
 from .values import NAMES, NAMESPACES, Values
 
 Json = dict[str, Any]
@@ -26,29 +25,7 @@ PATCHES: Final = {
     "application/apply-patch+yaml": 4,
     "application/json": 1,
 }
-_BROKEN: Final = (
-    b"",
-    b"{",
-    b"null",
-    b"[]",
-    b'"x"',
-    b"1e400",
-    b'{"a":1,"a":2}',
-    b'{"metadata":{"name":"\xff\xfe"}}',
-    b'{"metadata":{"name":"\\ud800"}}',
-    b"\x00\x01\x02",
-    b"k8s\x00",
-    b"k8s\x00\x0a\x02\x0a\xff",
-    b"--- \n- a: &a [1]\n  b: *a\n",
-    b"a: *nowhere",
-    b"a: !!python/object:os.system x",
-    b"? [1, 2]\n: 3\n",
-    b"{'metadata': {'name': 2001-01-01, 1: 2}}",
-    b"a: .nan\nb: 0x1F\nc: 0o17\nd: 1_000\ne: 12:30:45\n",
-    b"\xef\xbb\xbf{}",
-    b'{"a":' * 3000 + b"1" + b"}" * 3000,
-    b"[" * 9000,
-)
+_DEEP: Final = ('{"a":' * 3000 + "1" + "}" * 3000, "[" * 9000)
 #: A text of up to 40 letters, ten times or more.
 _REPEATED: Final = re.compile(r"(.{1,40}?)\1{9,}", re.DOTALL)
 _SHOWN_MAX: Final = 20_000
@@ -108,7 +85,7 @@ def abbreviated(text: str) -> str:
     return f"{shown[:1000]}...{text[-40:]} ({left_out} more)" if left_out else shown
 
 
-def resources_of(document: Json, chance: random.Random) -> list[Resource]:
+def _resources_of(document: Json, chance: random.Random) -> list[Resource]:
     """The resources in an OpenAPI document."""
     schemas: Mapping[str, Json] = document.get("components", {}).get("schemas", {})
     values = Values(chance, schemas)
@@ -131,9 +108,11 @@ def resources_of(document: Json, chance: random.Random) -> list[Resource]:
 class Asker:
     """Makes one request after another; `learn` adds objects from answers to the next requests."""
 
-    def __init__(self, chance: random.Random, resources: Sequence[Resource]) -> None:
+    def __init__(self, chance: random.Random, documents: Iterable[Json]) -> None:
         self._chance = chance
-        self._resources = resources
+        self._resources = [
+            resource for document in documents for resource in _resources_of(document, chance)
+        ]
         self._by_plural: dict[str, list[Resource]] = {}
         self._seen: dict[str, Json] = {}
 
@@ -247,7 +226,8 @@ class Asker:
         chance = self._chance
         if chance.random() < 0.04:
             kinds = ("application/json", "application/yaml", protobuf_writer.MEDIA_TYPE, *PATCHES)
-            return chance.choice(_BROKEN), chance.choice(kinds)
+            broken: str = chance.choice((*TEXTS["broken"], *_DEEP))
+            return broken.encode("latin-1"), chance.choice(kinds)
         if method == "PATCH":
             return self._patch(resource, name)
         if method == "DELETE":

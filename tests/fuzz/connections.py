@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import http.client
 import socket
 import ssl
 
-__all__ = ["Answer", "Connection", "Hang"]
+from .wire import Answer
 
 
 class Hang(Exception):
     """The server did not answer in time."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """Status and body; no status if the server closed the connection without an answer."""
-
-    code: int
-    body: bytes = b""
-    is_stream: bool = False
 
 
 class Connection:
@@ -59,7 +49,7 @@ class Connection:
             raise Hang(f"no answer for {self._patience:.0f} s") from error
         except (ConnectionError, http.client.HTTPException) as error:
             self.close()
-            return Answer(0, repr(error).encode())
+            return Answer(0, body=repr(error).encode())
 
     def _exchange(self, method: str, sent: bytes) -> Answer:
         connected = self._connected()
@@ -73,7 +63,7 @@ class Connection:
         body = response.read()
         if response.will_close:
             self.close()
-        return Answer(response.status, body)
+        return Answer(response.status, body=body)
 
     def _connected(self) -> socket.socket:
         if self._socket is None:

@@ -27,10 +27,11 @@ import yaml
 from fakeapi import BackgroundServer
 from tests.realcluster.cluster import RealCluster
 
-from .asking import Asked, Asker, json_of, resources_of
-from .connections import Answer, Connection, Hang
+from .asking import Asked, Asker, json_of
+from .connections import Connection, Hang
 from .failures import status_in
-from .served import DEFINITION
+from .served import OBJECTS
+from .wire import Answer
 
 _PATIENCE_SECONDS: Final = 20.0
 #: A real server serves a new custom resource a little later.
@@ -191,11 +192,7 @@ def compare(pair: Pair, asker: Asker, *, requests: int) -> list[dict[str, Any]]:
 
 def prepare(connection: Connection) -> None:
     """Store objects that requests can find; existing ones stay."""
-    for path, value in (
-        DEFINITION,
-        ("/api/v1/namespaces", {"metadata": {"name": "other"}}),
-        ("/api/v1/nodes", {"metadata": {"name": "n1"}}),
-    ):
+    for path, value in OBJECTS[:3]:
         headers = {"Host": "x", "Content-Type": "application/json"}
         answer = connection.exchange("POST", Asked("POST", path, headers, json_of(value)).raw)
         assert answer.code in (201, 409), (path, answer)
@@ -203,10 +200,8 @@ def prepare(connection: Connection) -> None:
 
 def asker_for(connection: Connection, chance: random.Random) -> Asker:
     """Read the served resources, and return an asker for them."""
-    resources = []
-    for path in _document(connection, "/openapi/v3")["paths"]:
-        resources += resources_of(_document(connection, f"/openapi/v3/{path}"), chance)
-    return Asker(chance, resources)
+    paths = _document(connection, "/openapi/v3")["paths"]
+    return Asker(chance, [_document(connection, f"/openapi/v3/{path}") for path in paths])
 
 
 def _document(connection: Connection, path: str) -> Any:

@@ -17,8 +17,7 @@ from tests.fakeapi import protobuf_writer
 
 from .asking import PATCHES, VERBS, Asked, Resource, json_of
 from .hostile_kinds import Definitions
-from .seeds import SEEDS
-from .texts import TEXTS
+from .texts import SEEDS, TEXTS
 from .values import NAMES
 
 #: Mostly short, so that many requests are made in little time.
@@ -290,7 +289,7 @@ class Hostile:
         if dice < 0.7:
             return self.text()
         value: Any = {}
-        for _ in range(min(size, 200)):
+        for _ in range(min(size, 190)):
             value = {"a": value} if dice < 0.85 else [value]
         return value
 

@@ -122,7 +122,16 @@ class Definitions:
         if chance.random() < 0.15:
             schema["properties"]["deep"] = self._deep()
         if chance.random() < 0.05:
-            schema["properties"] |= {f"p{n}": text for n in range(chance.choice((100, 1000)))}
+            pattern = text.get("pattern", "")
+            schema["properties"] |= {
+                f"p{n}": {**text, "pattern": f"{pattern}{n}"}
+                for n in range(chance.choice((100, 1000)))
+            }
+        if chance.random() < 0.05:
+            schema["x-kubernetes-validations"] = [
+                {"rule": f"{n} == {'+'.join('1' * chance.choice((10, 1000, 4000)))}"}
+                for n in range(chance.choice((10, 100)))
+            ]
         return schema
 
     def _parts(self) -> Any:

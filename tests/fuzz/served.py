@@ -20,20 +20,8 @@ from fakeapi.store.journal import ObjectChange
 from tests.fakeapi import custom_resources
 
 from .asking import Asked
-from .seeds import SEEDS
+from .texts import SEEDS
 from .wire import Answer, Meter, Stretch, Wire
-
-__all__ = [
-    "ADMIN",
-    "ANONYMOUS",
-    "CANARY",
-    "DEFINITION",
-    "READABLE",
-    "READER",
-    "Served",
-    "Turn",
-    "serving",
-]
 
 ADMIN: Final = "admin"
 READER: Final = "reader"
@@ -91,18 +79,16 @@ _ROLES: Final = [
         [{"verbs": ["create"], "apiGroups": [""], "resources": ["configmaps"]}],
     ),
 ]
-#: The path of definitions, and the one of Widgets.
-DEFINITION: Final = (
-    custom_resources.DEFINITIONS,
-    {
-        **custom_resources.definition(),
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-    },
-)
 #: Objects that requests can find.
-_OBJECTS: Final[tuple[tuple[str, Any], ...]] = (
-    DEFINITION,
+OBJECTS: Final[tuple[tuple[str, Any], ...]] = (
+    (
+        custom_resources.DEFINITIONS,
+        {
+            **SEEDS["CustomResourceDefinition"],
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+        },
+    ),
     ("/api/v1/namespaces", {"metadata": {"name": "other"}}),
     ("/api/v1/nodes", {"metadata": {"name": "n1"}}),
     ("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}, "data": {"a": "b"}}),
@@ -199,7 +185,7 @@ class Served:
         self.server.remove_all_but(self._first)
         self.server.compact()
         headers = {"Host": "x", "Content-Type": "application/json"}
-        for path, value in _OBJECTS:
+        for path, value in OBJECTS:
             turn = await self.turn(
                 ADMIN, [Asked("POST", path, headers, json.dumps(value).encode())]
             )

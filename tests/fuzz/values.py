@@ -7,65 +7,13 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from .texts import TEXTS
+
 Schema = dict[str, Any]
 
 #: Few, so that what one request creates another finds.
 NAMES: Final = ("a", "b", "c", "n1", "web-0")
 NAMESPACES: Final = ("default", "default", "default", "kube-system", "other", "none")
-_QUANTITIES: Final = ("1", "100m", "1Gi", "0", "-1", "1e3", "0.5", "1.5Ki", "9" * 40, "1e400", "x")
-_TIMES: Final = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000001Z", "0001-01-01T00:00:00Z", "x")
-_STRINGS: Final = (
-    *NAMES,
-    "",
-    "default",
-    "example.com/x",
-    "a=b",
-    "kubernetes.io/hostname",
-    "In",
-    "Exists",
-    "NoSchedule",
-    "Always",
-    "Running",
-    "ReadWriteOnce",
-    "10.0.0.1",
-    "10%",
-    "TCP",
-    "x" * 300,
-    "é\U0001f600",
-    "a\x00b",
-    "\ud7ff\n\t",
-    "-A_.",
-    "self.x > 1",
-    "(((",
-)
-_INTEGERS: Final = (0, 1, 2, 3, 80, -1, 65536, 2**31, 2**53 + 1, 2**63 - 1, -(2**63))
-_JUNK: Final[tuple[Any, ...]] = (
-    None,
-    True,
-    0,
-    -1,
-    1.5,
-    1e300,
-    2**63,
-    2**64,
-    10**30,
-    "",
-    "x",
-    "\x00",
-    [],
-    {},
-    [[]],
-    [None],
-    [{}],
-    {"": None},
-    {"a": {"b": [1, "x", None]}},
-    ["a", "a"],
-    {"$patch": "delete"},
-    [{"$patch": "replace"}],
-    {"$retainKeys": ["x"]},
-    {"$setElementOrder/containers": [{"name": "c"}, 1]},
-    {"$deleteFromPrimitiveList/finalizers": ["a"]},
-)
 _DEPTH_MAX: Final = 5
 
 
@@ -81,9 +29,9 @@ class Values:
         name, schema = self._resolved(schema)
         chance = self._chance
         if name.endswith(".Quantity"):
-            return chance.choice(_QUANTITIES)
+            return chance.choice(TEXTS["quantities"])
         if name.endswith((".Time", ".MicroTime")):
-            return chance.choice(_TIMES)
+            return chance.choice(TEXTS["times"])
         if "oneOf" in schema and "type" not in schema:
             return self.of(chance.choice(schema["oneOf"]), depth)
         if schema.get("format") == "int-or-string":
@@ -91,8 +39,8 @@ class Values:
         if "enum" in schema and chance.random() < 0.9:
             return chance.choice(schema["enum"])
         makers: dict[str, Callable[[], Any]] = {
-            "string": lambda: chance.choice(_STRINGS),
-            "integer": lambda: chance.choice(_INTEGERS),
+            "string": lambda: chance.choice(TEXTS["strings"]),
+            "integer": lambda: chance.choice(TEXTS["integers"]),
             "number": lambda: chance.choice((0.5, 1e300, -1)),
             "boolean": lambda: chance.random() < 0.5,
             "array": lambda: self._array(schema, depth),
@@ -114,7 +62,7 @@ class Values:
 
     def junk(self) -> Any:
         """Return a value that does not fit any schema."""
-        return copy.deepcopy(self._chance.choice(_JUNK))
+        return copy.deepcopy(self._chance.choice(TEXTS["junk"]))
 
     def patch_operations(self, value: Any) -> list[Any]:
         """Return a JSON patch whose paths are mostly in the value."""
@@ -160,7 +108,8 @@ class Values:
             inner = schema.get("additionalProperties")
             count = self._chance.randint(0, 2) if isinstance(inner, dict) else 0
             return {
-                self._chance.choice(_STRINGS): self.of(inner or {}, depth + 1) for _ in range(count)
+                self._chance.choice(TEXTS["strings"]): self.of(inner or {}, depth + 1)
+                for _ in range(count)
             }
         wanted = set(schema.get("required", ()))
         if depth < _DEPTH_MAX:
@@ -195,7 +144,7 @@ class Values:
         elif isinstance(container, list):
             container.append(copy.deepcopy(container[key]))
         else:
-            container[self._chance.choice(_STRINGS)] = self.junk()
+            container[self._chance.choice(TEXTS["strings"])] = self.junk()
 
 
 def _pointers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -49,10 +49,7 @@ class Api:
             assert answer.status == 200, await answer.text()
 
     async def patch_status(self, path: str, status: dict[str, object]) -> None:
-        headers = {"Content-Type": "application/merge-patch+json"}
-        url = f"{self._server.url}{path}/status"
-        async with self._session.patch(url, json={"status": status}, headers=headers) as answer:
-            assert answer.status == 200, await answer.text()
+        await self.patch(f"{path}/status", {"status": status})
 
     async def node(self, name: str, cpu: str = "4", **labels: str) -> None:
         allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}

@@ -5,8 +5,6 @@
 The replay and the conformance suite must catch it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Unmodified clients, where they are installed; without a client its tests are skipped."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

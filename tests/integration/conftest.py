@@ -1,7 +1,5 @@
 """Tests in this folder are marked `slow`: they need two packages or a process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

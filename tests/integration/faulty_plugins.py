@@ -1,7 +1,5 @@
 """Plugins that the conformance suite is run with."""
 
-from __future__ import annotations
-
 from scheduler import CycleState, NodeInfo, Plugin, PodInfo, Status
 
 

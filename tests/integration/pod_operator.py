@@ -1,7 +1,5 @@
 """An operator on pods, written with kopf as its users write them; test_kopf.py runs it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kopf

@@ -1,7 +1,5 @@
 """Plugins that read kinds which the scheduler itself does not: for `test_any_kind`."""
 
-from __future__ import annotations
-
 from scheduler import (
     ActionType,
     ClusterEventWithHint,

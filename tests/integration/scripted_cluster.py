@@ -6,8 +6,6 @@ created and one whose volume exists. The module also plays kubelet and volume co
 scheduler that is killed on the way and started again must reach the same result.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

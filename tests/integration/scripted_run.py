@@ -1,7 +1,5 @@
 """A scheduler at work on a `ScriptedCluster`: in this process, in virtual time, behind a proxy."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

@@ -1,7 +1,5 @@
 """A scheduler in shadow mode over real HTTP, and 500 mixed pods on which it judges another one."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """kubernetes_asyncio and kr8s, unmodified, each test against a server of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -3,8 +3,6 @@
 The server may have executed such a write or not, and the scheduler cannot see which.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

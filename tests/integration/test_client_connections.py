@@ -1,7 +1,5 @@
 """Connections that need a handshake or a program: TLS, client certificates, exec plugins."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """The client and the fake API server over real HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """The suite with our scheduler in its own process, on virtual time: the README's example, twice."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

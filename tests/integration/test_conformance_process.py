@@ -1,7 +1,5 @@
 """The suite against the real `kubesched`: a process of its own, real time."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -19,15 +17,11 @@ OPTIONS = (
     "--authorization-always-allow-paths=/metrics"
 )
 CHOSEN = {
-    "binding/deleting-a-bound-pod-frees-its-room",
     "config/added-affinity-is-enforced",
     "events/scheduled",
-    "filter/taint-is-not-tolerated",
-    "gates/gates-are-removed-at-once",
     "pod-groups/metrics-of-groups-that-are-bound",
     "pod-groups/restart-after-binding",
     "queue/empty-active-queue-takes-from-backoff",
-    "score/least-allocated-with-sidecars",
     "status/no-nodes-at-all",
 }
 

@@ -4,8 +4,6 @@ A new or changed case is confirmed by `tox -e upstream -- VERSION -k CASE`, whic
 table in the README.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

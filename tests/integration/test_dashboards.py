@@ -1,7 +1,5 @@
 """Dashboards and alerts of kubernetes-mixin have data from a scheduler that has worked."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The second scheduler runs with the token of its service account, and does all th
 No request is refused, so the rules are enough; each granted verb was used, so they are the least.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib.metadata

@@ -4,8 +4,6 @@ The whole suite, twice, is `kubesched-conformance run --event-log FILE` with two
 here it is a part of it, with pods bound at once, victims deleted and pods brought back by events.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

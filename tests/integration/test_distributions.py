@@ -5,8 +5,6 @@ that a flag names are made under a folder of the test. kubeadm's command line is
 process (`test_deploy.py`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import re

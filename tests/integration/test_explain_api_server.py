@@ -1,7 +1,5 @@
 """kubesched-explain reads a cluster from an API server, and leaves it as it was."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

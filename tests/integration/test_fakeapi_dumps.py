@@ -1,7 +1,5 @@
 """`kubectl get -o yaml` of one cluster, loaded into another: the same cluster, uids of its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

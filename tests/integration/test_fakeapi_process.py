@@ -1,7 +1,5 @@
 """The `kubesched-fakeapi` process: what it prints, what it loads, how it stops and fails."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

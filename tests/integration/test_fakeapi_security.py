@@ -1,7 +1,5 @@
 """A server with TLS and RBAC, and clients with credentials: kubectl, kube-scheduler, kubesched."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

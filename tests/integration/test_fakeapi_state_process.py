@@ -1,7 +1,5 @@
 """State over the life and death of real `kubesched-fakeapi` processes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses
@@ -19,6 +17,8 @@ from typing import Any
 
 import aiohttp
 import pytest
+
+from tests.integration.test_fakeapi_process import failed
 
 COMMAND = [sys.executable, "-m", "fakeapi"]
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -275,13 +275,6 @@ async def test_a_recording_is_replayed(tmp_path: Path) -> None:
             session.get(f"{url}{CONFIG_MAPS}/a") as answer,
         ):
             assert (await answer.json())["metadata"]["uid"] == created["metadata"]["uid"]
-
-
-def failed(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, encoding="utf-8", timeout=SECONDS, check=False
-    )
-    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("flag", ["--restore", "--snapshot", "--data", "--replay"])

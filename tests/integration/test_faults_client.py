@@ -1,7 +1,5 @@
 """Our client and lists in trouble: slow ones, and pages that expire half way (row 23)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

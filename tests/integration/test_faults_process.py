@@ -1,7 +1,5 @@
 """`kubesched-fakeapi` with faults: a file, a log, the log as a file, and errors for bad files."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess
@@ -13,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_fakeapi_process import failed
+
 pytestmark = pytest.mark.slow
 
-COMMAND = [sys.executable, "-m", "fakeapi"]
 SECONDS = 20.0
 FAULTS = """
 faults:
@@ -27,7 +26,7 @@ faults:
 def running(*arguments: str) -> Iterator[str]:
     """A server process; its URL."""
     with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, encoding="utf-8"
+        [sys.executable, "-m", "fakeapi", *arguments], stdout=subprocess.PIPE, encoding="utf-8"
     ) as process:
         assert process.stdout is not None
         try:
@@ -37,12 +36,9 @@ def running(*arguments: str) -> Iterator[str]:
             process.communicate(timeout=SECONDS)
 
 
-def code(url: str, method: str = "GET", body: object = None) -> int:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, method=method, data=data)
-    request.add_header("Content-Type", "application/json")
+def code(url: str) -> int:
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -70,26 +66,8 @@ def test_a_file_of_faults_a_seed_a_log_and_the_log_again(tmp_path: Path) -> None
     }
 
 
-def test_faults_over_http_unless_that_is_switched_off() -> None:
-    fault = {"match": {"verb": "list"}, "answer": {"code": 503}}
-    with running() as url:
-        assert code(f"{url}/_fakeapi/faults", "POST", fault) == 201
-        assert code(f"{url}/api/v1/pods") == 503
-        assert code(f"{url}/_fakeapi/faults", "DELETE") == 200
-        assert code(f"{url}/api/v1/pods") == 200
-    with running("--no-admin-endpoint") as url:
-        assert code(f"{url}/_fakeapi/faults", "POST", fault) in (404, 405)
-
-
 def test_a_bad_file_is_one_line_that_names_the_field(tmp_path: Path) -> None:
     file = tmp_path / "faults.yaml"
     file.write_text("faults:\n- {answer: {cod: 503}}\n", encoding="utf-8")
-    done = subprocess.run(
-        [*COMMAND, "--faults", str(file)],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-        check=False,
-    )
     expected = f"kubesched-fakeapi: {file}: faults[0].answer: unknown field cod; did you mean code?"
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (1, "", expected)
+    assert failed("--faults", str(file)) == (1, f"{expected}\n")

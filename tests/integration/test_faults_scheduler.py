@@ -4,8 +4,6 @@ The common behaviour is in conformance/cases/faults; its README maps the rows of
 to tests. Time is virtual here, but for the two schedulers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import textwrap
 from pathlib import Path

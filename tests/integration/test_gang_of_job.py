@@ -3,8 +3,6 @@
 The actors are upstream's job controller, garbage collector and kubelets; the scheduler is ours.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

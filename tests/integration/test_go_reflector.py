@@ -3,8 +3,6 @@
 The program is in go_reflector/. It is built where Go is, and the modules are or can be had.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """A scheduler in the test's own process: real HTTP, and a clock that the test holds."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator

@@ -6,8 +6,6 @@ The next scheduler has only the state of the API server; `scripted_cluster` defi
 checks the result.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

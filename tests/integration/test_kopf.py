@@ -1,7 +1,5 @@
 """kopf, unmodified: an operator on pods in a process of its own, and its changes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

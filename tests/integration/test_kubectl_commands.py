@@ -3,8 +3,6 @@
 What kubectl makes of the server's schema (explain, validation, apply) is in test_kubectl_schema.py.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

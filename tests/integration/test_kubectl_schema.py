@@ -1,7 +1,5 @@
 """kubectl with the server's own descriptions: discovery, explain, validation, definitions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

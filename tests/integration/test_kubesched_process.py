@@ -1,7 +1,5 @@
 """The real scheduler process against a real API server process boundary: HTTP and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """KWOK's own `kwok` runs nodes and pods on the server, as `fakeapi/actors/README.md` shows."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -256,13 +256,8 @@ async def test_row_39_a_leader_whose_lease_is_stolen_ends_and_binds_no_more(tmp_
         await election.api.node("a")
         first = await election.join("first")
         await election.advance(1)
-        headers = {"Content-Type": "application/merge-patch+json"}
         stolen = {"spec": {"holderIdentity": "thief", "leaseTransitions": 1}}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.patch(election.server.url + LEASE, json=stolen, headers=headers) as answer,
-        ):
-            assert answer.status == 200
+        await election.api.patch(LEASE, stolen)
         await election.advance(11.1)
         assert first.has_lost()
         await election.api.pod("web")
@@ -291,7 +286,7 @@ async def test_a_frozen_server_does_not_keep_a_leader_in_office(tmp_path: Path) 
 async def test_a_leader_keeps_its_lease_while_hundreds_of_its_writes_compete_for_one_place(
     tmp_path: Path,
 ) -> None:
-    """Those that are refused come again each second, all at once."""
+    """Refused writes come again each second, all at once."""
     one_place = Security(max_mutating_requests_inflight=1)
     async with an_election(tmp_path, security=one_place) as election:
         slow = Match(verb="patch", resource="pods/status")
@@ -319,7 +314,7 @@ async def test_a_leader_keeps_its_lease_while_hundreds_of_its_writes_compete_for
 async def test_a_leader_that_was_stopped_writes_nothing_beside_its_successor(
     tmp_path: Path,
 ) -> None:
-    """Its renewals stop; its watches go on, so it would bind whatever it is shown."""
+    """The leader's renewals stop; its watches go on, so it would bind every pod it gets."""
     async with an_election(tmp_path) as election:
         await election.api.node("a", cpu="64")
         first = await election.join("first")

@@ -1,6 +1,8 @@
-"""Processes that elect a leader: killed, terminated, and beside electors of other projects."""
+"""Processes that elect a leader: stopped, terminated, and beside electors of other projects.
 
-from __future__ import annotations
+Rows 38, 39 and 42 of conformance/cases/faults/README.md are tried on kube-scheduler here; their
+counterpart for our scheduler is in test_leader_election.py.
+"""
 
 import asyncio
 import contextlib
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from fakeapi import FakeApiServer, ObjectChange, ServerOptions
+from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, Fault, Match
 from fakeapi.pytest_plugin import FakeApi
 from tests.integration.api_client import Api, eventually
@@ -36,6 +38,7 @@ TIMES = (
 )
 OURS = (sys.executable, "-m", "scheduler", "-v=2")
 PATIENCE_SECONDS = 60.0
+needs_stock = pytest.mark.skipif(not BINARY, reason="no kube-scheduler: set KUBE_SCHEDULER")
 
 
 class Cluster:
@@ -100,46 +103,6 @@ async def ended(process: Process) -> int:
         return await process.wait()
 
 
-async def test_a_killed_leader_is_followed_and_no_pod_is_lost_or_bound_twice(
-    tmp_path: Path,
-) -> None:
-    nodes_of: dict[str, set[str]] = {}
-
-    def note(change: ObjectChange) -> None:
-        metadata, spec = change.object["metadata"], change.object.get("spec")
-        if change.resource == "pods" and isinstance(spec, dict) and spec.get("nodeName"):
-            assert isinstance(metadata, dict)
-            nodes_of.setdefault(str(metadata["uid"]), set()).add(spec["nodeName"])
-
-    names = [f"p{number}" for number in range(60)]
-    async with a_cluster(tmp_path) as cluster, contextlib.AsyncExitStack() as stack:
-        api = cluster.api
-        for number in range(4):
-            await api.create("/api/v1/nodes", {
-                "metadata": {"name": f"n{number}"},
-                "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
-            })  # fmt: skip
-        stack.enter_context(cluster.server.listening(on_change=note))
-        first, _ = await stack.enter_async_context(cluster.scheduler(*OURS))
-        leader = await cluster.led()
-        second, log = await stack.enter_async_context(cluster.scheduler(*OURS))
-        await said(log, f'"Waiting for lease" lock="kube-system/kube-scheduler" holder="{leader}"')
-        creating = asyncio.gather(*(api.pod(name) for name in names))
-        while len(nodes_of) < 5:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.001)
-        first.send_signal(signal.SIGKILL)
-        await creating
-        assert await cluster.led(but_by=leader)
-        for name in names:
-            assert await api.node_of(name)
-        assert len(nodes_of) == len(names)
-        assert all(len(nodes) == 1 for nodes in nodes_of.values())
-        assert (await api.get(LEASE))["spec"]["leaseTransitions"] == 1
-        second.terminate()
-        assert await ended(second) == 0
-        assert (await api.get(LEASE))["spec"]["holderIdentity"] == ""
-
-
 async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_path: Path) -> None:
     async with a_cluster(tmp_path) as cluster, cluster.scheduler(*OURS) as (process, log):
         await cluster.led()
@@ -192,7 +155,43 @@ async def test_a_leader_that_was_stopped_writes_nothing_beside_its_successor(
         assert await ended(second) == 0
 
 
-@pytest.mark.skipif(not BINARY, reason="no kube-scheduler: set KUBE_SCHEDULER")
+@pytest.fixture
+async def stock(tmp_path: Path) -> AsyncIterator[tuple[Cluster, Process]]:
+    """A kube-scheduler that leads."""
+    async with a_cluster(tmp_path) as cluster, cluster.scheduler(BINARY) as (process, _):
+        await cluster.led()
+        yield cluster, process
+
+
+@needs_stock
+async def test_row_38_a_stock_leader_that_cannot_renew_ends(stock: tuple[Cluster, Process]) -> None:
+    cluster, process = stock
+    cluster.server.faults.add(Fault(match=Match(resource="leases"), answer=AnswerWith(code=500)))
+    assert await ended(process) == 1
+
+
+@needs_stock
+async def test_row_39_a_stock_leader_whose_lease_was_stolen_ends(
+    stock: tuple[Cluster, Process],
+) -> None:
+    cluster, process = stock
+    await cluster.api.patch(LEASE, {"spec": {"holderIdentity": "thief"}})
+    assert await ended(process) == 1
+    assert (await cluster.api.get(LEASE))["spec"]["holderIdentity"] == "thief"
+
+
+@needs_stock
+async def test_row_42_a_stock_leader_that_is_stopped_gives_the_lease_back(
+    stock: tuple[Cluster, Process],
+) -> None:
+    cluster, process = stock
+    process.terminate()
+    assert await ended(process) == 0
+    lease = (await cluster.api.get(LEASE))["spec"]
+    assert (lease.get("holderIdentity", ""), lease["leaseDurationSeconds"]) == ("", 1)
+
+
+@needs_stock
 @pytest.mark.parametrize("ours_is_first", [True, False])
 async def test_the_lead_passes_between_kube_scheduler_and_ours(
     tmp_path: Path, *, ours_is_first: bool

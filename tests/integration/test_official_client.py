@@ -1,9 +1,4 @@
-"""The helpers of the official `kubernetes` package, each against a server of its own.
-
-What its typed API reads and writes object by object is in test_fakeapi_clients.py.
-"""
-
-from __future__ import annotations
+"""The official `kubernetes` package, unmodified; each test has a server of its own."""
 
 import threading
 from collections.abc import Iterator
@@ -69,7 +64,35 @@ def inject(fake_api: FakeApi, *faults: Fault) -> None:
     fake_api.server.call(lambda server: server.faults.add(*faults))
 
 
-# The typed API, beyond single objects of the core group
+# The typed API
+
+
+def test_objects_are_created_read_and_deleted(fake_api: FakeApi, core: client.CoreV1Api) -> None:
+    where = fake_api.namespace
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    created = core.create_namespaced_pod(where, pod)
+    assert created.status.phase == "Pending"
+    assert core.read_namespaced_pod("p", where).metadata.uid == created.metadata.uid
+    listed = core.list_namespaced_pod(where, field_selector="status.phase=Pending")
+    assert [item.metadata.name for item in listed.items] == ["p"]
+    core.delete_namespaced_pod("p", where)
+    with pytest.raises(ApiException) as caught:
+        core.read_namespaced_pod("p", where)
+    assert (caught.value.status, caught.value.reason) == (404, "Not Found")
+
+
+def test_lists_are_json_patches_and_a_stale_object_is_a_conflict(
+    fake_api: FakeApi, core: client.CoreV1Api
+) -> None:
+    where = fake_api.namespace
+    put(core, where, "c")
+    stale = core.read_namespaced_config_map("c", where)
+    operations = [{"op": "add", "path": "/data", "value": {"a": "1"}}]
+    assert core.patch_namespaced_config_map("c", where, operations).data == {"a": "1"}
+    stale.data = {"a": "2"}
+    with pytest.raises(ApiException) as caught:
+        core.replace_namespaced_config_map("c", where, stale)
+    assert caught.value.status == 409
 
 
 def test_workloads_are_created_replaced_scaled_and_deleted(

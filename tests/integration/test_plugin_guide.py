@@ -1,7 +1,5 @@
 """Every plugin of docs/plugins.md is typed and passes its test, as in a folder of its author's."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

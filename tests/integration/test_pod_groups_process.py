@@ -1,7 +1,5 @@
 """Pod groups with a real scheduler process: killed while it binds one, and without their API."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """A pod's story and the scheduler's metrics, read from its port after a pod was scheduled."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A policy of v1.13 decides over HTTP: from a file, and from a ConfigMap."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

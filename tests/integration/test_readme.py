@@ -1,7 +1,5 @@
 """Everything in README.md is run, as a newcomer would run it; nothing there goes untested."""
 
-from __future__ import annotations
-
 import asyncio
 import configparser
 import contextlib

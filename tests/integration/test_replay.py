@@ -1,7 +1,5 @@
 """The replay from end to end: real processes, a synthetic trace, and its checks."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

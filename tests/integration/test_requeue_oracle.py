@@ -1,7 +1,5 @@
 """Check that the requeue cases detect a broken hint: a hint that always skips fails a case."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 

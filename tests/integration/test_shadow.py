@@ -1,7 +1,5 @@
 """Shadow mode over real HTTP: it compares another scheduler's decisions and writes nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

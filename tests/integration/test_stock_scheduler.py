@@ -4,8 +4,6 @@ It needs the binary, in $KUBE_SCHEDULER or in PATH.
 By default it writes protobuf, watches with initial events and elects a leader.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Virtual time and idleness: waiting for hours is idle, work in flight is finished."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

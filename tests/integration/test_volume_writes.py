@@ -1,7 +1,5 @@
 """Writes of volumes and claims over real HTTP. Decisions are in the conformance suite's cases."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 --in-process tests.integration.waiting_plugins:run_with_patient_plugins
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import ClassVar

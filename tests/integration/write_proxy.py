@@ -6,8 +6,6 @@ Requests are parsed, responses are passed on as they come: HTTP clients of this 
 request at a time on a connection, so the first byte of a response means that its write is done.
 """
 
-from __future__ import annotations
-
 import asyncio
 import enum
 from collections.abc import Callable

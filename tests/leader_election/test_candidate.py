@@ -1,7 +1,5 @@
 """One candidate for a lease: the cases beyond upstream's own (tests/upstream)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Coroutine
 from typing import NamedTuple, cast

@@ -1,7 +1,5 @@
 """Events of the core group: their content, and their retries."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """The elector in time: when it tries, when it gives up, and that there is never more than one."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

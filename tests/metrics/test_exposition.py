@@ -1,7 +1,5 @@
 """The page /metrics: upstream's names and labels, in Prometheus' text format."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

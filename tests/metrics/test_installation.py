@@ -1,7 +1,5 @@
 """The origin of the program: its commit and the time of its installation."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

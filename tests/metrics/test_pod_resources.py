@@ -1,7 +1,5 @@
 """Requests and limits of pods: the outcomes of upstream's `Test_podResourceCollector_*`."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -9,8 +9,6 @@ The first run records which cases execute which lines; a fault meets only the ca
 line. Runs on systems with fork only.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 from collections import Counter

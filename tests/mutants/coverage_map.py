@@ -1,7 +1,5 @@
 """The lines of the scheduler that each conformance case executes, from a traced run of all."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

@@ -8,8 +8,6 @@ code that only explains decisions to people, checks of invariants, and the valid
 configurations (a scheduler that does not start is no case).
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections import Counter

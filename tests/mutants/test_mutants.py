@@ -1,7 +1,5 @@
 """The list of faults, and one fault that a case notices and one that it does not."""
 
-from __future__ import annotations
-
 import ast
 import sys
 

@@ -4,8 +4,6 @@ The fork has all other packages imported; the scheduler is imported anew, with t
 Nothing in the checkout is written.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import importlib
@@ -115,7 +113,7 @@ def _run_in_child(fault: Fault, cases: Sequence[Case], writer: int) -> None:
     try:
         plant(fault)
         kind = warm_up()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a mutant may break anything
         report(result="broken", reason=f"{type(error).__name__}: {error}")
         return
     for case in cases:
@@ -123,7 +121,7 @@ def _run_in_child(fault: Fault, cases: Sequence[Case], writer: int) -> None:
         signal.setitimer(signal.ITIMER_PROF, _CPU_SECONDS)
         try:
             outcome = run_one(case, kind)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a mutant that raises anything is noticed
             report(result="noticed", reason=f"{type(error).__name__}: {error}")
             return
         if outcome.is_bad:

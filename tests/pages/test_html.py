@@ -1,7 +1,5 @@
 """The page as text: its content, and that no text of a cluster can end an element of it."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 

@@ -1,7 +1,5 @@
 """Claims, device classes, and a DynamicResources plugin that reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Run one plugin alone on a snapshot, as the framework does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 

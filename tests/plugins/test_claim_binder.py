@@ -1,7 +1,5 @@
 """The writes of resource claims in PreBind, with conflicts, failures and waits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Topology of in-tree volumes that are migrated to CSI drivers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Translation of in-tree volumes to the CSI drivers that they are migrated to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """DefaultBinder."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework import CycleState

@@ -1,7 +1,5 @@
 """Extended resources of device classes, which NodeResourcesFit leaves to DynamicResources."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

@@ -1,7 +1,5 @@
 """DynamicResources: claims that must exist, extended resources, hints and arguments."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

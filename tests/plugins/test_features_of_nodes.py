@@ -1,7 +1,5 @@
 """Features that a pod needs, and known features among those that a node declares."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

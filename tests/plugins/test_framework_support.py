@@ -1,7 +1,5 @@
 """Functions of the framework for plugins that filter and score all nodes at once."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ImageLocality: `TestImageLocalityPriority`, `TestNormalizedImageName`, `TestImageSignature`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Container, ImageVolumeSource, Node, Pod, Volume

@@ -1,7 +1,5 @@
 """InterPodAffinity, beyond upstream's tables (`tests/upstream/test_inter_pod_affinity.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 

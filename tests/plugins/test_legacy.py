@@ -1,7 +1,5 @@
 """Behaviour of v1.13's predicates and priorities that v1.13's own tables do not show."""
 
-from __future__ import annotations
-
 from scheduler.api.core import ObjectMeta
 from scheduler.api.workloads import EqualitySelectorSpec, Service
 from scheduler.framework import CycleState

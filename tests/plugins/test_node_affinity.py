@@ -1,7 +1,5 @@
 """NodeAffinity."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Node, Pod

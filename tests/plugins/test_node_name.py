@@ -1,7 +1,5 @@
 """NodeName."""
 
-from __future__ import annotations
-
 from scheduler.plugins.node_name import NodeName
 from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, UNRESOLVABLE, hint, rejected

@@ -1,7 +1,5 @@
 """NodePorts."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Container, ContainerPort, Pod

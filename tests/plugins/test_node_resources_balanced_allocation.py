@@ -1,7 +1,5 @@
 """NodeResourcesBalancedAllocation: `TestNodeResourcesBalancedAllocation`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import ContainerStatus, Node, Pod, PodStatus, ResourceRequirements

@@ -1,7 +1,5 @@
 """NodeResourcesFit: the filter and its hints. Scores are in `test_node_resources_fit_score.py`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import (

@@ -1,7 +1,5 @@
 """NodeResourcesFit's three scoring strategies."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Container, Node, Pod, ResourceRequirements

@@ -1,7 +1,5 @@
 """NodeVolumeLimits: cases that upstream's tables (`tests/upstream`) do not have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """PodTopologySpread: cases that upstream's (tests/upstream) do not have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 

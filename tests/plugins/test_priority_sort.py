@@ -1,7 +1,5 @@
 """PrioritySort."""
 
-from __future__ import annotations
-
 from scheduler.plugins.priority_sort import PrioritySort
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo

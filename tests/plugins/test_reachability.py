@@ -1,7 +1,5 @@
 """The first of many volumes that each node can reach."""
 
-from __future__ import annotations
-
 from scheduler.api.core import Node
 from scheduler.api.selectors import Requirement
 from scheduler.plugins.volume_binding.reachability import (

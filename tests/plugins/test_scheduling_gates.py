@@ -1,7 +1,5 @@
 """SchedulingGates."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.plugins.scheduling_gates import SchedulingGates

@@ -1,7 +1,5 @@
 """TaintToleration."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Node, Pod

@@ -1,7 +1,5 @@
 """PreBind of VolumeBinding: writes, timeouts, and objects that are released."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

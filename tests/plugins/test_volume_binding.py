@@ -1,7 +1,5 @@
 """VolumeBinding: from PreFilter to Reserve, and scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

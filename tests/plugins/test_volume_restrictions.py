@@ -1,7 +1,5 @@
 """VolumeRestrictions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

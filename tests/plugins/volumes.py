@@ -1,7 +1,5 @@
 """Volumes, claims and classes for tests of volume plugins, and their listers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 

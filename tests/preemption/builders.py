@@ -1,7 +1,5 @@
 """A cluster in which a pod preempts: real filters, a handle that one can read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Disruption budgets: which victims are too many."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Victims on many nodes at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import LabelSelector, ObjectMeta

@@ -1,7 +1,5 @@
 """A preemption from beginning to end: may the pod, where does it help, which node is it to be."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Victims are rejected, deleted or cancelled, in the background or not."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.config import DEFAULT_FEATURE_GATES

@@ -1,7 +1,5 @@
 """The order in which pods are spared, and the node that loses least."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

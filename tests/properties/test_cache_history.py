@@ -4,8 +4,6 @@ A history is a list of numbers; each is one call, or a look at the snapshot. Cal
 the state must be refused and change nothing. The model is plain dictionaries of objects.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple

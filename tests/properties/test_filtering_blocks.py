@@ -1,7 +1,5 @@
 """Filters give the same verdicts for nodes one by one and in blocks of any size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

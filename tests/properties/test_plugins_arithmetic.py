@@ -1,7 +1,5 @@
 """Computations with floats equal exact integers, up to the limit of their range."""
 
-from __future__ import annotations
-
 import math
 from ctypes import c_int64
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Any quantity is the number it is written as, rounded once."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -5,8 +5,6 @@ event, unless it is about one of them. Pods and events come from random clusters
 twins of another name, and all of them through an informer's transform.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
@@ -95,7 +93,7 @@ def _happenings(seed: int) -> Iterator[tuple[str, object, object]]:
 def _answer(hint: Any, pod: PodInfo, old: object, new: object) -> str:
     try:
         return str(hint(pod, old, new))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - an error is an answer too
         return repr(error)
 
 

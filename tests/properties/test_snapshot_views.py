@@ -1,7 +1,5 @@
 """Views of views of nodes equal the same slices of a plain list."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

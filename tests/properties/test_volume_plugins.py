@@ -4,8 +4,6 @@ After all kinds of changes they answer as new plugins on a new snapshot do, and 
 pods come and go on one node as on a snapshot with these pods.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Small random clusters with volumes, in which pods often share claims, disks and drivers."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any, Final

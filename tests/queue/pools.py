@@ -1,7 +1,5 @@
 """The pods in a pool of the queue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from scheduler.api.core import Pod

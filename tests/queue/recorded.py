@@ -4,8 +4,6 @@
 upstream's own queue; `test_recorded` plays them on ours and compares.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import random
@@ -17,8 +15,7 @@ from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.queue import PodAlreadyQueuedError, QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
-from tests.queue.stage import Stage, event_of, hint_of
-from tests.queue.world import START, Hints, LabelGate
+from tests.queue.world import START, Hints, LabelGate, World, event_of, hint_of
 
 Json = dict[str, object]
 
@@ -74,7 +71,7 @@ class Player:
             hints.setdefault(event_of(event), []).append((plugin, hint_of(answer)))
         self.gate = LabelGate("in", name=str(script["gate"]))
         self.milliseconds = 0
-        self.world = Stage(
+        self.world = World(
             hints,
             gates=[self.gate] if script["gate"] else [],
             profiles=cast("list[str]", script["profiles"]),
@@ -194,7 +191,7 @@ class Player:
     def _activate(self, pod: object) -> None:
         self.world.activate(pod_of(pod))
 
-    def _event(self, event: str, min: int | None = None) -> None:
+    def _event(self, event: str, min: int | None = None) -> None:  # noqa: A002 - a recorded name
         self.world.event(
             event_of(event),
             pre_check=None if min is None else lambda pod: pod.priority >= min,

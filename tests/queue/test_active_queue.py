@@ -1,7 +1,5 @@
 """Active pods and pods in flight. Cases stem from `Test_InFlightPods` and `TestClose`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework.events import EVENT_ASSIGNED_POD_ADD, EVENT_UNSCHEDULABLE_TIMEOUT

@@ -1,7 +1,5 @@
 """Pods that back off. Most cases stem from upstream's `backoff_queue_test.go`."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -3,8 +3,6 @@
 Cases stem from `TestSchedulerPodsMetric`, `TestIncomingPodsMetrics`, `TestUnschedulablePodsMetric`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework.events import (

@@ -1,8 +1,6 @@
 """PreEnqueue. Cases stem from `TestPriorityQueue_moveToActiveQ`, `..._moveToBackoffQ` and
 `Test_queuedPodInfo_gatedSetUponCreationAndUnsetUponUpdate`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework import status as statuses

@@ -1,7 +1,5 @@
 """Hints run once for each kind of waiting pods, not once for each pod."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

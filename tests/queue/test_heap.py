@@ -1,7 +1,5 @@
 """The keyed heap. Most cases stem from upstream's `heap_test.go`."""
 
-from __future__ import annotations
-
 import itertools
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """Effects of events on waiting pods. Cases stem from `Test_isPodWorthRequeuing` (same order) and
 from `Test_buildQueueingHintMap` of `scheduler_test.go`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """`PriorityQueue.check` finds and names each broken invariant."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Events move waiting pods. Cases stem from upstream's `scheduling_queue_test.go`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Nominations. Cases stem from `TestPriorityQueue_UpdateNominatedPodForNode` and its neighbours."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Pod

@@ -1,7 +1,5 @@
 """The events that stem from an update: upstream's `events_test.go` tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

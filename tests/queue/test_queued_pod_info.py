@@ -1,7 +1,5 @@
 """The queue's record of one pod."""
 
-from __future__ import annotations
-
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod

@@ -5,8 +5,6 @@ kube-scheduler v1.36.3: the place and the attributes of each pod, the pods in fl
 pods; and its metrics at the end. `recorder/main.go` explains how to record again.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Each move of a pod is returned to the caller of the queue."""
 
-from __future__ import annotations
-
 from scheduler.framework.events import EVENT_UNSCHEDULED_POD_UPDATE
 from scheduler.queue import HintAnswer, Place
 from scheduler.testing import make_pod

@@ -1,7 +1,5 @@
 """Pods are added, popped, changed and deleted. Cases are of `scheduling_queue_test.go`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Pod

@@ -4,8 +4,6 @@ Two things are compared with a slow and obvious version of themselves: which pod
 (looking at all of them, where the queue looks into its files), and which pod is popped.
 """
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Moves of waiting pods caused by time alone. Cases are of `scheduling_queue_test.go`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT

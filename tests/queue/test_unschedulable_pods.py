@@ -1,7 +1,5 @@
 """Pods that wait for an event. Most cases stem from upstream's `unschedulable_pods_test.go`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT, ClusterEvent

@@ -1,12 +1,12 @@
 """A queue with a clock that stands still, and plugins whose answers the tests choose."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from scheduler.api.core import Pod
 from scheduler.framework.events import (
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
     ActionType,
     ClusterEvent,
     EventResource,
@@ -25,6 +25,7 @@ from scheduler.queue import (
     QueuedPodInfo,
     QueueingHintFunction,
 )
+from scheduler.queue.active_queue import InFlightEvent
 from scheduler.snapshot.pod_info import PodInfo
 from tests.queue.pools import pods_of
 
@@ -39,6 +40,17 @@ PV_ADD: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME, ActionType.ADD)
 PV_UPDATE: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME, ActionType.UPDATE)
 PVC_ADD: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
 CSI_NODE_UPDATE: Final = ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE)
+
+_ALL: Final = (*ActionType, ActionType.UPDATE, ActionType.ALL)
+_ACTIONS: Final = {str(action): action for action in _ALL}
+_EVENTS: Final = {
+    event.label: event
+    for event in (
+        *(ClusterEvent(resource, action) for resource in EventResource for action in _ALL),
+        EVENT_UNSCHEDULABLE_TIMEOUT,
+        EVENT_FORCE_ACTIVATE,
+    )
+}
 
 #: The listed pod of any name where a test does not need a certain one.
 _SOME_POD: Final = Pod()
@@ -99,6 +111,44 @@ class SchedulingGates:
         return unresolvable(f"waiting for scheduling gates: {gates}") if gates else None
 
 
+def event_of(text: str) -> ClusterEvent:
+    """Return the event of a label, or of `RESOURCE/ACTION`.
+
+    Several labels of one resource with `|` between them are one event.
+    """
+    resource, _, name = text.partition("/")
+    if name in _ACTIONS:
+        return ClusterEvent(resource, _ACTIONS[name])
+    events = [_EVENTS[label] for label in text.split("|")]
+    action = ActionType.NONE
+    for event in events:
+        action |= event.action_type
+    return events[0] if len(events) == 1 else ClusterEvent(events[0].resource, action)
+
+
+def hint_of(answer: str, plugin: str = "", asked: list[str] | None = None) -> QueueingHintFn:
+    """A hint that answers Queue, Skip or Error, and notes in `asked` that it was."""
+
+    def hint(pod: PodInfo, old: object, new: object) -> QueueingHint:
+        if asked is not None:
+            asked.append(plugin)
+        if answer == "Error":
+            raise RuntimeError("the hint is broken")
+        return QueueingHint.QUEUE if answer == "Queue" else QueueingHint.QUEUE_SKIP
+
+    return hint
+
+
+def hints_of(answers: Mapping[str, Mapping[str, str]], asked: list[str] | None = None) -> Hints:
+    """Hints by event from the answers by label and plugin."""
+    return {
+        event_of(label): [
+            (plugin, hint_of(answer, plugin, asked)) for plugin, answer in by_plugin.items()
+        ]
+        for label, by_plugin in answers.items()
+    }
+
+
 def hint_map(hints: Hints) -> dict[ClusterEvent, list[QueueingHintFunction]]:
     return {
         event: [QueueingHintFunction(plugin, hint) for plugin, hint in functions]
@@ -130,7 +180,6 @@ class World:
         *,
         gates: Sequence[object] = (),
         profiles: Sequence[str] = (PROFILE,),
-        hinted_profiles: Sequence[str] | None = None,
         by_less_only: bool = False,
         listed: Iterable[Pod] | None = None,
         initial_backoff_seconds: float = 1.0,
@@ -149,9 +198,7 @@ class World:
             less,
             sort_key=None if by_less_only else sort_key,
             pre_enqueue_plugins=dict.fromkeys(profiles, tuple(gates)),  # type: ignore[arg-type]
-            queueing_hint_map=dict.fromkeys(
-                profiles if hinted_profiles is None else hinted_profiles, hint_map(hints or {})
-            ),
+            queueing_hint_map=dict.fromkeys(profiles, hint_map(hints or {})),
             nominator=Nominator(self._list),
             metrics=SchedulerMetrics(),
             initial_backoff_seconds=initial_backoff_seconds,
@@ -271,6 +318,11 @@ class World:
     def place_of(self, pod: Pod) -> str:
         info = self.queue.find(pod.key)
         return str(Place.OUTSIDE if info is None else info.place)
+
+    def in_flight(self) -> list[str]:
+        """The names of the pods and events in flight, in order."""
+        entries = self.queue.in_flight.entries()
+        return [e.event.label if isinstance(e, InFlightEvent) else e.pod_info.name for e in entries]
 
     def _list(self, namespace: str, name: str) -> Pod | None:
         if self.listed is None:

@@ -4,8 +4,6 @@ It prints the URL, the bearer token and the kubeconfig of an administrator, and 
 logs and data, which is deleted at the end. Volumes get the finalizer of their protection.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

@@ -8,8 +8,6 @@ upstream's own go.mod, with its staging modules (`k8s.io/api`...) replaced by th
 versions. The first build of a version takes about ten minutes on two cores.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fcntl
 import json

@@ -3,8 +3,6 @@
 The folder is not among those that pytest collects by itself (`norecursedirs` in pyproject.toml).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 

@@ -8,8 +8,6 @@
 The scheduler is built by Go if it is not in the cache (binaries.py). Without Go nothing is run.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import subprocess
 import sys

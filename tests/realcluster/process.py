@@ -1,7 +1,5 @@
 """Processes of a real cluster: killed, started again, and gone when the test run is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

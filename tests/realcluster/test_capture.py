@@ -1,7 +1,5 @@
 """Decisions of the stock scheduler, captured from kube-apiserver, are decided alike by ours."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

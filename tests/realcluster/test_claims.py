@@ -3,8 +3,6 @@
 The API server compares claims by their bytes, and so refuses every patch of it.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

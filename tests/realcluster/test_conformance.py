@@ -1,7 +1,5 @@
 """The conformance suite against schedulers that run in a real cluster, ours and stock's."""
 
-from __future__ import annotations
-
 import collections
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The API server or etcd is killed (`kill -9`) and started again while 2,000 pods arrive."""
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import time

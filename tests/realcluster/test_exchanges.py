@@ -1,7 +1,5 @@
 """The recorded answers, with which the tests of fakeapi compare, are still the real server's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

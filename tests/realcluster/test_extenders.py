@@ -1,7 +1,5 @@
 """An extender over HTTPS that filters, scores, binds and agrees to victims, for ours and stock."""
 
-from __future__ import annotations
-
 import collections
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """The manifests of `scheduler/deploy` on a real cluster: a second scheduler beside stock's."""
 
-from __future__ import annotations
-
 import asyncio
 import collections
 from pathlib import Path

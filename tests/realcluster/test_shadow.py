@@ -1,7 +1,5 @@
 """Shadow mode judges the scheduler of a real cluster, as a user who may only read."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The lead passes from stock to ours and back through the shared lease, while pods arrive."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import itertools

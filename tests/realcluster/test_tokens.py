@@ -1,7 +1,5 @@
 """A scheduler whose token is in a file: the token is rotated, and later revoked and replaced."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Pods for a real cluster: created at a rate, awaited, and checked against the audit log."""
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import contextlib

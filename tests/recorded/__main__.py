@@ -5,8 +5,6 @@
 A file has a scenario per line and may be gzipped; - is standard input. So is OUT standard output.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import sys

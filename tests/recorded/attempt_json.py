@@ -1,7 +1,5 @@
 """An attempt to schedule a pod or a group, in the recorded format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The cluster events of a change, and the answers of queueing hints, in the recorded format."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 

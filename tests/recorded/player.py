@@ -3,8 +3,6 @@
 Binding cycles are kept, so that they run after the cycle that began them.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final

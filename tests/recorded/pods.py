@@ -5,8 +5,6 @@ As in the recording all nodes are filtered and scored, whatever the percentage i
 a pod stays assumed; and a pod that is not scheduled is deleted after its decision.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import random

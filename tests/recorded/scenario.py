@@ -4,8 +4,6 @@ A scenario is a question about pods, which are scheduled one after another, or s
 which the cluster events and queueing hints are computed. Its result is one JSON line.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any

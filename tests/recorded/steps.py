@@ -4,8 +4,6 @@ Time passes between steps only, but for a microsecond for each look at the clock
 after the cycle that began them, one after another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

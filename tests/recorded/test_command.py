@@ -1,7 +1,5 @@
 """`python -m tests.recorded` as a person calls it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -6,8 +6,6 @@ all writes of claims) and with pod groups (`groups`, step by step). `<now>` and 
 text, a final `*` for any ending.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

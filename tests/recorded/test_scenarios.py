@@ -1,7 +1,5 @@
 """Scenarios are read strictly. Recorded outcomes are compared in `test_decisions`."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

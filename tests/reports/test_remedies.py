@@ -1,7 +1,5 @@
 """Remedies: the texts of each plugin, the nearest node first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Small plugins and frameworks of them, in one line each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from scheduler.config import types as config

@@ -1,7 +1,5 @@
 """From Reserve to PostBind: upstream's tables for each of these points."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Plugins by extension point, in order: upstream's `TestNewFrameworkMultiPointExpansion`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.config.types import Plugins

@@ -1,7 +1,5 @@
 """Building a framework from a profile (upstream's `TestNewFrameworkErrors`), and PostFilter."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

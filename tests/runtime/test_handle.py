@@ -1,7 +1,5 @@
 """The handle of plugins: a record of parts that exist before the first plugin."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

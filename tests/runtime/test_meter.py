@@ -1,7 +1,5 @@
 """Durations of extension points and plugins, and the number of evaluations of plugins."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework.cycle_state import CycleState

@@ -1,7 +1,5 @@
 """The form over many nodes of a rule that a plugin defines for one node."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The extension points of pod groups: their plugins and weights."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.config import KubeSchedulerProfile, Plugins, PluginSet

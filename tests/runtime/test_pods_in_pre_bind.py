@@ -1,7 +1,5 @@
 """Pods between Permit and Bind, which a preemption can still cancel."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The order of the queue: by `less`, or by a sort key of the same order."""
 
-from __future__ import annotations
-
 from scheduler.config import Plugins
 from scheduler.framework import Plugin
 from scheduler.plugins.priority_sort import PrioritySort

@@ -53,7 +53,7 @@ class Strict(Plugin):
 
 
 class Limited(Plugin):
-    """Its arguments have a default and a rule that depend on a feature gate."""
+    """The arguments have a default and a rule that depend on a feature gate."""
 
     class Args(msgspec.Struct, frozen=True):
         limit: int = 0

@@ -1,7 +1,5 @@
 """PreScore, Score, Normalize and weights: upstream's `TestRunScorePlugins` and kin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

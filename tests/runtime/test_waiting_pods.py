@@ -1,7 +1,5 @@
 """Pods that wait at Permit: allowed, rejected, or timed out, on a clock that the test moves."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A scheduler as the endpoints see it: what it shows is set by the test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 

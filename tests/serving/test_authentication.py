@@ -1,7 +1,5 @@
 """Users from client certificates."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

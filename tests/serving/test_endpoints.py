@@ -1,7 +1,5 @@
 """The answers of the port, byte for byte those of kube-scheduler v1.36.3 where it has them."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import AsyncIterator

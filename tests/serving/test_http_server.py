@@ -1,7 +1,5 @@
 """Access control: requests allowed and refused, with reviews over real HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """A process that serves nothing does not load the server."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

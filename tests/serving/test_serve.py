@@ -1,7 +1,5 @@
 """HTTPS from its options: certificates made, given and renewed; clients' certificates."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime

@@ -1,7 +1,5 @@
 """/flagz, /statusz and profiling answer as kube-scheduler v1.36.3 does; texts recorded from it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

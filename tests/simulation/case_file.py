@@ -4,8 +4,6 @@ A golden history is the history itself with its seed. A conformance case can con
 are possible over HTTP with any scheduler: no watches, faults, restarts and single turns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ reserved, for at most 256 users.
 Source: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation`, v1.36.3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

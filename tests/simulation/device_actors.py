@@ -6,8 +6,6 @@ Source: `pkg/controller/resourceclaim/controller.go` of Kubernetes v1.36.3; the 
 whose pod is gone is the garbage collector's.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The traits of claims, slices and classes in a history, and the objects made from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

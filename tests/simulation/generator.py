@@ -4,8 +4,6 @@ Few names, so that what happens meets again and again; sizes that nearly fit; ev
 that most pods can go somewhere.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol

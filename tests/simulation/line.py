@@ -3,8 +3,6 @@
 Informers and reflectors, event handlers, queue, cache, the default profile, cycles, dispatcher.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -1,7 +1,5 @@
 """An event loop that detects that nothing will happen until an object changes or time passes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextvars import Context

@@ -1,7 +1,5 @@
 """The shortest part of a history that still fails, for histories that a seed has made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from .simulation import History

@@ -8,8 +8,6 @@ also hold what the informers hold. `finish` lets all be well again and time pass
 must be as if nothing had ever gone wrong.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping

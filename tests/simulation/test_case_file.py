@@ -1,7 +1,5 @@
 """Histories as files: replayed here, and run against a scheduler over HTTP."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Any history: the invariants of the scheduler hold, and all pods are done at the end."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st

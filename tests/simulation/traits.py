@@ -1,7 +1,5 @@
 """The traits of pods, nodes and pod groups in a history, and the objects made from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

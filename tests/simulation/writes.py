@@ -3,8 +3,6 @@
 It stands where the REST client stands, and keeps account of what the scheduler has asked for.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar, cast

@@ -1,7 +1,5 @@
 """Dictionary-encoded columns: codes, references, compaction, rules called once per value."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

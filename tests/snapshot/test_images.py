@@ -1,7 +1,5 @@
 """Image states: the cases of `imageStates` in upstream's `cache_test.go`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import ContainerImage, Node, NodeStatus, ObjectMeta

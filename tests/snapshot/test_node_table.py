@@ -1,7 +1,5 @@
 """The node table: rows added and removed, counts of pods, columns derived from node objects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

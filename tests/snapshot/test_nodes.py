@@ -1,7 +1,5 @@
 """`Nodes` returns the same for slices and index arrays of rows, `NodeInfo` plain ints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counts of pods are right after any history; a weight function is called once per pod kind."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Values kept per pod: upstream's `TestPodInfoCalculateResources` and the rest of `PodInfo`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

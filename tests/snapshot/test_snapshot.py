@@ -1,7 +1,5 @@
 """The snapshot: nodes by name and in order, brought up to date from another table."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.snapshot import NodeNotFoundError, NodeTable, PodInfo, Snapshot

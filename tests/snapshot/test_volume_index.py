@@ -1,7 +1,5 @@
 """Claims and disks in use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scheduler.api.volumes import disks_of

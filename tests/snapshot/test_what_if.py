@@ -1,7 +1,5 @@
 """Hypothetical nodes: they act like real ones, and the snapshot does not contain them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

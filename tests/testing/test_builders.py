@@ -1,7 +1,5 @@
 """Builders: new objects in one line, with the given fields and defaults."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api import core

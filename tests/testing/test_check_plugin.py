@@ -389,7 +389,7 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
     [
         (Remembers, "answered differently when asked again: verdicts of node-"),
         (Changeable, "answered differently when made anew: scores of node-"),
-        (Scribbles, "wrote to what it was shown: node node-0"),
+        (Scribbles, "changed an argument: node node-0"),
         (Overwrites, "score_nodes raised ValueError: assignment destination is read-only"),
         (BothForms, "filters a node differently when the nodes are in another order"),
         (AsksForMore, "filter raised KeyError: 'rack'"),
@@ -421,7 +421,7 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (Leaks, "decides differently after reserve has been undone by unreserve"),
         (UndoesOnce, "unreserve raised KeyError"),
         (SharesItsClass, "shares state with a second scheduler"),
-        (HangsInBind, "bind raised TimeoutError: it waits for something that never happens"),
+        (HangsInBind, "bind raised TimeoutError: the work waits for more than the clock"),
         (registering(), "after the event NodeAdd of node-"),
         (registering(lambda pod, old, new: QueueingHint.QUEUE_SKIP), "returns QUEUE_SKIP"),
         (registering(lambda pod, old, new: True), "returned True: expected a QueueingHint"),
@@ -455,9 +455,9 @@ def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: 
         ({"events": ClusterEventWithHint.on(Pod, ActionType.ADD)}, "return a list of"),
         (
             {"events": [ClusterEventWithHint(ClusterEvent("Nodes", ActionType.ADD))]},
-            "events: 'Nodes' is no kind that is known",
+            "events: 'Nodes' is not a known kind",
         ),
-        ({"reads": ("configmaps",)}, "reads: 'configmaps' is no kind that is known"),
+        ({"reads": ("configmaps",)}, "reads: 'configmaps' is not a known kind"),
     ],
 )
 def test_what_the_scheduler_refuses_is_refused(changed: dict[str, object], text: str) -> None:

@@ -1,7 +1,5 @@
 """One decision of the default profile with further plugins."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -1,7 +1,5 @@
 """The virtual clock stands still until it is moved; the fake handle can be read."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

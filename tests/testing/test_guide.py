@@ -1,7 +1,5 @@
 """The tables of docs/plugins.md name attributes that exist."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Changes of objects: one field after another, of the same type."""
 
-from __future__ import annotations
-
 import msgspec
 
 from scheduler.api.core import ObjectMeta

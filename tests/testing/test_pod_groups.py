@@ -1,7 +1,5 @@
 """Pod groups in a whole scheduler, on the fake API server and on a virtual clock."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Random clusters: the same for the same seed, and with a bit of everything in them."""
 
-from __future__ import annotations
-
 from scheduler.testing import snapshot_of
 from scheduler.testing.random_cluster import random_cluster
 

@@ -1,7 +1,5 @@
 """A scheduler on a virtual clock, awaited until it is idle."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Hypothesis strategies: valid objects that shrink to little."""
 
-from __future__ import annotations
-
 import random
 
 import hypothesis

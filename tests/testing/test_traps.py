@@ -1,7 +1,5 @@
 """The traps of docs/plugins.md: when a rejected pod is retried."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

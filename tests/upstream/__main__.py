@@ -1,7 +1,5 @@
 """`python -m tests.upstream` prints which share of upstream's plugin tests runs here."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.upstream.shares import shares, table

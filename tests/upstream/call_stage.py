@@ -12,8 +12,6 @@
     asked A merged=1 synced=1 is_no_op=2
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Self
 

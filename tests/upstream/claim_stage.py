@@ -161,7 +161,7 @@ class ClaimStage:
             status = None
             try:
                 await plugin.pre_bind(state, info, node_name)
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - as the framework does
                 status = error(failure)
             self._compare("pre_bind", status)
         if "unreserve" in self._case.fields:

@@ -6,8 +6,6 @@ interested_in, keeps, nobody, unsupported, fails}`. A node without a code in `fi
 Source: `pkg/scheduler/testing/framework/fake_extender.go`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

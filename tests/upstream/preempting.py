@@ -5,8 +5,6 @@ spread, anti_affinity, group}`, a budget `{labels, allowed, disrupted}`, an exte
 nobody, fails, ignorable, unsupported, uninterested}`; all but names may be left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast

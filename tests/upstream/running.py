@@ -1,7 +1,5 @@
 """Run a plugin on a case, by extension point, and return its answers in the form of the data."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar, cast
 
 from scheduler.client.kinds import KINDS, kind_of_event

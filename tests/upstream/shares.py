@@ -1,7 +1,5 @@
 """The share of upstream's test cases that is ported: data counted against `totals.yaml`."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -6,8 +6,6 @@ in the order in which upstream's `incubating` allocator returns them. Slices tha
 upstream's table, which no server allows, have names of their own.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterator

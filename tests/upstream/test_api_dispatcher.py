@@ -1,7 +1,5 @@
 """Upstream's cases for the queue of API calls and for the calls: see `call_stage` for the steps."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Upstream's cases for the cache, the order of its nodes and the snapshot: see `cache_stage`."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.api.core import Node, Pod

@@ -1,7 +1,5 @@
 """DefaultPreemption against upstream's own cases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

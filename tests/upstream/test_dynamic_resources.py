@@ -1,7 +1,5 @@
 """`dynamicresources_test.go`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

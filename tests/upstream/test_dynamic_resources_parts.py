@@ -1,7 +1,5 @@
 """Tables of the parts of `dynamicresources`: claims in flight, scores, extended resources."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """From watch events to queue and cache, against upstream's own cases."""
 
-from __future__ import annotations
-
 import functools
 import operator
 
@@ -41,7 +39,7 @@ OURS = "supported-scheduler"
 
 
 class _HelpedByNominated(Plugin):
-    """Its hint returns Queue only if a nominated pod is deleted."""
+    """The hint returns Queue only if a nominated pod is deleted."""
 
     name = "fooPlugin1"
 

@@ -1,7 +1,5 @@
 """Events and verdicts, against upstream's own cases."""
 
-from __future__ import annotations
-
 import functools
 import operator
 

@@ -1,7 +1,5 @@
 """Plugins of a profile by extension point, and their scores, against upstream's own cases."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

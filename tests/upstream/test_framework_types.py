@@ -1,7 +1,5 @@
 """Requests of pods, state of nodes, importance of pods, against upstream's own cases."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import msgspec

@@ -1,7 +1,5 @@
 """`interpodaffinity/{filtering,plugin,scoring}_test.go`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The candidate for a lease, its elector and its lock, against upstream's own cases."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """The predicates and priorities of v1.13 against v1.13's own cases; its scores go from 0 to 10."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework import CycleState, Plugin

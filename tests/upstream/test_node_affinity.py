@@ -1,7 +1,5 @@
 """NodeAffinity against upstream's own cases."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """`nodedeclaredfeatures_test.go`: features of the tests' own, as upstream's have them."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

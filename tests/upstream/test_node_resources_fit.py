@@ -1,7 +1,5 @@
 """NodeResourcesFit against upstream's own cases."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """NodeVolumeLimits against upstream's own cases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

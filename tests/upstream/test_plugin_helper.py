@@ -1,7 +1,5 @@
 """Rules that upstream's plugins share, against upstream's own cases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The plugins of pod groups against upstream's own cases."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -5,8 +5,6 @@ Beside the fields of all data: `gates_off` are feature gates; `objects` as `plug
 `removed` if there is one, on the node `at`. `infeasible` nodes are in the cluster but not scored.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The preemption engine against upstream's own cases."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """PrioritySort against upstream's own cases."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.plugins.priority_sort import PrioritySort

@@ -1,7 +1,5 @@
 """Scheduling and binding cycles around plugins that fail, reject or wait: upstream's own cases."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections.abc import Callable

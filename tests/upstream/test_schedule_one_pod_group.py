@@ -1,7 +1,5 @@
 """The cycle of a pod group around plugins with scripted answers: upstream's own cases."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The scheduling algorithm, against upstream's own cases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Profiles of a configuration, and the events their plugins wait for: upstream's own cases."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """SchedulingGates against upstream's own cases."""
 
-from __future__ import annotations
-
 import pytest
 
 from scheduler.framework import EventResource

@@ -1,6 +1,4 @@
-"""Upstream's cases for the scheduling queue and its parts: see `queue_stage` for the steps."""
-
-from __future__ import annotations
+"""Upstream's cases for the parts of the scheduling queue; `tests/queue/recorded` has the whole."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,19 +12,8 @@ from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 from scheduler.snapshot.pod_info import PodInfo
-from tests.queue.stage import event_of, hints_of
-from tests.queue.world import PROFILE, START, hint_map, sort_key
+from tests.queue.world import PROFILE, START, event_of, hint_map, hints_of, sort_key
 from tests.upstream.loading import Case, cases, pod
-from tests.upstream.queue_stage import QueueStage
-
-TOPICS = ("in_flight", "moves", "updates", "over_time", "metrics", "active_queue")
-
-
-@pytest.mark.parametrize("case", [case for t in TOPICS for case in cases("scheduling_queue", t)])
-def test_every_step_has_upstreams_result(case: Case) -> None:
-    """`after` are steps of earlier cases, `then` those in which cases that begin alike differ."""
-    earlier = [step for steps in case.get("after", []) for step in steps]
-    QueueStage(case).play([*case["steps"], *earlier, *case.get("then", [])])
 
 
 @pytest.mark.parametrize("case", cases("scheduling_queue", "worth_requeuing"))

@@ -1,7 +1,5 @@
 """The share of upstream's cases that run here never shrinks; each one exists in upstream."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.upstream.loading import load_all

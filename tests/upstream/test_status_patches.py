@@ -1,7 +1,5 @@
 """Patches of a pod's status and their retries, against upstream's own cases."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pods held at Permit and pods in PreBind, against upstream's own cases."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -250,7 +250,7 @@ def target_node_of(pod: Object) -> str:
 
 
 def _by_node(pods: list[Object]) -> dict[str, list[Object]]:
-    found: dict[str, list[Object]] = {}
+    by_node: dict[str, list[Object]] = {}
     for pod in pods:
-        found.setdefault(target_node_of(pod), []).append(pod)
-    return found
+        by_node.setdefault(target_node_of(pod), []).append(pod)
+    return by_node

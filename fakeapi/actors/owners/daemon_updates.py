@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Daemons:
     """The pods of a DaemonSet by node, the label of its newest template, the nodes that it fits.
 
-    `fit` has for each node if a new pod shall run there, and if a running one may stay.
+    `fit` has two flags for each node: a new pod shall run there, and a running pod may stay.
     """
 
     owner: Object
@@ -66,7 +66,7 @@ def limits_of(daemons: Daemons) -> tuple[int, int]:
 
 
 def excess(daemons: Daemons, node: str, *, surges: bool) -> list[Object]:
-    """Return the surplus pods of a node: all but the oldest, or but one of each kind."""
+    """Return the surplus pods of a node: all but the oldest, or all but one of each kind."""
     living = [
         pod
         for pod in daemons.by_node.get(node, [])

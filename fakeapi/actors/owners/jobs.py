@@ -97,15 +97,15 @@ class _Turn:
         return self.job.spec
 
     def total(self, kind: str) -> int:
-        """Return the number of pods that have succeeded or failed, with those not counted yet."""
+        """Return the number of pods that have succeeded or failed, with pods not counted yet."""
         if kind == "succeeded" and _is_indexed(self.job):
             return len(self.completed)
         return integer(self.status.get(kind)) + len(self.uncounted[kind])
 
     def note(self, kind: str, pods: Iterable[Object]) -> None:
-        """Add pods to those that have ended and are not counted yet."""
-        known = {uid for uids in self.uncounted.values() for uid in uids}
-        self.uncounted[kind] += [pod.uid for pod in pods if pod.uid not in known]
+        """Add pods to the pods that have ended and are not counted yet."""
+        listed = {uid for uids in self.uncounted.values() for uid in uids}
+        self.uncounted[kind] += [pod.uid for pod in pods if pod.uid not in listed]
 
     def count(self, tracked: set[str]) -> None:
         """Count the noted pods that have no finalizer any more."""
@@ -287,9 +287,11 @@ def _begin(job: Object, pods: list[Object], backoff: _Backoff, now: float) -> _T
         backoff=backoff,
     )
     turn.count({pod.uid for pod in tracked})
-    known = {uid for uids in turn.uncounted.values() for uid in uids}
+    listed = {uid for uids in turn.uncounted.values() for uid in uids}
     ended = [
-        pod for pod in tracked if not pod.is_active and _is_valid(job, pod) and pod.uid not in known
+        pod
+        for pod in tracked
+        if not pod.is_active and _is_valid(job, pod) and pod.uid not in listed
     ]
     succeeded = [pod for pod in ended if pod.phase == "Succeeded"]
     failed = [pod for pod in ended if pod.phase != "Succeeded"]
@@ -316,8 +318,8 @@ def _earlier_verdict(job: Object) -> _Verdict | None:
     """Return the verdict that the Job's conditions hold already."""
     for preliminary, final in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
         if job.is_true(preliminary):
-            found = job.condition(preliminary)
-            return _Verdict(final, text(found.get("reason")), text(found.get("message")))
+            earlier = job.condition(preliminary)
+            return _Verdict(final, text(earlier.get("reason")), text(earlier.get("message")))
     return None
 
 
@@ -428,12 +430,12 @@ def _is_valid(job: Object, pod: Object) -> bool:
 
 def _indexes_in(ranges: str, completions: int) -> set[int]:
     """Return the indexes below `completions` in a string such as `0-2,5`."""
-    found: set[int] = set()
+    indexes: set[int] = set()
     for part in ranges.split(","):
         first, dash, last = part.partition("-")
         if first.isdecimal() and (not dash or last.isdecimal()):
-            found |= set(range(int(first), min(int(last or first) + 1, completions)))
-    return found
+            indexes |= set(range(int(first), min(int(last or first) + 1, completions)))
+    return indexes
 
 
 def _index_ranges(indexes: Iterable[int]) -> str:

@@ -57,9 +57,9 @@ class PodGroupsOfJobs:
             if _job_of(workload) == job.name
         ]
         if workloads:
-            found = _owned(workloads, job)
-            has_one = found is not None and len(_templates(found)) == 1
-            return found if has_one else None
+            owned = _owned(workloads, job)
+            has_one = owned is not None and len(_templates(owned)) == 1
+            return owned if has_one else None
         if not _is_new(job, pods):
             return None
         made = await self._jobs.create(WORKLOADS, _new_workload(job))
@@ -71,7 +71,7 @@ class PodGroupsOfJobs:
 def in_group(pod: Object, group: Object) -> Object:
     """Return the pod as a member of the group.
 
-    Upstream's reference from the pod to the group is lost on its way, and so it is not here.
+    The pod gets no reference to the group: upstream's is lost before it reaches the server.
     """
     return pod.changed(spec={**pod.spec, "schedulingGroup": {"podGroupName": group.name}})
 
@@ -94,10 +94,10 @@ def _is_new(job: Object, pods: list[Object]) -> bool:
     return not pods and not is_started and not job.condition("Suspended")
 
 
-def _owned(found: list[Object], job: Object) -> Object | None:
+def _owned(objects: list[Object], job: Object) -> Object | None:
     """Return the only object, if the Job controls it."""
-    if len(found) == 1 and found[0].owner.get("uid") == job.uid:
-        return found[0]
+    if len(objects) == 1 and objects[0].owner.get("uid") == job.uid:
+        return objects[0]
     return None
 
 

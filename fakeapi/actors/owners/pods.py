@@ -62,17 +62,17 @@ def deletion_rank(pod: Object) -> tuple[object, ...]:
 
 def pod_from(resource: Resource, owner: Object, template: Object, **metadata: object) -> Object:
     """Return a pod of the owner to create; `metadata` are more fields of its metadata."""
-    given = template.metadata
-    labels = {**string_map(given.get("labels")), **string_map(metadata.pop("labels", None))}
+    labelled = template.metadata
+    labels = {**string_map(labelled.get("labels")), **string_map(metadata.pop("labels", None))}
     annotations = {
-        **string_map(given.get("annotations")),
+        **string_map(labelled.get("annotations")),
         **string_map(metadata.pop("annotations", None)),
     }
     own: Json = {
         "namespace": owner.namespace,
         "labels": labels,
         "annotations": annotations,
-        "finalizers": given.get("finalizers"),
+        "finalizers": labelled.get("finalizers"),
         "ownerReferences": [owner_reference(resource, owner)],
         **metadata,
     }
@@ -119,7 +119,7 @@ class Owner(Controller):
         return label_selector_of(owner.spec.get("selector"))
 
     async def claimed(self, owner: Object, informer: Informer) -> list[Object]:
-        """Return the owner's objects; adopt orphans that it selects, release those it does not."""
+        """Return the owner's objects; adopt selected orphans, release objects not selected."""
         selector, uid, resource = self.selector_of(owner), owner.uid, informer.resource
         mine = []
         for obj in informer.of_namespace(owner.namespace):
@@ -142,7 +142,7 @@ class Owner(Controller):
     async def create_pods(
         self, owner: Object, pods: list[Object]
     ) -> tuple[list[Object], ActorApiError | None]:
-        """Create pods until one is refused; return those created, and the error if any."""
+        """Create pods until one is refused; return the created pods, and the error or None."""
         made: list[Object] = []
         for pod in pods:
             try:

@@ -28,7 +28,7 @@ _ORDINAL: Final = re.compile(r"-(\d+)$", re.ASCII).search
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Replicas:
-    """The pods of a StatefulSet by ordinal, its current revision and that of its template."""
+    """The pods of a StatefulSet by ordinal, its current revision and its template's revision."""
 
     owner: Object
     pods: Mapping[int, Object]
@@ -271,8 +271,8 @@ def _status(replicas: _Replicas) -> Json:
 
 
 def _ordinal(pod: Object) -> int:
-    found = _ORDINAL(pod.name)
-    return int(found[1]) if found else -1
+    match = _ORDINAL(pod.name)
+    return int(match[1]) if match else -1
 
 
 def _new_claim(owner: Object, template: Object, name: str) -> Json:

@@ -4,8 +4,8 @@
     /openapi/v3/api/v1                the core group; /openapi/v3/apis/GROUP/VERSION all others
     /openapi/v2                       all versions in one document, as JSON or protobuf
 
-Documents are made on their first request and cached until a kind is added or removed. The package
-is imported on the first such request. Source: kube-openapi pkg/handler and pkg/handler3.
+Documents are made on their first request and cached until a kind is added or removed. The first
+such request imports the package. Source: kube-openapi pkg/handler and pkg/handler3.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def _answer_v3(section: str, kinds: KindTable, request: DocumentRequest) -> Answ
     _check_acceptable(request, _AS_JSON)
     tag = documents_v3.tag(kinds, group, version)
     headers: dict[str, str] = {}
-    given = request.query.text("hash")
-    if given and given != tag:
+    wanted = request.query.text("hash")
+    if wanted and wanted != tag:
         location = {"Location": documents_v3.relative_url(group, version, tag)}
         return Answer(301, b"", JSON, location)
-    if given:
+    if wanted:
         expires = email.utils.formatdate(request.now_seconds + _YEAR_SECONDS, usegmt=True)
         headers = {"Cache-Control": "public, immutable", "Expires": expires}
     key = f"OpenAPI v3 {section}"
@@ -93,7 +93,7 @@ def _check_acceptable(request: DocumentRequest, offered: tuple[str, ...]) -> str
 
 def _cached(kinds: KindTable, key: str, make: Callable[[], bytes]) -> bytes:
     """Return the cached body of that key, made on first use."""
-    found = kinds.derived.get(key)
-    if not isinstance(found, bytes):
-        found = kinds.derived[key] = make()
-    return found
+    cached = kinds.derived.get(key)
+    if not isinstance(cached, bytes):
+        cached = kinds.derived[key] = make()
+    return cached

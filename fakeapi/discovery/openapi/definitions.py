@@ -1,6 +1,6 @@
 """The definitions of OpenAPI v3: a JSON schema for every type, from the table of types.
 
-A definition refers to others by `$ref`; a document contains all that it reaches by references
+A definition refers to others by `$ref`; a document contains all definitions that it reaches
 (`closure`). Definitions of built-in types are made once per process, on first use. Descriptions are
 one line each, from descriptions.json; `kubectl explain` shows them.
 
@@ -95,7 +95,7 @@ def reference(name: str) -> Json:
 
 @functools.cache
 def built_in(name: str) -> Json:
-    """Return the definition of that name. Raises LookupError if it is not built in."""
+    """Return the definition `name`. Raises LookupError for a name that is not built in."""
     own_form = FORMS.own.get(name)
     if own_form is not None:
         text = described(name.rpartition(".")[2])
@@ -230,11 +230,11 @@ def _direct_references(name: str) -> frozenset[str]:
 
 
 def closure(names: Iterable[str]) -> dict[str, Json]:
-    """Return the built-in definitions of those names and all that they refer to, sorted by name."""
-    pending, found = list(names), set()
+    """Return the built-in definitions of `names` and of all references in them, by name."""
+    pending, reached = list(names), set()
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             pending += _direct_references(name)
-    return {name: built_in(name) for name in sorted(found)}
+    return {name: built_in(name) for name in sorted(reached)}

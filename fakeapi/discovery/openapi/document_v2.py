@@ -1,6 +1,6 @@
 """The OpenAPI v2 document (Swagger), made from all documents of v3.
 
-It leaves out what v2 cannot express (anyOf, oneOf, not, null), and defaults, as upstream does.
+As upstream's, the document has no defaults, and no anyOf, oneOf, not and null, which v2 lacks.
 
 Source: kube-openapi pkg/openapiconv and apiextensions-apiserver pkg/controller/openapi/v2.
 """

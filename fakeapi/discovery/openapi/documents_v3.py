@@ -70,8 +70,8 @@ def relative_url(group: str, version: str, document_tag: str) -> str:
 def tag(kinds: KindTable, group: str, version: str) -> str:
     """Return the entity tag of a version's document."""
     key = f"OpenAPI v3 tag {group}/{version}"
-    found = kinds.derived.get(key)
-    if not isinstance(found, str):
+    cached = kinds.derived.get(key)
+    if not isinstance(cached, str):
         digests = (schema.digest(), definitions.descriptions_digest())
         rows = [
             [
@@ -81,8 +81,8 @@ def tag(kinds: KindTable, group: str, version: str) -> str:
             ]
             for kind in kinds.in_version(group, version)
         ]  # fmt: skip
-        found = kinds.derived[key] = tag_of(encode([*digests, group, version, rows]))
-    return found
+        cached = kinds.derived[key] = tag_of(encode([*digests, group, version, rows]))
+    return cached
 
 
 def document(kinds: KindTable, group: str, version: str) -> Json:
@@ -131,12 +131,12 @@ def _own_definitions(subject: paths.Subject) -> dict[str, Json]:
 
 def _custom(kind: Kind) -> Json:
     """Return the schema of a custom resource, with the fields that all objects have."""
-    given = (
+    definition = (
         kind.structure.open_api()
         if kind.structure
         else {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     )
-    properties = given.get("properties")
+    properties = definition.get("properties")
     metadata = {
         "allOf": [definitions.reference(definition_name("meta/v1.ObjectMeta"))],
         "description": definitions.described("", "metadata"),
@@ -150,7 +150,7 @@ def _custom(kind: Kind) -> Json:
         **common,
         "metadata": metadata,
     }
-    return {**given, "properties": all_properties}
+    return {**definition, "properties": all_properties}
 
 
 @functools.cache
@@ -161,7 +161,7 @@ def _built_in_kinds() -> dict[str, Json]:
 
 
 def _identified(
-    found: dict[str, Json], kinds: KindTable, group: str, version: str
+    definitions: dict[str, Json], kinds: KindTable, group: str, version: str
 ) -> dict[str, Json]:
     """Add group, version and kind to the definitions of kinds."""
     added: dict[str, list[Json]] = {name: [gvk] for name, gvk in _UNSTORED.items()}
@@ -176,5 +176,5 @@ def _identified(
     ]
     return {
         name: {**definition, _GVK: added[name]} if name in added else definition
-        for name, definition in found.items()
+        for name, definition in definitions.items()
     }

@@ -2,7 +2,7 @@
 
     application/com.github.proto-openapi.spec.v2@v1.0+protobuf
 
-Numbers of fields are those of openapiv2/OpenAPIv2.proto of github.com/google/gnostic-models v0.7.0.
+The numbers of fields are from openapiv2/OpenAPIv2.proto of github.com/google/gnostic-models v0.7.0.
 Only the fields that the document uses are declared, under the names that they have in JSON.
 """
 
@@ -107,7 +107,7 @@ def _fields(message_name: str) -> dict[str, tuple[int, str]]:
 
 
 def _message(name: str, value: Json) -> Json:
-    """Return the fields of a message, with those of its parts."""
+    """Return the fields of a message, with the fields of its parts."""
     if name in ("Schema", "Operation"):
         extensions = [
             {"name": key, "value": item} for key, item in value.items() if key.startswith("x-")

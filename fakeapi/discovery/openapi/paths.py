@@ -1,7 +1,7 @@
 """The paths of OpenAPI v3: the operations of each served kind, with their parameters.
 
 kubectl reads the `dryRun` and `fieldValidation` parameters of a kind's patch; fuzzers and client
-generators read all of it. The deprecated /watch/ paths are served but not listed.
+generators read everything. The deprecated /watch/ paths are served but not listed.
 
 Source: apiserver pkg/endpoints/installer.go of v0.36.3.
 """
@@ -87,7 +87,7 @@ class Subject:
 
 
 def identifier(group: str, *, lower: bool = False) -> str:
-    """Return a group as operation ids have it: rbac.authorization.k8s.io is RbacAuthorization."""
+    """Return a group's name in operation ids: rbac.authorization.k8s.io is RbacAuthorization."""
     parts = (group or "core").removesuffix(".k8s.io").replace("-", ".").split(".")
     joined = "".join(part[:1].upper() + part[1:] for part in parts)
     return joined[:1].lower() + joined[1:] if lower else joined
@@ -116,17 +116,17 @@ def paths_of(subject: Subject) -> dict[str, Json]:
     root = f"{base}/{kind.plural}"
     namespaced = f"{base}/namespaces/{{namespace}}/{kind.plural}"
     collection = namespaced if kind.namespaced else root
-    found: dict[str, Json] = {}
-    found[collection] = _with_parameters(kind, _collection(subject), named=False)
+    paths: dict[str, Json] = {}
+    paths[collection] = _with_parameters(kind, _collection(subject), named=False)
     if kind.namespaced and "list" in kind.verbs:
         everywhere = _list(subject, "ForAllNamespaces")
-        found[root] = {"get": everywhere, "parameters": [_PARAMETERS["pretty"]]}
+        paths[root] = {"get": everywhere, "parameters": [_PARAMETERS["pretty"]]}
     if "get" in kind.verbs:
-        found[f"{collection}/{{name}}"] = _with_parameters(kind, _item(subject), named=True)
+        paths[f"{collection}/{{name}}"] = _with_parameters(kind, _item(subject), named=True)
     for name in sorted(set(kind.subresources) - STREAMS):
         operations = _subresource(subject, name)
-        found[f"{collection}/{{name}}/{name}"] = _with_parameters(kind, operations, named=True)
-    return found
+        paths[f"{collection}/{{name}}/{name}"] = _with_parameters(kind, operations, named=True)
+    return paths
 
 
 def _with_parameters(kind: Kind, operations: Json, *, named: bool) -> Json:

@@ -50,7 +50,7 @@ def open_envelope(raw: bytes) -> Envelope:
 def decode_message(type_name: str, message: bytes, *, values_max: int = 0) -> Json:
     """Return the JSON form of a message, as Go clients send it in JSON. Raises WireError.
 
-    A message with more values than `values_max` is refused, unless that is 0.
+    A message with more values than `values_max` is refused, unless `values_max` is 0.
 
     Explicit zero values stay and empty times are None; `schema.decode` drops both. Unknown fields
     are ignored.

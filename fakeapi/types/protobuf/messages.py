@@ -4,7 +4,7 @@ A type's JSON form and its message differ in four ways: a struct that is inlined
 message of its own (`within`), a map is a list of entries, a list inside a map is a message with one
 field, and quantities, times, IntOrString and raw JSON are messages. The names of messages show it:
 
-    core/v1.Volume      the type's own fields     core/v1.Volume#2   those inlined as field 2
+    core/v1.Volume      the type's own fields     core/v1.Volume#2   fields inlined as field 2
     {}string            an entry of a map         []string           a list as a message
 
 Strings are declared as bytes: Go does not check that they are UTF-8, the library would.
@@ -82,9 +82,9 @@ def read_unknown(raw: bytes) -> tuple[str, str, bytes]:
 
 
 def read(type_name: str, raw: bytes, *, values_max: int = 0) -> Json:
-    """Return the JSON form of a message with at most so many values. Raises WireError.
+    """Return the JSON form of a message with at most `values_max` values. Raises WireError.
 
-    The library parses faster than values can be made of what it finds, so they are counted first.
+    The library parses faster than Python makes values, so the values are counted first.
     """
     message = _parsed(type_name, raw)
     if 0 < values_max < len(raw) and _is_wide(message, values_max):

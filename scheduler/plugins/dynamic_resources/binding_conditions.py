@@ -65,7 +65,7 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
 
 
 def is_binding_timed_out(claim: ResourceClaim, now: float, timeout_seconds: float) -> bool:
-    """Return True if the claim was allocated so long ago that its devices should be ready."""
+    """Return True if the claim's devices should be ready by now."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False

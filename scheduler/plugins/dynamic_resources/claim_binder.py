@@ -179,13 +179,13 @@ class ClaimBinder:
         """Read a claim until the informer has it or it is gone, then retry the pod."""
         while True:
             try:
-                found = await self._api.get(claim)
+                stored = await self._api.get(claim)
             except ObjectNotFoundError:
                 break
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - read again, as upstream
                 _log.error("Cannot read a claim", {"resourceclaim": claim.key, "err": error})
             else:
-                if found.metadata.uid != claim.metadata.uid or self._claims.assume(found):
+                if stored.metadata.uid != claim.metadata.uid or self._claims.assume(stored):
                     break
             await self._handle.sleep(_POLL_CREATED_SECONDS)
         self._claims.remove_pending_allocation(uid, force=True)
@@ -194,10 +194,10 @@ class ClaimBinder:
 
     async def _create(self, data: StateData, node_name: str) -> ResourceClaim:
         """Create the claim for the extended resources of a pod on its node."""
-        found = data.reserved
-        if found is None or found.extended_claim is None:
+        reserved = data.reserved
+        if reserved is None or reserved.extended_claim is None:
             raise ClaimBindingError(f"extended resource claim not found for node {node_name}")
-        claim = found.extended_claim
+        claim = reserved.extended_claim
         metadata = replace(claim.metadata, name="", uid="")
         creates = self._handle.metrics.resource_claim_creates
         try:
@@ -220,13 +220,13 @@ class ClaimBinder:
             return await self._with_newest(claim, attempt)
         except WriteOutcomeUnknownError as error:
             try:
-                found = await self._api.get(claim)
-            except Exception:
+                stored = await self._api.get(claim)
+            except Exception:  # noqa: BLE001 - read again later
                 self._look_up_later(uid, claim, pod)
             else:
-                self._claims.assume(found)
-                if _is_written(found, allocation, pod):
-                    return found
+                self._claims.assume(stored)
+                if _is_written(stored, allocation, pod):
+                    return stored
             raise ClaimBindingError(str(error)) from error
 
     async def _write_once(
@@ -254,9 +254,9 @@ class ClaimBinder:
         metadata = pod.metadata
         user = ResourceClaimConsumerReference("", "pods", metadata.name, metadata.uid)
         status = replace(status, allocation=allocated, reserved_for=(*status.reserved_for, user))
-        what = "reservation" if allocation is None else "allocation and reservation"
+        change = "reservation" if allocation is None else "allocation and reservation"
         update = self._api.update_status(claim, replace(claim, status=status))
-        return await _named(f"add {what} to claim {key}", update)
+        return await _named(f"add {change} to claim {key}", update)
 
     async def _with_newest(
         self,
@@ -281,8 +281,8 @@ class ClaimBinder:
         self, data: StateData, claim: ResourceClaim, pod: Pod, node_name: str
     ) -> None:
         """Name the claim for extended resources in the status of the pod."""
-        found = data.reserved
-        mappings = tuple(found.mappings) if found is not None else ()
+        reserved = data.reserved
+        mappings = tuple(reserved.mappings) if reserved is not None else ()
         if not mappings:
             raise ClaimBindingError(
                 f"nil or empty request mappings, no update of pod {pod.key} "
@@ -323,7 +323,7 @@ class ClaimBinder:
         return True
 
     async def deallocate(self, claim: ResourceClaim) -> None:
-        """Take its devices from a claim, so that others can be allocated."""
+        """Take the devices from a claim, so that other devices can be allocated."""
         status = replace(claim.status, allocation=None, reserved_for=(), devices=())
         await self._api.update_status(claim, replace(claim, status=status))
 
@@ -331,7 +331,7 @@ class ClaimBinder:
         """Remove a pod from the users of a claim; an error is logged."""
         try:
             await self._api.release(claim, pod.metadata.uid)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the undoing goes on
             # Removed when the pod fails again, or by the controller of claims when it is gone.
             _log.error("unreserve", {"resourceclaim": claim.key, "err": error})
 
@@ -339,7 +339,7 @@ class ClaimBinder:
         """Delete a claim for extended resources; an error is logged."""
         try:
             await self.delete(claim)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the undoing goes on
             # PostFilter deletes it, or the garbage collector when the pod is gone.
             pair = {"pod": pod.key, "resourceclaim": claim.key, "err": error}
             _log.error("Failed to delete the claim for extended resources", pair)
@@ -370,13 +370,13 @@ def _is_written(claim: ResourceClaim, allocation: AllocationResult | None, pod: 
     )
 
 
-async def _named(what: str, write: Awaitable[R]) -> R:
-    """Await a write; an error gets `what` before its text. Conflicts keep their type."""
+async def _named(action: str, write: Awaitable[R]) -> R:
+    """Await a write; an error gets `action` before its text. Conflicts keep their type."""
     try:
         return await write
     except WriteConflictError as error:
-        raise WriteConflictError(f"{what}: {error}") from error
+        raise WriteConflictError(f"{action}: {error}") from error
     except WriteOutcomeUnknownError as error:
-        raise WriteOutcomeUnknownError(f"{what}: {error}") from error
+        raise WriteOutcomeUnknownError(f"{action}: {error}") from error
     except Exception as error:
-        raise ClaimBindingError(f"{what}: {error}") from error
+        raise ClaimBindingError(f"{action}: {error}") from error

@@ -131,14 +131,14 @@ class DynamicResources(Plugin):
         self._add_extended_claim(data, pod)
         if not data.claims:
             return skip()
-        for each in data.claims:
+        for entry in data.claims:
             try:
-                reason = self._prepare(each, group_claims)
+                reason = self._prepare(entry, group_claims)
             except DynamicResourcesError as failure:
                 return error(failure)
             if reason:
                 return unresolvable(reason)
-        if any(each.claim.status.allocation is None for each in data.claims):
+        if any(entry.claim.status.allocation is None for entry in data.claims):
             self._devices.refresh()
             data.allocator = Allocator(
                 state=self._devices.claims.allocated,
@@ -239,16 +239,16 @@ class DynamicResources(Plugin):
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
         """Name the requests, constraints and counters that are in the way."""
         data = state.read(STATE)
-        found: list[Remedy] = []
-        for each in data.claims:
-            claim, matcher = each.claim, each.available_on
+        changes: list[Remedy] = []
+        for entry in data.claims:
+            claim, matcher = entry.claim, entry.available_on
             if matcher is not None and not matcher.matches(node.node):
-                found.append(Remedy(f"claim {claim.key} has devices that this node cannot reach"))
+                changes.append(Remedy(f"claim {claim.key} has devices that this node cannot reach"))
             elif self._is_late(claim):
-                found.append(Remedy(f"claim {claim.key} has devices that are not ready"))
-        claims = [each.claim for each in data.to_allocate if each.claim.spec.devices.requests]
-        if found or not claims:
-            return found
+                changes.append(Remedy(f"claim {claim.key} has devices that are not ready"))
+        claims = [entry.claim for entry in data.to_allocate if entry.claim.spec.devices.requests]
+        if changes or not claims:
+            return changes
         missing = MissingDevices(self._devices, self._devices.groups.node_pools(node.node))
         return [Remedy(reason) for reason in missing.reasons(claims)]
 
@@ -278,10 +278,10 @@ class DynamicResources(Plugin):
             return None, error(CycleStateError(STATE))
         if not data.claims:
             return None, _NOTHING_TO_DEALLOCATE
-        for each in data.claims:
-            users = [user.uid for user in each.claim.status.reserved_for]
-            if each.is_unavailable and not each.is_extended and users in ([], [pod.uid]):
-                await self._binder.deallocate(each.claim)
+        for entry in data.claims:
+            users = [user.uid for user in entry.claim.status.reserved_for]
+            if entry.is_unavailable and not entry.is_extended and users in ([], [pod.uid]):
+                await self._binder.deallocate(entry.claim)
                 return None, _DEALLOCATED
         extended = data.extended_claim
         if extended is not None and extended.metadata.name != IN_MEMORY:
@@ -293,12 +293,12 @@ class DynamicResources(Plugin):
         """Return the sum over all requests of 8 minus the position of the chosen alternative."""
         data = state.read(STATE)
         scores = np.zeros(len(nodes), dtype=np.int64)
-        requests = (r for each in data.claims for r in each.claim.spec.devices.requests)
+        requests = (r for entry in data.claims for r in entry.claim.spec.devices.requests)
         if any(request.first_available for request in requests):
             for position, name in enumerate(nodes.names):
-                found = data.node_allocation(name)
-                if found is not None:
-                    scores[position] = score_of(data, found.claims)
+                allocation = data.node_allocation(name)
+                if allocation is not None:
+                    scores[position] = score_of(data, allocation.claims)
         return scores
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
@@ -311,31 +311,31 @@ class DynamicResources(Plugin):
         """
         data = state.read(STATE)
         to_allocate, group_claims = data.to_allocate, _group_claims(state)
-        for each in data.claims:
-            if each.pending is not None:
-                self._take(each, each.claim, each.pending, group_claims)
-                selector = each.pending.node_selector
+        for entry in data.claims:
+            if entry.pending is not None:
+                self._take(entry, entry.claim, entry.pending, group_claims)
+                selector = entry.pending.node_selector
                 node = self.handle.snapshot.get(node_name).node
-                each.is_unreachable = selector is not None and not parse_node_selector(
+                entry.is_unreachable = selector is not None and not parse_node_selector(
                     selector
                 ).matches(node)
         if not to_allocate:
             return
-        found = data.reserved = data.node_allocation(node_name)
-        if found is None:
-            if all(each.is_extended for each in to_allocate):
+        node_allocation = data.reserved = data.node_allocation(node_name)
+        if node_allocation is None:
+            if all(entry.is_extended for entry in to_allocate):
                 # The node provides the extended resources without devices.
                 return
             raise DynamicResourcesError("claim allocation not found for node")
-        for each, allocated in zip(to_allocate, found.claims, strict=True):
-            claim = each.claim
-            result = allocation_result(allocated, found.node_pools, self._new_uid)
-            if each.is_extended and found.extended_claim is not None:
-                claim = found.extended_claim
-                each.uid = each.uid or self._new_uid()
-            self._take(each, claim, result, group_claims)
-            given = ", ".join(f"{r.driver}/{r.pool}/{r.device}" for r in result.devices.results)
-            state.note(f"devices for claim {claim.key}: {given or 'none'}")
+        for entry, allocated in zip(to_allocate, node_allocation.claims, strict=True):
+            claim = entry.claim
+            result = allocation_result(allocated, node_allocation.node_pools, self._new_uid)
+            if entry.is_extended and node_allocation.extended_claim is not None:
+                claim = node_allocation.extended_claim
+                entry.uid = entry.uid or self._new_uid()
+            self._take(entry, claim, result, group_claims)
+            names = ", ".join(f"{r.driver}/{r.pool}/{r.device}" for r in result.devices.results)
+            state.note(f"devices for claim {claim.key}: {names or 'none'}")
 
     def _take(
         self,
@@ -360,12 +360,12 @@ class DynamicResources(Plugin):
         if data is None:
             return
         tracker, group_claims = self._devices.claims, _group_claims(state)
-        for each in data.claims:
-            claim = each.claim
-            if tracker.remove_pending_allocation(each.uid, force=False):
+        for entry in data.claims:
+            claim = entry.claim
+            if tracker.remove_pending_allocation(entry.uid, force=False):
                 tracker.restore(claim)
-                group_claims.discard(each.uid)
-            if each.is_extended:
+                group_claims.discard(entry.uid)
+            if entry.is_extended:
                 if claim.metadata.name != IN_MEMORY:
                     work = self._binder.undo_creation(claim, pod.pod)
                     self.handle.spawn(work, f"delete {claim.key}")
@@ -461,8 +461,8 @@ def _group_claims(state: CycleState) -> set[str]:
     of_group = state.pod_group_state
     if of_group is None:
         return set()
-    found = of_group.find(GROUP_CLAIMS)
-    if found is None:
-        found = set()
-        of_group.write(GROUP_CLAIMS, found)
-    return found
+    keys = of_group.find(GROUP_CLAIMS)
+    if keys is None:
+        keys = set()
+        of_group.write(GROUP_CLAIMS, keys)
+    return keys

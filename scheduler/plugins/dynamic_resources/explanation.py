@@ -38,7 +38,7 @@ class _Devices(NamedTuple):
 
 
 class MissingDevices:
-    """Explains one node: which requests failed, and why."""
+    """Explains one node: the requests that failed, and the reasons."""
 
     def __init__(self, manager: DraManager, node_pools: NodePools) -> None:
         self._manager: Final = manager
@@ -47,14 +47,14 @@ class MissingDevices:
 
     def reasons(self, claims: Sequence[ResourceClaim]) -> list[str]:
         """Return one line for each request, constraint or counter that is in the way."""
-        found = [*self._pools()]
+        texts = [*self._pools()]
         for claim in claims:
             for alternatives in requests_of(claim, self._manager.classes.named):
                 lines = [self._shortage(request) for request in alternatives]
                 if all(lines):
-                    found += filter(None, lines)
+                    texts += filter(None, lines)
         return (
-            found
+            texts
             or [*self._constraints(claims)]
             or [*self._counters()]
             or ["the requests together need more devices than are free"]

@@ -62,9 +62,9 @@ def extended_requests(
     for resource in sorted(resources):
         class_name = class_of(resource)
         if class_name is not None:
-            found = _requests_for(pod, resource, class_name)
-            requests += found.requests
-            mappings += found.mappings
+            new_requests = _requests_for(pod, resource, class_name)
+            requests += new_requests.requests
+            mappings += new_requests.mappings
     return ExtendedRequests(tuple(sorted(requests, key=_name)), tuple(mappings))
 
 

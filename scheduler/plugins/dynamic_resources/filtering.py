@@ -86,25 +86,25 @@ class NodeFilter:
         unavailable = self._unavailable(nodes)
         if data.allocator is None:
             return self._without_allocator(lacking, unavailable)
-        has_others = not all(each.is_extended for each in data.claims)
-        asked = ~lacking if has_others else ~lacking & _any(by_devices, nodes)
+        has_others = not all(entry.is_extended for entry in data.claims)
+        searched = ~lacking if has_others else ~lacking & _any(by_devices, nodes)
         codes = np.full(len(nodes), ABSENT, dtype=np.int16)
         codes[lacking] = _CODE_OF[_CANNOT_FIT.message]
-        found = self._node_allocations(data.allocator, nodes, asked, by_devices)
-        numbers = found.numbers
-        _remember(data, unavailable, asked & (numbers >= 0))
+        allocations = self._node_allocations(data.allocator, nodes, searched, by_devices)
+        numbers = allocations.numbers
+        _remember(data, unavailable, searched & (numbers >= 0))
         is_unavailable = np.logical_or.reduce(unavailable)
         codes[numbers < -1] = (-2 - numbers)[numbers < -1]
         codes[(codes < 0) & is_unavailable] = _CODE_OF[_NOT_AVAILABLE.message]
         numbers[codes >= 0] = -1
-        data.node_allocations.append(found)
+        data.node_allocations.append(allocations)
         return Rejections(codes, _STATUSES) if (codes >= 0).any() else None
 
     def _node_allocations(
         self,
         allocator: Allocator,
         nodes: Nodes,
-        asked: BoolArray,
+        searched: BoolArray,
         by_devices: dict[str, BoolArray],
     ) -> NodeAllocations:
         """Find devices for the nodes that need any, once for each group.
@@ -118,7 +118,7 @@ class NodeFilter:
             groups = groups * 2 + rows
         numbers = np.full(len(nodes), -1, dtype=np.int64)
         allocations: list[NodeAllocation] = []
-        positions = np.flatnonzero(asked)
+        positions = np.flatnonzero(searched)
         distinct, first, inverse = np.unique(
             groups[positions], return_index=True, return_inverse=True
         )
@@ -128,12 +128,12 @@ class NodeFilter:
             position = int(positions[first[index]])
             names = frozenset(name for name, rows in by_devices.items() if rows[position])
             group = int(groups[position])
-            found = self._allocate(allocator, nodes[position].node, group, names)
-            if isinstance(found, str):
-                of_group[index] = -2 - _CODE_OF[found]
+            allocation = self._allocate(allocator, nodes[position].node, group, names)
+            if isinstance(allocation, str):
+                of_group[index] = -2 - _CODE_OF[allocation]
             else:
                 of_group[index] = len(allocations)
-                allocations.append(found)
+                allocations.append(allocation)
         numbers[positions] = of_group[inverse]
         manager = self._manager
         return NodeAllocations(
@@ -149,16 +149,16 @@ class NodeFilter:
 
     def _unavailable(self, nodes: Nodes) -> list[BoolArray]:
         """Return, for each claim, the nodes on which its devices are not available."""
-        found = []
-        for each in self._data.claims:
-            rejected = np.full(len(nodes), self._is_late(each.claim), dtype=np.bool_)
-            if each.available_on is not None:
-                rejected |= ~nodes.selected_by(each.available_on)
-            found.append(rejected)
-        return found
+        masks = []
+        for entry in self._data.claims:
+            rejected = np.full(len(nodes), self._is_late(entry.claim), dtype=np.bool_)
+            if entry.available_on is not None:
+                rejected |= ~nodes.selected_by(entry.available_on)
+            masks.append(rejected)
+        return masks
 
     def _extended_resources(self, nodes: Nodes) -> tuple[BoolArray, dict[str, BoolArray]]:
-        """Return the nodes that lack a resource, and by resource those where devices provide it."""
+        """Return the nodes that lack a resource, and by resource the nodes with devices for it."""
         lacking = np.zeros(len(nodes), dtype=np.bool_)
         by_devices: dict[str, BoolArray] = {}
         if self._data.extended_claim is None:
@@ -186,20 +186,20 @@ class NodeFilter:
         if data.extended_claim is not None:
             extended_claim, extended = self._extended_claim(data.extended_claim, names)
         claims = [
-            extended_claim if each.is_extended and extended_claim is not None else each.claim
-            for each in data.to_allocate
+            extended_claim if entry.is_extended and extended_claim is not None else entry.claim
+            for entry in data.to_allocate
         ]
         try:
             node_pools = self._manager.groups.node_pools(node)
         except PoolsError as failure:
             raise AllocationError(f"gather pool information: {failure}") from failure
-        found = self._found(allocator, claims, node_pools, group)
-        if found is None:
+        devices = self._found(allocator, claims, node_pools, group)
+        if devices is None:
             is_invalid = any(pool.invalid_reason for pool in node_pools.pools)
             return (_INVALID_POOLS if is_invalid else _NOT_ALLOCATED).message
-        for allocation in found:
+        for allocation in devices:
             node_selector(allocation, node_pools)
-        return NodeAllocation(node_pools, found, extended_claim, extended.mappings)
+        return NodeAllocation(node_pools, devices, extended_claim, extended.mappings)
 
     def _found(
         self,
@@ -223,33 +223,33 @@ class NodeFilter:
         self, claim: ResourceClaim, names: frozenset[str]
     ) -> tuple[ResourceClaim, ExtendedRequests]:
         """Return the claim with requests for some resources; the same object for the same ones."""
-        known = self._data.extended_claims.get(names)
-        if known is None:
-            found = extended_requests(self._pod, names, self._class_name)
-            devices = replace(claim.spec.devices, requests=found.requests)
+        cached = self._data.extended_claims.get(names)
+        if cached is None:
+            extended = extended_requests(self._pod, names, self._class_name)
+            devices = replace(claim.spec.devices, requests=extended.requests)
             spec = replace(claim.spec, devices=devices)
-            known = self._data.extended_claims[names] = (replace(claim, spec=spec), found)
-        return known
+            cached = self._data.extended_claims[names] = (replace(claim, spec=spec), extended)
+        return cached
 
     def _class_name(self, resource: str) -> str | None:
-        found = self._manager.classes.device_class(resource)
-        return found.metadata.name if found is not None else None
+        device_class = self._manager.classes.device_class(resource)
+        return device_class.metadata.name if device_class is not None else None
 
 
 def _any(by_devices: dict[str, BoolArray], nodes: Nodes) -> BoolArray:
     """Return the nodes on which devices provide one of the resources."""
-    found = np.zeros(len(nodes), dtype=np.bool_)
+    provided = np.zeros(len(nodes), dtype=np.bool_)
     for rows in by_devices.values():
-        found |= rows
-    return found
+        provided |= rows
+    return provided
 
 
 def _remember(data: StateData, unavailable: Sequence[BoolArray], which: BoolArray) -> None:
     """Note the claims that are not available on one of the nodes, for PostFilter."""
-    for each, rejected in zip(data.claims, unavailable, strict=True):
-        each.is_unavailable |= bool((rejected & which).any())
+    for entry, rejected in zip(data.claims, unavailable, strict=True):
+        entry.is_unavailable |= bool((rejected & which).any())
 
 
 def _offered(node: Node) -> frozenset[str]:
-    """Return the names of the node's resources, including those with an amount of 0."""
+    """Return the names of the node's resources, including resources with an amount of 0."""
     return frozenset(node.status.allocatable)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 _ALTERNATIVES_MAX: Final = 8
 
 
-def score_of(data: StateData, found: Iterable[ClaimAllocation]) -> int:
-    """Return the score of a node; `found` are its devices for the claims that have none yet.
+def score_of(data: StateData, allocated: Iterable[ClaimAllocation]) -> int:
+    """Return the score of a node; `allocated` are its devices for the claims that have none yet.
 
     As upstream, the new allocations come before the pending ones, whichever claims they are for.
     """
-    names = [{device.request.full_name for device in each.devices} for each in found]
+    names = [{device.request.full_name for device in each.devices} for each in allocated]
     names += [_request_names(each.pending) for each in data.claims if each.pending is not None]
     score, allocations = 0, iter(names)
     for claim in (each.claim for each in data.claims):

@@ -39,8 +39,8 @@ class NodeAllocation(NamedTuple):
 class NodeAllocations:
     """The devices for the nodes of one call of Filter.
 
-    `numbers[i]` is an index into `allocations`, or -1. The pools of an allocation are those of
-    another node of the group; `node_pools` returns a node's own by its position.
+    `numbers[i]` is an index into `allocations`, or -1. The pools of an allocation belong to
+    another node of the group; `node_pools` returns a node's own pools by its position.
     """
 
     nodes: Nodes
@@ -51,7 +51,7 @@ class NodeAllocations:
 
 @dataclass(slots=True)
 class ClaimState:
-    """One claim of a pod. PreBind replaces `claim` by what it has written."""
+    """One claim of a pod. PreBind replaces `claim` by the written claim."""
 
     claim: ResourceClaim
     #: True for the claim of the extended resources that devices provide.
@@ -95,15 +95,15 @@ class StateData:
     @property
     def extended_claim(self) -> ResourceClaim | None:
         """The claim for extended resources."""
-        return next((each.claim for each in self.claims if each.is_extended), None)
+        return next((entry.claim for entry in self.claims if entry.is_extended), None)
 
     @property
     def to_allocate(self) -> list[ClaimState]:
         """The claims without devices, pending ones excluded."""
         return [
-            each
-            for each in self.claims
-            if each.claim.status.allocation is None and each.pending is None
+            entry
+            for entry in self.claims
+            if entry.claim.status.allocation is None and entry.pending is None
         ]
 
     def node_allocation(self, name: str) -> NodeAllocation | None:
@@ -111,14 +111,14 @@ class StateData:
 
         Valid until the snapshot changes.
         """
-        for found in reversed(self.node_allocations):
-            position = found.nodes.position(name)
+        for allocations in reversed(self.node_allocations):
+            position = allocations.nodes.position(name)
             if position is not None:
-                number = int(found.numbers[position])
+                number = int(allocations.numbers[position])
                 if number < 0:
                     return None
-                allocation = found.allocations[number]
-                return allocation._replace(node_pools=found.node_pools(position))
+                allocation = allocations.allocations[number]
+                return allocation._replace(node_pools=allocations.node_pools(position))
         return None
 
 

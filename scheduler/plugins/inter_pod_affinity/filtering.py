@@ -172,10 +172,10 @@ def by_topology_key(
     terms: Iterable[tuple[int, AffinityTerm]],
 ) -> dict[str, tuple[tuple[int, AffinityTerm], ...]]:
     """Group weighted terms by topology key."""
-    found: dict[str, list[tuple[int, AffinityTerm]]] = {}
+    by_key: dict[str, list[tuple[int, AffinityTerm]]] = {}
     for weight, term in terms:
-        found.setdefault(term.topology_key, []).append((weight, term))
-    return {key: tuple(weighted) for key, weighted in found.items()}
+        by_key.setdefault(term.topology_key, []).append((weight, term))
+    return {key: tuple(weighted) for key, weighted in by_key.items()}
 
 
 def _namespaces_of(term: AffinityTerm) -> frozenset[str] | None:

@@ -1,7 +1,7 @@
 """InterPodAffinity: keep pods together or apart by topology domain.
 
 A term selects pods and has a topology key: nodes with the same value of this label form a domain.
-Terms match in both directions: those of the incoming pod match existing pods, and those of existing
+Terms match in both directions: terms of the incoming pod match existing pods, and terms of existing
 pods match the incoming pod. Filter rejects nodes without a pod that required affinity needs in the
 domain, and nodes with a pod that required anti-affinity of either pod forbids. Preferred terms are
 scored, and so are the required affinity terms of existing pods.
@@ -105,7 +105,7 @@ class InterPodAffinity(Plugin):
         about = in_use.matching(kind.namespace, kind.labels, namespace_labels)
         topology = Topology(snapshot)
         existing = topology.counted_by(
-            {key: CountOfExistingTerms(found) for key, found in about.items()}
+            {key: CountOfExistingTerms(matches) for key, matches in about.items()}
         )
         existing = {key: domains for key, domains in existing.items() if domains}
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
@@ -150,10 +150,10 @@ class InterPodAffinity(Plugin):
             weight = self.args.hard_pod_affinity_weight
             namespace_labels = self._labels_of_namespace(kind.namespace)
             about = in_use.matching(kind.namespace, kind.labels, namespace_labels)
-            for key, found in about.items():
-                rules.setdefault(key, []).append(SumOfExistingTerms(found, weight))
+            for key, matches in about.items():
+                rules.setdefault(key, []).append(SumOfExistingTerms(matches, weight))
         topology = Topology(snapshot)
-        counted = (topology.counted(key, *asked) for key, asked in rules.items())
+        counted = (topology.counted(key, *key_rules) for key, key_rules in rules.items())
         scores = tuple(domains for domains in counted if domains)
         if not scores:
             return skip()
@@ -217,16 +217,16 @@ class InterPodAffinity(Plugin):
             return term
         selects = term.namespace_selector.matches
         names = {
-            found.metadata.name
-            for found in self.handle.lister(Namespace).list()
-            if selects(found.metadata.labels)
+            namespace.metadata.name
+            for namespace in self.handle.lister(Namespace).list()
+            if selects(namespace.metadata.labels)
         }
         return term._replace(namespaces=term.namespaces | names)
 
     def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
         """Return the labels, none for a missing namespace. Source: `GetNamespaceLabelsSnapshot`."""
-        found = self.handle.lister(Namespace).get(name)
-        return _NO_LABELS if found is None else found.metadata.labels
+        namespace = self.handle.lister(Namespace).get(name)
+        return _NO_LABELS if namespace is None else namespace.metadata.labels
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         pod_change = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE

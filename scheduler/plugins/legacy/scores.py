@@ -90,7 +90,7 @@ class LeastRequestedPriority(_ResourcePriority):
 
 
 class MostRequestedPriority(_ResourcePriority):
-    """Prefer nodes with less cpu and memory left. A node that is overcommitted scores 0."""
+    """Prefer nodes with less cpu and memory left. An overcommitted node scores 0."""
 
     def _rate(self, requested: IntArray, capacity: IntArray) -> IntArray:
         return _share(requested, requested, capacity)
@@ -194,7 +194,7 @@ class RequestedToCapacityRatioPriority(_ResourcePriority):
 
 
 class ResourceLimitsPriority(Plugin):
-    """Score nodes 1 that offer the pod's cpu limit or its memory limit, and 0 without limits."""
+    """Score 1 for nodes that offer the pod's cpu limit or its memory limit, else 0."""
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         limits = resources.counted(resources.pod_limits(pod.pod))
@@ -265,7 +265,7 @@ class NodeAffinityPriority(Plugin):
 class InterPodAffinityPriority(InterPodAffinity):
     """Prefer nodes by the weighted pod affinity terms, scaled between 0 and the extremes.
 
-    A profile enables it at PreScore and Score; the filter that it inherits is InterPodAffinity's.
+    A profile enables it at PreScore and Score; the inherited filter is InterPodAffinity's.
     """
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
@@ -299,7 +299,7 @@ def _avoided(node: Node) -> tuple[tuple[str, str], ...]:
     try:
         entries = json.loads(text)["preferAvoidPods"]
         controllers = [entry["podSignature"]["podController"] for entry in entries]
-        return tuple((str(found["kind"]), str(found["uid"])) for found in controllers)
+        return tuple((str(owner["kind"]), str(owner["uid"])) for owner in controllers)
     except (ValueError, TypeError, KeyError):
         return ()
 

@@ -241,8 +241,8 @@ class _Wanted:
         if row is not None:
             counts = counts.copy()
             counts[row] += self.changes[row]
-        found = np.flatnonzero(counts)
-        return int(found[0]) if len(found) else None
+        rows = np.flatnonzero(counts)
+        return int(rows[0]) if len(rows) else None
 
 
 _WANTED: Final = StateKey[_Wanted]("PreFilterCheckServiceAffinity")
@@ -251,7 +251,7 @@ _WANTED: Final = StateKey[_Wanted]("PreFilterCheckServiceAffinity")
 class CheckServiceAffinity(Plugin):
     """Keep the pods of a service on nodes with the same values of some labels.
 
-    A label's value is that in the pod's node selector or, if the pod is in a service, that of the
+    A label's value comes from the pod's node selector or, if the pod is in a service, from the
     first node with a pod with the same labels.
     """
 

@@ -1,8 +1,8 @@
 """NodeResourcesBalancedAllocation: prefer nodes that the pod leaves evenly used.
 
 A node is even when the used fractions of its resources lie close together: 100 less their standard
-deviation in percent. The score is 50 plus half of how much better that is with the pod than without
-it, so that 75 means no difference.
+deviation in percent. The score is 50 plus half of the gain of this number by the pod, so that 75
+means no difference.
 Mirrors `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`, v1.36.3, to the last
 bit of its floats: same operations, same order.
 """

@@ -1,7 +1,7 @@
-"""NodeResourcesFit: a pod fits only where what it asks for is free; how free room is scored.
+"""NodeResourcesFit: filter nodes by the free amounts of the pod's requests, and score them.
 
-Filter: the node must take one more pod, and of each resource the pod asks for as much must be left.
-All shortages of a node are reported together; where a request is more than the node has at all, no
+Filter: the node must take one more pod, and have the requested amount of each resource left. All
+shortages of a node are reported together; if a request exceeds the node's allocatable amount, no
 preemption helps. Score: one of three strategies over the configured resources (see `_scorers`).
 Extended resources that devices provide are left to DynamicResources, and count in the score.
 Mirrors `pkg/scheduler/framework/plugins/noderesources/fit.go`, v1.36.3.
@@ -164,7 +164,7 @@ class NodeResourcesFit(Plugin):
         return requests_of(self._scored, pod.non_zero_container_requests)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A pod that goes or shrinks, a node that comes or offers more, and classes of devices."""
+        """Pods that leave or shrink, nodes that are new or offer more, and classes of devices."""
         pod_change = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         class_change = ActionType.ADD | ActionType.UPDATE
@@ -178,10 +178,10 @@ class NodeResourcesFit(Plugin):
     def is_schedulable_after_pod_event(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if a pod has left a node, or one that it was about to get, or room has been freed.
+        """Queue if a pod has left its node or its nominated node, or resources have been freed.
 
-        Room is freed where this pod itself asks for less, or another one on a node now asks for
-        less of something that this pod wants.
+        Resources are freed if this pod requests less, or if another pod on a node requests less of
+        a resource that this pod needs.
         """
         original, modified = as_kind(Pod, old, new)
         if original is None:
@@ -197,11 +197,11 @@ class NodeResourcesFit(Plugin):
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the node, were it empty, could hold the pod, and is new or offers more.
+        """Queue if an empty node like this could hold the pod, and the node is new or offers more.
 
-        More means more pods, or more of a resource that the pod asks for. What this plugin is
-        configured to ignore is not ignored here: upstream's hint does not know it. What the node
-        has none of, but devices may provide, is taken to be there, and to be more than before.
+        More means more pods, or more of a resource that the pod requests. Ignored resources of the
+        configuration are not ignored here, as in upstream's hint. A resource that the node lacks,
+        but devices may provide, counts as present, and as more than before.
         """
         original, modified = as_kind(Node, old, new)
         if modified is None:
@@ -223,9 +223,9 @@ class NodeResourcesFit(Plugin):
     def is_schedulable_after_device_class_event(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue if the class now stands behind a resource that the pod names, and did not before.
+        """Queue if the class provides a resource of the pod, and did not before.
 
-        That is the resource called after the class, where the class is new, or the one it names.
+        The resource is the one named after a new class, or the one that the class names.
         """
         original, modified = as_kind(DeviceClass, old, new)
         if modified is None:

@@ -103,12 +103,12 @@ def score(
     non_zero: bool,
     devices: DraManager,
 ) -> IntArray:
-    """Score nodes, each by those of the resources that it offers.
+    """Score nodes, each by the resources that it offers.
 
     Scalar resources that the pod does not request do not count, nor do names that are not resources
-    of nodes. Where a node has none of an extended resource, the devices behind it count.
-    `non_zero` counts upstream's default requests of cpu and memory for containers without their
-    own. Source: `calculateNodeAllocatableRequest`.
+    of nodes. If a node has none of an extended resource, the devices behind the resource count.
+    `non_zero` counts upstream's default requests for containers without requests of cpu and
+    memory. Source: `calculateNodeAllocatableRequest`.
     """
     scored = _scored_requests(specs, requests, non_zero=non_zero)
     backed = devices.classes.backed_by_devices(scored.names)
@@ -122,7 +122,7 @@ def score_placement(
 ) -> int:
     """Score all nodes of a placement as one: the more of their resources is used, the better.
 
-    `requests` are those of the pods that would come. Source: `scorePlacement`.
+    `requests` are the requests of the members that would come. Source: `scorePlacement`.
     """
     wanted = tuple(sum(amounts) for amounts in zip(*requests, strict=True))
     scored = _scored_requests(specs, wanted or (0,) * len(specs), non_zero=True)
@@ -145,7 +145,7 @@ def _score(
     scored: _ScoredRequests,
     counts: Mapping[str, Callable[[Node], DeviceCount] | None],
 ) -> IntArray:
-    """Score nodes; where they do not offer all resources, those with the same ones at once.
+    """Score nodes; without all resources, nodes that offer equal resources at once.
 
     `counts` has the resources that devices provide.
     """
@@ -188,7 +188,7 @@ def most_allocated(amounts: Amounts) -> IntArray:
 
 
 def requested_to_capacity_ratio(shape: Sequence[UtilizationShapePoint]) -> Scorer:
-    """Return a scorer by a function of the used percentage, given by points on straight lines.
+    """Return a scorer by a function of the used percentage: straight lines between points.
 
     A resource with score 0 is left out of the mean.
     """

@@ -1,8 +1,8 @@
 """Attached volumes and their limits per node and CSI driver.
 
-They follow from pods, claims, volumes, classes and attachments. A large cluster has hundreds of
-thousands of these, few of which change between two pods. So the volumes of each node are cached
-together with all objects looked up for them, and recomputed only when one of these changes:
+Attached volumes follow from pods, claims, volumes, classes and attachments. A large cluster has
+hundreds of thousands of such objects, few of which change between two pods. So the volumes of each
+node are cached with all objects looked up for them, and recomputed when one of these changes:
 
     pods of a node ----\\
     claims, volumes,    >--> _NodeVolumes --> _Usage: counts[driver][slot], slots_by_volume[volume]
@@ -260,10 +260,10 @@ class _Limits:
         for name in self._drivers.pop(slot, ()):
             self.by_driver[name].up_to(slot)[slot] = _NOT_INSTALLED
         node = self._cluster.name_of.get(slot)
-        found = self._cluster.handle.lister(CSINode).get(node) if node is not None else None
-        drivers = found.spec.drivers if found is not None else ()
+        csi_node = self._cluster.handle.lister(CSINode).get(node) if node is not None else None
+        drivers = csi_node.spec.drivers if csi_node is not None else ()
         counts = [d.allocatable.count if d.allocatable is not None else None for d in drivers]
-        self.has_csi_node.up_to(slot)[slot] = found is not None
+        self.has_csi_node.up_to(slot)[slot] = csi_node is not None
         self.has_any.up_to(slot)[slot] = any(count is not None for count in counts)
         if drivers:
             self._drivers[slot] = tuple(driver.name for driver in drivers)

@@ -1,8 +1,8 @@
 """NodeVolumeLimits: reject nodes where a CSI driver would have too many volumes attached.
 
-A node's CSINode has the limit of each driver. Counted are the volumes of the pods on the node, the
-volumes of VolumeAttachments, and the volumes of the new pod: those of its claims, those to be
-provisioned for claims, and migrated in-tree volumes.
+A node's CSINode has the limit of each driver. The plugin counts the volumes of the pods on the
+node, the volumes of VolumeAttachments, and the volumes of the new pod: volumes of its claims,
+volumes to be provisioned for claims, and migrated in-tree volumes.
 Mirrors `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, v1.36.3.
 """
 
@@ -92,7 +92,7 @@ class NodeVolumeLimits(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes where a driver's limit is exceeded, and all nodes if a claim is missing.
 
-        Raises `AttachableVolumeError` if the volumes of this pod, or of one on a node with limits,
+        Raises `AttachableVolumeError` if volumes of this pod, or of a pod on a node with limits,
         are unknown.
         """
         if not pod.volumes.may_be_attached:
@@ -106,10 +106,10 @@ class NodeVolumeLimits(Plugin):
         if np.count_nonzero(~has_csi_node):
             rejected = self._rejections_before_limits(wanted.without_csi_node, nodes, ~has_csi_node)
         if np.count_nonzero(has_csi_node):
-            found = wanted.with_csi_node
-            rejected += self._rejections_before_limits(found, nodes, has_csi_node)
-            if found and not isinstance(found, AttachableVolumeError):
-                rejected.append((self._attached.have_no_room_for(found, nodes), _EXCEEDED))
+            volumes = wanted.with_csi_node
+            rejected += self._rejections_before_limits(volumes, nodes, has_csi_node)
+            if volumes and not isinstance(volumes, AttachableVolumeError):
+                rejected.append((self._attached.have_no_room_for(volumes, nodes), _EXCEEDED))
         return reject_by(*rejected) if rejected else None
 
     def _requested_volumes(self, pod: PodInfo) -> _RequestedVolumes:
@@ -125,13 +125,13 @@ class NodeVolumeLimits(Plugin):
             return error
 
     def _rejections_before_limits(
-        self, found: _Found, nodes: Nodes, which: BoolArray
+        self, volumes: _Found, nodes: Nodes, which: BoolArray
     ) -> list[tuple[BoolArray, Status]]:
         """Return the rejections of some of the nodes that need no counts."""
-        if isinstance(found, ClaimNotFoundError):
-            return [(which, unresolvable(str(found)))]
-        if isinstance(found, AttachableVolumeError):
-            raise found
+        if isinstance(volumes, ClaimNotFoundError):
+            return [(which, unresolvable(str(volumes)))]
+        if isinstance(volumes, AttachableVolumeError):
+            raise volumes
         if _VOLUME_LIMIT_SCALING not in self.handle.feature_gates:
             return []
         return [
@@ -139,16 +139,16 @@ class NodeVolumeLimits(Plugin):
                 which & self._attached.lacks_driver(driver, nodes),
                 unschedulable(f"{driver} CSI driver is not installed on the node"),
             )
-            for driver in sorted({volume.driver for volume in found})
+            for driver in sorted({volume.driver for volume in volumes})
             if self._is_required(driver)
         ]
 
     def _is_required(self, driver: str) -> bool:
         """True if the driver's volumes are rejected on nodes without the driver."""
-        found = self.handle.lister(CSIDriver).get(driver)
-        if found is None:
+        csi_driver = self.handle.lister(CSIDriver).get(driver)
+        if csi_driver is None:
             return False
-        return bool(found.spec.prevent_pod_scheduling_if_missing)
+        return bool(csi_driver.spec.prevent_pod_scheduling_if_missing)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         detached = self.is_schedulable_after_volume_attachment_deleted

@@ -1,4 +1,4 @@
-"""The CSI volumes of a pod: those that must be attached, and their drivers.
+"""The CSI volumes of a pod that must be attached, and their drivers.
 
     pod volume -> claim -> volume -> driver and handle   bound; in-tree volumes translated
                       `--> class  -> its provisioner     not bound: the claim is the handle
@@ -91,7 +91,7 @@ class CsiVolumes:
     def _of_pod(
         self, pod: Pod, lookups: set[Lookup], *, is_new: bool, has_csi_node: bool
     ) -> frozenset[CsiVolume]:
-        found: set[CsiVolume] = set()
+        volumes: set[CsiVolume] = set()
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
             if name is None:
@@ -102,8 +102,8 @@ class CsiVolumes:
                 if claim is not None:
                     attached = self._volume_of_claim(claim, lookups, has_csi_node=has_csi_node)
             if attached is not None:
-                found.add(attached)
-        return frozenset(found)
+                volumes.add(attached)
+        return frozenset(volumes)
 
     def _claim(
         self, pod: Pod, volume: Volume, name: str, lookups: set[Lookup], *, is_new: bool
@@ -150,10 +150,10 @@ class CsiVolumes:
         if not name:
             return None
         lookups.add((CLASSES, name))
-        found = self._handle.lister(StorageClass).get(name)
-        if found is None:
+        storage_class = self._handle.lister(StorageClass).get(name)
+        if storage_class is None:
             return None
-        provisioner = found.provisioner
+        provisioner = storage_class.provisioner
         if provisioner in CSI_DRIVERS:
             if not has_csi_node or provisioner in _NEVER_MIGRATED:
                 return None

@@ -1,4 +1,4 @@
-"""Parse topology spread constraints: a pod's own, or those of a profile for pods without any.
+"""Parse topology spread constraints: a pod's own, or the profile's for pods without constraints.
 
 Parsed constraints are cached per pod template: by the constraints and the values of the labels in
 `matchLabelKeys`. Constraints of a profile have no selector; it is derived from the pod's services
@@ -67,7 +67,7 @@ class SpreadConstraint(NamedTuple):
 class MatchingPods:
     """Rule that counts a namespace's pods by a selector, without terminating ones.
 
-    A selector without requirements counts none, as upstream's `countPodsMatchSelector`.
+    A selector without requirements counts no pod, as upstream's `countPodsMatchSelector`.
     """
 
     __slots__ = ("_hash", "_key", "_namespace", "_selector", "namespaces", "wanted_labels")
@@ -161,7 +161,7 @@ def _both(first: Selector, second: Selector) -> Selector:
 def default_selector(pod: PodInfo, handle: Handle) -> Selector:
     """Return the selector of the pod's services and controller; empty without either.
 
-    A missing controller, or one with a malformed selector, is ignored.
+    A controller that is missing or has a malformed selector is ignored.
     """
     labels: dict[str, str] = {}
     services = handle.lister(Service).list(pod.namespace)
@@ -173,13 +173,13 @@ def default_selector(pod: PodInfo, handle: Handle) -> Selector:
     kind = (owner.api_version, owner.kind) if owner is not None else None
     if owner is None or kind not in _CONTROLLERS:
         return selector_from_set(labels)
-    found = handle.lister(_CONTROLLERS[kind]).get(owner.name, pod.namespace)
-    if found is not None and owner.kind == "ReplicationController":
-        labels.update(cast("ReplicationController", found).spec.selector)
+    controller = handle.lister(_CONTROLLERS[kind]).get(owner.name, pod.namespace)
+    if controller is not None and owner.kind == "ReplicationController":
+        labels.update(cast("ReplicationController", controller).spec.selector)
     selector = selector_from_set(labels)
-    if found is None or owner.kind == "ReplicationController":
+    if controller is None or owner.kind == "ReplicationController":
         return selector
-    own = _parsed_or_nothing(cast("ReplicaSet | StatefulSet", found).spec.selector)
+    own = _parsed_or_nothing(cast("ReplicaSet | StatefulSet", controller).spec.selector)
     return Selector((*selector.requirements, *own.requirements))
 
 

@@ -218,7 +218,7 @@ class PreFilterState:
         snapshot: Snapshot,
         constraints: Sequence[SpreadConstraint],
     ) -> None:
-        """Count the pods on all nodes of the snapshot, also on those outside of a placement."""
+        """Count the pods on all nodes of the snapshot, also on nodes outside of a placement."""
         nodes = snapshot.nodes
         candidates = all_keys_present(nodes, constraints)
         counts = PodCounts(snapshot, pod.namespace)

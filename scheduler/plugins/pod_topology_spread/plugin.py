@@ -131,7 +131,7 @@ def _same_domain(constraint: TopologySpreadConstraint, other: TopologySpreadCons
 
 
 class PodTopologySpread(Plugin):
-    """Apply topology spread constraints: the pod's own, or the profile's if it has none."""
+    """Apply topology spread constraints: the pod's own, else the profile's."""
 
     reads: ClassVar[tuple[str, ...]] = LISTED_KINDS
     Args = PodTopologySpreadArgs
@@ -210,8 +210,8 @@ class PodTopologySpread(Plugin):
             try:
                 return parse_constraints(own, labels, action)
             except (SelectorError, FieldErrors) as error:
-                what = f"pod's {_WORDS[action]} topology spread constraints"
-                raise ValueError(f"obtaining {what}: {error}") from error
+                subject = f"pod's {_WORDS[action]} topology spread constraints"
+                raise ValueError(f"obtaining {subject}: {error}") from error
         defaults = self._defaults[action]
         if not defaults:
             return ()

@@ -76,9 +76,9 @@ class AssumeCache(Generic[T]):
         key = f"{namespace}/{name}" if namespace else name
         if stored is None:
             raise AssumeError(self.not_found(key))
-        have, given = stored.metadata.resource_version, obj.metadata.resource_version
-        if have != given:
-            raise AssumeError(f"{quoted(key)} is out of sync (stored: {have}, assume: {given})")
+        have, version = stored.metadata.resource_version, obj.metadata.resource_version
+        if have != version:
+            raise AssumeError(f"{quoted(key)} is out of sync (stored: {have}, assume: {version})")
         self._assumed[namespace, name] = obj
         if len(self._assumed) >= self._sweep_at:
             self._sweep()

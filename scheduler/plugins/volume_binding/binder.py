@@ -4,7 +4,7 @@
     Filter      PodVolumeSearch     find volumes on each node (`pod_volumes`)
     Reserve     assume              take the volumes in the assume caches
     PreBind     bind                write to the API server, wait for the volume controller
-    Unreserve   revert              drop from the assume caches what was not written
+    Unreserve   revert              drop unwritten objects from the assume caches
 
 Source: `pkg/scheduler/framework/plugins/volumebinding/binder.go`, v1.36.3.
 """
@@ -91,9 +91,9 @@ class VolumeBinder:
                 immediate.append(claim)
         volumes: dict[str, list[PersistentVolume]] = {claim_class(claim): [] for claim in delayed}
         if volumes:
-            for known in self.volumes.list():
-                if (of_class := volumes.get(volume_class(known))) is not None:
-                    of_class.append(known)
+            for stored in self.volumes.list():
+                if (of_class := volumes.get(volume_class(stored))) is not None:
+                    of_class.append(stored)
         return PodVolumeClaims(bound, delayed, immediate, volumes)
 
     def assume(self, pod: Pod, node_name: str, pod_volumes: PodVolumes) -> bool:
@@ -126,7 +126,7 @@ class VolumeBinder:
         return False
 
     def revert(self, pod_volumes: PodVolumes) -> None:
-        """Drop what was assumed for a pod."""
+        """Drop the assumed objects of a pod."""
         self._revert(
             pod_volumes.static_bindings or (),
             (provision.claim for provision in pod_volumes.dynamic_provisions),
@@ -290,12 +290,12 @@ class VolumeBinder:
         name = claim_class(claim)
         if not name:
             return False
-        found = self._handle.lister(StorageClass).get(name)
-        if found is None:
+        storage_class = self._handle.lister(StorageClass).get(name)
+        if storage_class is None:
             return False
-        if found.volume_binding_mode is None:
+        if storage_class.volume_binding_mode is None:
             raise VolumeBindingError(f"VolumeBindingMode not set for StorageClass {quoted(name)}")
-        return found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def _are_all_bound(self, pod: Pod) -> bool:
         """True if all claims of the pod exist and are bound."""
@@ -316,11 +316,11 @@ class VolumeBinder:
     def _read(self, cache: AssumeCache[_K], wanted: _K, failed: str) -> _K:
         """Return the informer's object; raises `VolumeBindingError` if it is missing."""
         metadata = wanted.metadata
-        found = cache.api_object(metadata.name, metadata.namespace)
-        if found is None:
+        obj = cache.api_object(metadata.name, metadata.namespace)
+        if obj is None:
             key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
             raise VolumeBindingError(f"{failed}: {cache.not_found(key)}")
-        return found
+        return obj
 
 
 def not_created_for_pod(claim: PersistentVolumeClaim, pod: Pod) -> str:

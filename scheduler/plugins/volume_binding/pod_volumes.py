@@ -163,7 +163,7 @@ class PodVolumeSearch:
         return PodVolumes(bindings or None, provisions)
 
     def _check_bound_claims(self, nodes: Nodes) -> tuple[BoolArray, BoolArray]:
-        """Return the nodes that cannot reach a bound volume, and those with a missing volume.
+        """Return the nodes that cannot reach a bound volume, and nodes with a missing volume.
 
         The first claim that fails on a node determines the reason.
         """

@@ -1,7 +1,7 @@
 """Score nodes by the share of storage that a pod would use, per storage class.
 
 Only with the gate StorageCapacityScoring. On nodes with a matching volume for some claim these
-volumes count, on all others the storage pools from which new ones would be provisioned.
+volumes count, on all other nodes the storage pools that would provision new volumes.
 Source: `pkg/scheduler/framework/plugins/volumebinding/{scorer,volume_binding}.go`, v1.36.3.
 """
 

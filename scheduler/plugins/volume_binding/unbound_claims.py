@@ -67,7 +67,7 @@ class _Candidates:
 
     def __init__(self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> None:
         self.pre_bound: Final[list[int]] = []
-        found: list[int] = []
+        indices: list[int] = []
         requested, selector = requested_storage(claim), _selector_of(claim)
         for index, volume in enumerate(volumes):
             if not _is_suitable(volume, claim, requested):
@@ -75,18 +75,18 @@ class _Candidates:
             if volume.spec.claim_ref is not None:
                 self.pre_bound.append(index)
             elif _is_available(volume, claim, selector):
-                found.append(index)
+                indices.append(index)
         by_name = [volume.metadata.name for volume in volumes]
         self.pre_bound.sort(key=lambda i: by_name[i])
         # Of volumes of equal size upstream takes any one; here it is the first by name.
-        found.sort(key=lambda i: (storage_capacity(volumes[i]), by_name[i]))
+        indices.sort(key=lambda i: (storage_capacity(volumes[i]), by_name[i]))
         self._reachable: Final = FirstReachable(
-            [terms_from_affinity(volumes[i].spec.node_affinity) for i in found]
+            [terms_from_affinity(volumes[i].spec.node_affinity) for i in indices]
         )
-        self._volume_of_rank: Final = np.array([*found, NO_VOLUME], dtype=np.int64)
+        self._volume_of_rank: Final = np.array([*indices, NO_VOLUME], dtype=np.int64)
         # -1 for volumes that are no candidates.
         self._rank_of_volume: Final = np.full(len(volumes) + 1, -1, dtype=np.int64)
-        self._rank_of_volume[found] = np.arange(len(found))
+        self._rank_of_volume[indices] = np.arange(len(indices))
         self._volumes: Final = volumes
 
     def match(self, nodes: Nodes, taken: Sequence[IntArray]) -> IntArray:
@@ -241,10 +241,10 @@ def _class_of(claim: PersistentVolumeClaim, handle: Handle) -> StorageClass:
     name = claim_class(claim)
     if not name:
         raise ProvisionError(f"no class for claim {quoted(claim_key(claim))}")
-    found = handle.lister(StorageClass).get(name)
-    if found is None:
+    storage_class = handle.lister(StorageClass).get(name)
+    if storage_class is None:
         raise ProvisionError(f"failed to find storage class {quoted(name)}")
-    return found
+    return storage_class
 
 
 def _allowed_by(storage_class: StorageClass) -> NodeTerms:

@@ -247,7 +247,7 @@ class VolumeBinding(Plugin):
     def is_schedulable_after_class_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue for a new class, and for one with other allowed topologies."""
+        """Queue for a new class, and for a class with other allowed topologies than before."""
         before, after = as_kind(StorageClass, old, new)
         if before is None or after is None:
             return QueueingHint.QUEUE
@@ -288,7 +288,7 @@ class VolumeBinding(Plugin):
     def is_schedulable_after_csi_storage_capacity_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
-        """Queue for a new pool, and for one with a larger volume limit than before."""
+        """Queue for a new pool, and for a pool with a larger volume limit than before."""
         before, after = as_kind(CSIStorageCapacity, old, new)
         if before is None or after is None:
             return QueueingHint.QUEUE

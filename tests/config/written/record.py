@@ -6,8 +6,6 @@
 flags. `NAME.out.yaml` is the recording.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

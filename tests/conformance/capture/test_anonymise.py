@@ -1,7 +1,5 @@
 """A captured case has no identifier of the cluster in it, whatever the identifiers look like."""
 
-from __future__ import annotations
-
 import json
 from typing import Final
 

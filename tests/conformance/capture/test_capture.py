@@ -1,7 +1,5 @@
 """A cluster becomes a case that has the same verdicts, with or without pseudonyms."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A smaller case with the same outcome."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Two schedulers in the same scenarios: the first divergence, chance, quality, and the command."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import textwrap

@@ -1,7 +1,5 @@
 """The examples of conformance/README.md about two schedulers and about incidents are run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import conformance
+from conformance.format.case import load_cases
 
 README = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
 SCRIPTS = Path(sys.executable).parent
@@ -71,3 +70,5 @@ def test_an_incident_becomes_a_small_case_as_the_readme_shows(
     assert "Our scheduler decides the same." in ended.stdout
     assert "Kept: 1 expectation; default/pod-2: 2 or more feasible nodes" in ended.stdout
     assert "1 passed" in ended.stdout
+    (case,) = load_cases([tmp_path / "small.yaml"])
+    assert len(case.raw["cluster"]) == 2

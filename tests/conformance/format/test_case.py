@@ -1,7 +1,5 @@
 """Files of cases: the values they become, and the errors of invalid ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Faults in cases: the requests they affect, idleness despite them, their effect on verdicts."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

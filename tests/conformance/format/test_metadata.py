@@ -1,7 +1,5 @@
 """The metadata of cases: labels, level and feature, versions, the line in the file."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

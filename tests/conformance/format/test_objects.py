@@ -1,7 +1,5 @@
 """The short forms of nodes and pods, written out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Quantities and requests as the suite computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

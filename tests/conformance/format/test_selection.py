@@ -1,7 +1,5 @@
 """Selecting cases: patterns, expressions over labels, shards, versions and features."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Objects as entries of a case: the entry stands for the same objects, in the shortest form."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

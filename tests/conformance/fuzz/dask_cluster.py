@@ -1,7 +1,5 @@
 """A factory for `--executor`: a Dask cluster on this machine."""
 
-from __future__ import annotations
-
 from concurrent.futures import Executor
 
 from distributed import Client, LocalCluster

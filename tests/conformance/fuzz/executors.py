@@ -1,7 +1,5 @@
 """Factories for `--executor`: threads, executors that lose their tasks, and no executor at all."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor

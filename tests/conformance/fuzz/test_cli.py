@@ -1,7 +1,5 @@
 """The command: exit status, counterexamples as files that fail again, invalid input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each invariant can be broken: a wrong scheduler breaks it, and ours does not in the same case."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

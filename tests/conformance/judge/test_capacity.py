@@ -1,7 +1,5 @@
 """Promises kept: what the pods on a node ask for together, and what it has."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

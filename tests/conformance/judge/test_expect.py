@@ -1,7 +1,5 @@
 """Expectations against a real API server, and the descriptions of those that do not hold."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """A scheduler's counters: read from its page of metrics, over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

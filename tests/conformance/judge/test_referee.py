@@ -1,7 +1,5 @@
 """Answers of `kubesched-explain`, as the comparison of two schedulers reads them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

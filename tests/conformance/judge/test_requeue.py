@@ -1,7 +1,5 @@
 """The event that brought a pod back: computed from counters, expected by cases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The aspects of expectations, and the verdicts on the aspects of a case."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Mistakes in cases that are found without running them."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

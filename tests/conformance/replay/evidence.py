@@ -1,7 +1,5 @@
 """A small trace, and what an API server would hold of it: made from what the replay sends."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

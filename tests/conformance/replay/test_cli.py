@@ -1,7 +1,5 @@
 """The command line, as far as it goes without starting anything: bad input is one line."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

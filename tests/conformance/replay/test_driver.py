@@ -1,7 +1,5 @@
 """The driver's creation of objects, and its test for the end of a run. No process is started."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

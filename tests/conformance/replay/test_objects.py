@@ -1,7 +1,5 @@
 """The objects that the replay creates for a row of the trace mean the same when read back."""
 
-from __future__ import annotations
-
 from conformance.replay.amounts import (
     Amounts,
     allocatable,

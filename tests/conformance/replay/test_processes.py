@@ -1,7 +1,5 @@
 """Real processes: their last words, their bill, and that none is left behind."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

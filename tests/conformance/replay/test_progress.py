@@ -1,7 +1,5 @@
 """The progress bar: there for a person, silent for a file."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """The recorder's results from a watch: placements in order, verdicts, and undecided pods."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 
 import pytest

@@ -1,7 +1,5 @@
 """Numbers of a run: allocation over time, reasons, and their ways out."""
 
-from __future__ import annotations
-
 import io
 import xml.etree.ElementTree as ET
 from pathlib import Path

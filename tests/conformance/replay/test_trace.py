@@ -1,7 +1,5 @@
 """Reading the trace: what the columns mean, and one clear line for whatever is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

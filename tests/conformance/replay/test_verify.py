@@ -1,7 +1,5 @@
 """The judge: a good run has no violation, and each way to go wrong has its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from conformance.replay.recording import Placement

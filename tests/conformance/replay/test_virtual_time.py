@@ -1,7 +1,5 @@
 """A trace replayed at its own times, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

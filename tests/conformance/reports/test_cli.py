@@ -1,7 +1,5 @@
 """`run --report`, `report`, and the commands of the example for GitHub Actions."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

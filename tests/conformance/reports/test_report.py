@@ -1,7 +1,5 @@
 """The report of a run: its JSON form, shards, comparison, Markdown and HTML."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Results of versions: files, their update by a further run, the table and its freshness."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The reports for people and for build systems."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from xml.etree import ElementTree

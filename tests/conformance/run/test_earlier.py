@@ -1,7 +1,5 @@
 """Known failures, and the cases that failed last time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The event log: what happens on the API servers, line by line, in the order of the cases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """One case from beginning to end, with schedulers that do one thing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Signals: nothing of a run remains, and the outcomes until then are reported."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -67,8 +65,10 @@ def _eventually(holds: Callable[[], bool]) -> bool:
 
 
 def _groups(folder: Path) -> list[int]:
-    """The process groups of a run."""
-    return [int(text) for file in folder.rglob("*.pid") if (text := file.read_text("utf-8"))]
+    """Return the process groups of a run; none if a folder goes while they are read."""
+    with contextlib.suppress(FileNotFoundError):
+        return [int(text) for file in folder.rglob("*.pid") if (text := file.read_text("utf-8"))]
+    return []
 
 
 def _is_gone(group: int) -> bool:
@@ -79,23 +79,38 @@ def _is_gone(group: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+TARGETS = {
+    "command": ("run", "--target-command", COMMAND),
+    "workers": (
+        "run",
+        "--in-process",
+        f"{schedulers.__name__}:blocks_the_process",
+        "--workers",
+        "2",
+    ),
+    "fuzz": ("fuzz", "--target-command", COMMAND, "--workers", "2"),
+}
+
+
 @pytest.mark.parametrize(
-    "target",
+    ("target", "number"),
     [
-        ("run", "--target-command", COMMAND),
-        ("run", "--in-process", f"{schedulers.__name__}:blocks_the_process", "--workers", "2"),
-        ("fuzz", "--target-command", COMMAND, "--workers", "2"),
+        ("command", signal.SIGKILL),
+        ("command", signal.SIGHUP),
+        ("workers", signal.SIGKILL),
+        ("workers", signal.SIGTERM),
+        ("workers", signal.SIGINT),
+        ("fuzz", signal.SIGKILL),
+        ("fuzz", signal.SIGINT),
     ],
-    ids=["command", "workers", "fuzz"],
 )
 def test_no_process_and_no_file_remain(
     start: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
-    target: tuple[str, ...],
+    target: str,
     number: signal.Signals,
 ) -> None:
-    process = start(*target)
+    process = start(*TARGETS[target])
     temporary = tmp_path / "tmp"
     assert _eventually(lambda: len(_groups(temporary)) == 2)
     groups = _groups(temporary)
@@ -105,9 +120,8 @@ def test_no_process_and_no_file_remain(
     assert _eventually(lambda: not [*temporary.iterdir()])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_comparisons_until_then_are_reported(
-    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "diff.json"
     process = start("diff", "--a", "ours", "--b", COMMAND, "--json", str(file))
@@ -115,7 +129,7 @@ def test_the_comparisons_until_then_are_reported(
     temporary = tmp_path / "tmp"
     assert _eventually(lambda: len(_groups(temporary)) == 1)
     groups = _groups(temporary)
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     output = process.stdout.read()
     assert process.wait() == 128 + signal.SIGINT
     assert "interrupted after 0 of 2 scenarios" in output

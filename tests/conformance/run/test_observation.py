@@ -1,7 +1,5 @@
 """An observation has all that happened in a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Many cases: isolated from one another, whatever a scheduler does to its process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every drawn value is a valid API object: an API server accepts all of them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

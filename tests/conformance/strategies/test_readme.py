@@ -1,7 +1,5 @@
 """The examples of the README's chapter about properties run, and have strict types."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The smallest value with a property is the one that a person would write by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

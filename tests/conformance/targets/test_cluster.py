@@ -1,7 +1,5 @@
 """A running cluster: fakeapi with a scheduler process that the suite has not started."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -452,7 +450,7 @@ async def test_an_object_that_the_case_has_not_made_is_refused() -> None:
 
 
 class WatchesThatEnd(ClusterApi):
-    """Its watches of pods end: after an event, without one, with a failure, and as too old."""
+    """The watches of pods end: after an event, without one, with a failure, and as too old."""
 
     def __init__(self, url: str) -> None:
         super().__init__(Connection(url), "run", run="run", fenced=False, controlled=False)

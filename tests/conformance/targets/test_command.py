@@ -1,7 +1,5 @@
 """Schedulers that are commands: started, watched over, stopped."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The loop that knows when nothing is left to do but wait."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Coroutine

@@ -1,7 +1,5 @@
 """A plugin for the tests of `Cluster`."""
 
-from __future__ import annotations
-
 from scheduler import CycleState, NodeInfo, Plugin, Pod, Status, unschedulable
 
 

@@ -1,7 +1,5 @@
 """Disruption budgets count the pods they select."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi import KubeletOptions

@@ -1,7 +1,5 @@
 """Endpoints and EndpointSlices of Services, and the ServiceAccount of each namespace."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..actor_cluster import PODS, Cluster, cluster

@@ -1,7 +1,5 @@
 """Events as `kubectl describe` shows them: their texts, counts and limits."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi import KubeletOptions

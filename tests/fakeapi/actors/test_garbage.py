@@ -1,7 +1,5 @@
 """The garbage collector with the three propagation policies; the deletion of namespaces."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fakeapi import KubeletOptions

@@ -1,7 +1,5 @@
 """Jobs whose pods the test ends: counting, retries, indexes, suspension."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fakeapi import KubeletOptions

@@ -1,7 +1,5 @@
 """The kubelet: bound pods run, end and are deleted; nodes have heartbeats."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi import Actors, KubeletOptions

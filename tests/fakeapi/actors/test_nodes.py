@@ -1,7 +1,5 @@
 """Node lifecycle: taints and evictions on nodes without heartbeats."""
 
-from __future__ import annotations
-
 from fakeapi import KubeletOptions, NodeLifecycleOptions
 from fakeapi.actors.node_lifecycle import toleration_seconds
 

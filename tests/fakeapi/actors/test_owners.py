@@ -1,7 +1,5 @@
 """ReplicaSets, ReplicationControllers and Deployments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fakeapi import KubeletOptions

@@ -1,7 +1,5 @@
 """Jobs that are gangs get a Workload, a PodGroup and members; PodGroups in use are kept."""
 
-from __future__ import annotations
-
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Claims from templates, and the end of claims that no pod uses."""
 
-from __future__ import annotations
-
 from ..actor_cluster import PODS, Cluster, cluster, pod
 from ..api_client import Json
 

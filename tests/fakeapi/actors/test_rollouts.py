@@ -1,7 +1,5 @@
 """Rollouts and scaling of owners, and the claims of StatefulSets."""
 
-from __future__ import annotations
-
 import pytest
 
 from ..actor_cluster import PODS, Cluster, cluster, conditions, node

@@ -1,7 +1,5 @@
 """StatefulSets, Jobs and DaemonSets."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Claims and volumes: bound at once or when a node is selected, and provisioned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fakeapi import VolumeOptions

@@ -1,7 +1,5 @@
 """Admission: priority, tolerations, limits, runtime classes, namespaces."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

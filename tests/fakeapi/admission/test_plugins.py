@@ -1,7 +1,5 @@
 """The selection of admission plugins: flags, defaults, and a server without each of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Path elements and sets of fields, with examples and with Hypothesis."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

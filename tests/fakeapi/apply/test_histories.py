@@ -4,8 +4,6 @@
 merge) with a fixture that records, after each operation, the live object and its owners.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

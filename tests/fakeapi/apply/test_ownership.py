@@ -1,7 +1,5 @@
 """managedFields beyond the recorded exchanges: times, the cap, turning them off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

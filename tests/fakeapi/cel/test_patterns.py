@@ -1,6 +1,6 @@
 """Patterns of schemas: enforced by RE2 in Go's syntax."""
 
-from __future__ import annotations
+import time
 
 import pytest
 
@@ -80,3 +80,30 @@ async def test_a_search_in_a_long_text_ends_in_time(
     await api.create(DEFINITIONS, patterned(pattern))
     reply = await api.post(WIDGETS, widget(title="ab" * 300_000 + "c" + "a" * 30))
     assert (reply.code == 201) is matches
+
+
+async def test_patterns_that_take_long_to_compile_are_refused(api: ApiClient) -> None:
+    fields = {f"f{n}": {"type": "string", "pattern": rf"(?i)\pL{{30}}{n}"} for n in range(100)}
+    node = schema(spec={"type": "object", "properties": fields})
+    refused = await api.post(DEFINITIONS, definition(version(node=node, subresources={})))
+    assert refused.causes == [("FieldValueForbidden", "<nil>")]
+
+
+async def test_an_object_whose_texts_take_long_to_search_is_refused(api: ApiClient) -> None:
+    pattern = "(?:a|b|ab|ba|x?){0,900}y"
+    items = {"type": "array", "items": {"type": "string", "pattern": pattern}}
+    node = schema(spec={"type": "object", "properties": {"items": items}})
+    await api.create(DEFINITIONS, definition(version(node=node, subresources={})))
+    texts = [f"{n:b}".translate({48: "a", 49: "b"}) * 20 + "y" for n in range(1000)]
+    began = time.thread_time()
+    refused = await api.post(WIDGETS, {**widget(), "spec": {"items": texts}})
+    assert refused.causes == [("FieldValueForbidden", "<nil>")]
+    assert time.thread_time() - began < 1
+
+
+@pytest.mark.skipif(not worker.is_available(), reason="needs the extra cel")
+async def test_rules_that_take_long_to_compile_are_refused(api: ApiClient) -> None:
+    rules = [{"rule": f"{n} == " + "+".join("1" * 4000)} for n in range(20)]
+    node = schema(spec={"type": "object", "x-kubernetes-validations": rules})
+    refused = await api.post(DEFINITIONS, definition(version(node=node, subresources={})))
+    assert refused.causes == [("FieldValueForbidden", "spec.versions")]

@@ -1,7 +1,5 @@
 """`--actors` and `--provisioner`: chosen actors, and refused names."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 from click.testing import CliRunner

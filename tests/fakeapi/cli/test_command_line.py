@@ -1,7 +1,5 @@
 """`kubesched-fakeapi`: flags that make no sense together cost no file, and start no server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

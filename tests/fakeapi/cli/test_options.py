@@ -1,7 +1,5 @@
 """Options of the command line are fields of dataclasses."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from importlib import resources
@@ -15,6 +13,7 @@ from click.testing import CliRunner
 from fakeapi import FakeApiServer, Security, ServerOptions
 from fakeapi.cli.options import click_options, files_of, values_of
 from fakeapi.faults import FaultOptions
+from fakeapi.types.limits import Limits
 from fakeapi.types.option import check_values, file_option, option
 
 
@@ -116,7 +115,7 @@ def test_the_page_on_security_names_each_of_its_options_and_each_limit() -> None
         for each in click_options({"server": ServerOptions, "faults": FaultOptions})
         for flag in each.opts
         if flag.endswith(("-bytes", "-size", "-seconds", "-timeout", "-ttl"))
-    ]
+    ] + [flag for each in click_options({"limits": Limits}) for flag in each.opts]
     flags = [flag for each in click_options({"it": Security}) for flag in each.opts] + limits
-    assert len(limits) > 7
+    assert len(limits) > 20
     assert [flag for flag in flags if f"`{flag}`" not in page] == []

@@ -1,7 +1,5 @@
 """Random schemas, values and definitions, many of them wrong: questions for the oracle."""
 
-from __future__ import annotations
-
 import copy
 import random
 from typing import Any

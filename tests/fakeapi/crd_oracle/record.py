@@ -3,8 +3,6 @@
 python -m tests.fakeapi.crd_oracle.record ORACLE
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Definitions that cannot be followed: they stop neither a write nor a start of the server."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

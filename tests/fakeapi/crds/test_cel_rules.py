@@ -1,7 +1,5 @@
 """Rules in CEL: evaluated with the extra `cel`, else ignored with a warning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,17 +1,19 @@
 """CustomResourceDefinitions: validated, served, changed, deleted with their objects."""
 
-from __future__ import annotations
-
+import asyncio
+import collections
 from typing import Any
 
 import pytest
 
 from fakeapi import FakeApiServer
+from fakeapi.store.journal import ObjectChange
 
-from ..api_client import ApiClient
+from ..api_client import ApiClient, eventually
 from ..custom_resources import DEFINITIONS, WIDGETS, definition, schema, version, widget
 
 NAME = "widgets.example.com"
+KEY = (("apiextensions.k8s.io", "customresourcedefinitions"), NAME)
 ROOT = "spec.validation.openAPIV3Schema"
 Json = dict[str, Any]
 
@@ -394,6 +396,51 @@ async def test_a_definition_is_deleted_with_its_objects(api: ApiClient) -> None:
     assert (await api.get("/apis/example.com")).code == 404
     await api.create(DEFINITIONS, definition())
     assert (await api.get(WIDGETS)).names == []
+
+
+async def test_many_objects_of_a_definition_are_deleted_in_several_turns_of_the_loop(
+    api: ApiClient, server: FakeApiServer
+) -> None:
+    await api.create(DEFINITIONS, definition())
+    server.load([{**widget(f"w{n}"), "metadata": {"name": f"w{n}", "namespace": "default"}}
+                 for n in range(250)])  # fmt: skip
+    deleted_by_turn = collections.Counter[int]()
+    turn = 0
+
+    def pass_turn() -> None:
+        nonlocal turn
+        turn += 1
+        if KEY in server.object_keys():
+            asyncio.get_running_loop().call_soon(pass_turn)
+
+    def note(change: ObjectChange) -> None:
+        if change.type == "DELETED":
+            deleted_by_turn[turn] += 1
+
+    pass_turn()
+    with server.listening(on_change=note):
+        gone = await api.delete(f"{DEFINITIONS}/{NAME}")
+        assert gone.code == 200
+        await eventually(lambda: KEY not in server.object_keys())
+    assert deleted_by_turn.total() == 251  # the definition, too
+    assert max(deleted_by_turn.values()) <= 101
+
+
+async def test_a_definition_that_comes_back_has_a_log_of_its_own(
+    api: ApiClient, server: FakeApiServer
+) -> None:
+    """The changes of its first life are dropped: a watch from there has expired."""
+    await api.create(DEFINITIONS, definition())
+    made = await api.create(WIDGETS, widget())
+    await api.delete(f"{DEFINITIONS}/{NAME}")
+    assert server._registry.store.collection(("example.com", "widgets")).log.end == 0
+    await api.create(DEFINITIONS, definition())
+    await api.create(WIDGETS, widget("x"))
+    first = made["metadata"]["resourceVersion"]
+    async with api.watch(WIDGETS, resourceVersion=first) as stream:
+        event = await stream.next()
+    assert event is not None
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
 async def test_a_definition_waits_for_finalizers_of_its_objects(api: ApiClient) -> None:

@@ -1,7 +1,5 @@
 """Formats of strings and numbers."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi.crds import formats

@@ -4,8 +4,6 @@ Recorded by crd_oracle/. Of values every message is compared, of definitions fie
 rules for definitions are a part of upstream's.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import gzip

@@ -1,7 +1,5 @@
 """Objects of kinds that users define: stored, pruned, completed, validated, scaled, watched."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Custom resources with two served versions: each shows, and applies to, its own fields."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

@@ -1,7 +1,5 @@
 """Label and field selectors, in lists over HTTP and by themselves."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Aggregated discovery: all resources in one document with an entity tag."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi import FakeApiServer, Kind

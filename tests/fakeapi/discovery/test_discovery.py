@@ -1,7 +1,5 @@
 """Discovery and health, the first requests of clients."""
 
-from __future__ import annotations
-
 import aiohttp
 import pytest
 

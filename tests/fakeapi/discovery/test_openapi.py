@@ -1,7 +1,5 @@
 """OpenAPI documents, by which kubectl explains, validates and patches."""
 
-from __future__ import annotations
-
 import urllib.parse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Faults as files: valid ones, the errors of others, and the published schema."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import resources

@@ -1,7 +1,5 @@
 """The log of faults: chance that comes out alike on a seed, and scripts that do it again."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

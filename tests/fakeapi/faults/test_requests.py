@@ -1,7 +1,5 @@
 """Faults of requests, over HTTP: delays, failures, broken connections, stale lists, damage."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Faults of the whole server: outages, restarts, compaction; and faults over HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The numbers are those of conformance/cases/faults/README.md.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -1,7 +1,5 @@
 """Faults of watches, over HTTP: silence, ends of every kind, events twice, lost or damaged."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aiohttp

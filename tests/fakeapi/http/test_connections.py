@@ -1,7 +1,5 @@
 """Connections, over real sockets; requests are written in pieces where that matters."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -99,6 +97,25 @@ async def test_requests_on_one_connection_are_answered_in_turn(server: FakeApiSe
     assert server.statistics().requests_total == 6
 
 
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("http://other/api/v1/namespaces/default", 200),
+        ("HTTPS://other:1/api/v1/namespaces/default?pretty=true", 200),
+        ("http://other", 404),
+        ("http://other?x", 404),
+        ("other", 400),
+        ("//other/api/v1/namespaces/default", 404),
+    ],
+)
+async def test_of_an_absolute_target_only_path_and_query_count(
+    server: FakeApiServer, target: str, code: int
+) -> None:
+    async with client_of(server) as client:
+        await client.send(request("GET", target))
+        assert int((await client.head())[9:12]) == code
+
+
 async def test_a_target_may_be_utf8_as_it_is(server: FakeApiServer) -> None:
     async with client_of(server) as client:
         await client.send(CREATE)
@@ -125,7 +142,7 @@ async def test_a_target_in_utf8_may_come_in_pieces(server: FakeApiServer, cut: i
 
 
 async def test_the_rest_of_a_refused_body_is_no_head(server: FakeApiServer) -> None:
-    """It is neither escaped as one nor counted."""
+    """The rest is neither escaped as a head nor counted."""
     body = "é".encode() * 50_000
     head = request("PUT", CONFIG_MAPS).replace(b"Length: 0", b"Length: %d" % len(body))
     async with client_of(server) as client:

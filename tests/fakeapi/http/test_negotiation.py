@@ -1,7 +1,5 @@
 """The Accept header decides the form of the answer: media types, metadata only, tables."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

@@ -5,8 +5,6 @@ is 10,000, and aiohttp refuses some malformed requests, which no client sends, w
 lenient; those tests name it. Time limits are from the sources of net/http.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
@@ -16,7 +14,7 @@ import pytest
 import yarl
 
 from fakeapi import FakeApiServer, ManualClock
-from fakeapi.decoding.parsing import DEPTH_MAX
+from fakeapi.types.limits import DEFAULT
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient, eventually
 from ..objects import CONFIG_MAPS, PODS, config_map, pod, with_resources
@@ -29,6 +27,7 @@ LAUGHS = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
 )
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 POST = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n".encode()
+DEPTH_MAX = DEFAULT.max_depth
 TOO_DEEP = f"exceeded max depth of {DEPTH_MAX}"
 
 

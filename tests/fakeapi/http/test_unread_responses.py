@@ -1,7 +1,5 @@
 """Clients that do not read: their lists share memory, and they are disconnected after a while."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -1,7 +1,5 @@
 """The API versions that --runtime-config turns on."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi.kinds.built_in import RuntimeConfigError, served_kinds

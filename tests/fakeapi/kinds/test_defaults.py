@@ -1,7 +1,5 @@
 """Defaults: fields that the server sets if a client leaves them out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

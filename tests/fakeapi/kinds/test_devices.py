@@ -1,7 +1,5 @@
 """The versions of resource.k8s.io: one stored form, shown as each version has it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Events: one store, two APIs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

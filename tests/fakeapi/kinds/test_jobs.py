@@ -1,7 +1,5 @@
 """The server gives each new Job a selector of its own, and its template the labels for it."""
 
-from __future__ import annotations
-
 from ..actors.test_jobs import JOBS, job
 from ..api_client import ApiClient
 

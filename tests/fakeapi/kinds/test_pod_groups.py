@@ -1,7 +1,5 @@
 """PodGroups and Workloads: defaults, validation, immutable specs, admission, status."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Invalid Deployments, StatefulSets, Jobs and CronJobs are refused as by kube-apiserver."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

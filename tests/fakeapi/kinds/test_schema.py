@@ -1,7 +1,5 @@
 """Decoding by the table of types: what Go's decoder and encoder would make of an object."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

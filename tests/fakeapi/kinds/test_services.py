@@ -3,8 +3,6 @@
 Answers recorded from upstream are in exchanges/services.yaml.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from pathlib import Path
 from typing import Any

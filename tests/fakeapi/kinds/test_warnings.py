@@ -1,7 +1,5 @@
 """Warnings of CSI drivers and deprecated kinds, and roles without rules, as in kube-apiserver."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A dump with the slices and classes of two vendors' drivers is served as it was."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import aiohttp

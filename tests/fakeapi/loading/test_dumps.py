@@ -1,7 +1,5 @@
 """The dump of a cluster becomes a working cluster: references, states, all or nothing."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Manifests: files, directories, Lists, dumps of a cluster, and errors of invalid ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Service `default/kubernetes` and its endpoints, which point at the server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fakeapi import FakeApiServer

@@ -1,7 +1,5 @@
 """Columns of custom resources."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

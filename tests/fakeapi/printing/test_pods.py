@@ -1,7 +1,5 @@
 """Rows of pods. Cases as in upstream's printers_test.go, TestPrintPod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

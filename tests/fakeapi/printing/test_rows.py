@@ -1,7 +1,5 @@
 """Rows of all kinds but pods. Cases as in upstream's printers_test.go."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """ResourceQuota over HTTP: refusals and their texts, and status.used after writes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

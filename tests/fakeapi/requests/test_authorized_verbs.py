@@ -1,7 +1,5 @@
 """The server carries out the verb that the authorizer allowed, for any method and form of path."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
@@ -266,7 +264,7 @@ def test_any_path_is_understood_in_one_way(method: str, parts: list[str], *, wat
 async def test_a_request_that_a_fault_held_is_not_carried_out_as_another(
     session: aiohttp.ClientSession,
 ) -> None:
-    """Its kind goes while it waits, and comes back for the whole cluster."""
+    """The kind goes while the create waits, and comes back for the whole cluster."""
     hold: Json = {"name": "hold", "match": {"verb": "create", "resource": "widgets"}, "delay": {}}
     security = Security(token="secret")
     async with FakeApiServer(clock=ManualClock(), security=security, faults=[hold]) as server:

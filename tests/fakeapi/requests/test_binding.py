@@ -1,7 +1,5 @@
 """Binding pods to nodes: the order of the checks, and what changes on the pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

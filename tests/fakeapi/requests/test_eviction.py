@@ -1,7 +1,5 @@
 """Evictions and the budgets that allow or deny them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """APIs that fakeapi/README.md lists as not served."""
 
-from __future__ import annotations
-
 import pytest
 
 from ..api_client import ApiClient

@@ -1,7 +1,5 @@
 """The three patch types over HTTP, and JSON patch and merge patch by themselves."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 
@@ -10,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakeapi.types.errors import BadRequest, Unprocessable
-from fakeapi.writes.patching import OPERATIONS_MAX, json_patch, merge_patch
+from fakeapi.types.limits import DEFAULT
+from fakeapi.writes.patching import json_patch, merge_patch
 from tests.thoroughness import examples
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient
@@ -146,7 +145,7 @@ async def test_a_patch_has_the_shape_of_its_type(
 
 async def test_too_many_operations_are_too_large(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
-    operations = [{"op": "add", "path": "/data", "value": {}}] * (OPERATIONS_MAX + 1)
+    operations = [{"op": "remove", "path": "/data"}] * (DEFAULT.json_patch_max_operations + 1)
     reply = await api.patch(f"{CONFIG_MAPS}/c", operations, JSON_PATCH)
     assert (reply.code, reply.reason) == (413, "RequestEntityTooLarge")
 
@@ -321,8 +320,8 @@ async def test_an_object_that_is_too_large_with_its_managed_fields_loses_them(
 
 async def test_a_refusal_does_not_show_all_that_a_patch_has_copied(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
-    change: list[Any] = [{"op": "add", "path": "/data", "value": {}}]
-    change += [{"op": "copy", "from": "/data", "path": f"/data/b{n}"} for n in range(15)]
+    change: list[Any] = [{"op": "add", "path": "/data", "value": {"a": "x" * 20}}]
+    change += [{"op": "copy", "from": "/data", "path": f"/data/b{n}"} for n in range(12)]
     reply = await api.patch(f"{CONFIG_MAPS}/c", change, JSON_PATCH)
     assert reply.code == 422
     assert len(reply.message) < 100_000

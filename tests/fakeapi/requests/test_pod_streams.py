@@ -3,8 +3,6 @@
 The errors before upstream calls the kubelet are in exchanges/debug.yaml.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from ..api_client import ApiClient

@@ -1,7 +1,5 @@
 """The parameter `timeout` of a request: a duration of Go's, or a refusal."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi.types.durations import parse_duration

@@ -1,7 +1,5 @@
 """The resize subresource of pods changes the cpu and memory of containers, and nothing else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

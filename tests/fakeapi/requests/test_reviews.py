@@ -1,7 +1,5 @@
 """Reviews on a server that lets everybody do everything, as it is by default."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The scale subresource of workloads: read, replaced, patched, as kubectl scale does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The status subresource: two halves of an object, each behind its own endpoint."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi import ManualClock

@@ -3,8 +3,6 @@
 The table of combinations is RunWatchSemantics in apiserver pkg/storage/testing/watcher_tests.go.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

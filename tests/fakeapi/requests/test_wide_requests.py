@@ -1,7 +1,5 @@
 """Requests whose cost or answer would grow faster than the request."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -9,8 +7,8 @@ import pytest
 
 from fakeapi import FakeApiServer
 from fakeapi.decoding.options import Query, write_options
-from fakeapi.decoding.parsing import VALUES_MAX
 from fakeapi.types.errors import FieldError, Invalid, invalid
+from fakeapi.types.limits import DEFAULT
 from fakeapi.writes.strategic import strategic_merge
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient, eventually
@@ -20,6 +18,7 @@ from ..objects import CONFIG_MAPS, PODS, config_map
 APPLY = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MIB = 1024 * 1024
+VALUES_MAX = DEFAULT.max_values
 WIDE = VALUES_MAX + 1
 
 

@@ -1,7 +1,5 @@
 """TLS, tokens, client certificates, where a server may listen, and how much it takes at once."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import ssl

@@ -1,7 +1,5 @@
 """The database: answered writes are in the file, commits are shared, old rows are deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3
@@ -16,6 +14,7 @@ from fakeapi import FakeApiServer, ManualClock, ServerOptions, StateError, State
 from fakeapi.state.database import Database
 
 from ..api_client import ApiClient
+from ..custom_resources import DEFINITIONS, WIDGETS, definition, widget
 from ..objects import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map, pod
 from ..state_files import PORTS, content_of, cut, everything, serving
 
@@ -317,7 +316,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
         ("DELETE FROM collections WHERE id = 1", "damaged: revision 101 is of no collection"),
         (
             "UPDATE revisions SET deleted = 1 WHERE version = 101",
-            "collections[0].changes[0]: default is deleted before it is there",
+            "collections[0].changes[0]: default is deleted before it exists",
         ),
         ("DELETE FROM counter", "damaged: revisions, but no counter of versions"),
     ],
@@ -337,3 +336,17 @@ async def test_half_a_file_is_damaged(path: Path) -> None:
         pass
     cut(path, len(content_of(path)) // 2)
     assert refusal(path).startswith(("damaged: ", "database disk image is malformed"))
+
+
+async def test_the_log_of_a_resource_that_came_back_is_shortened_in_the_file_too(
+    path: Path,
+) -> None:
+    options = ServerOptions(event_log_size=2)
+    async with serving(data=path, options=options) as (_, api):
+        for _ in range(2):
+            await api.create(DEFINITIONS, definition())
+            await api.create(WIDGETS, widget())
+            for size in range(2, 40):
+                await api.patch(f"{WIDGETS}/w", {"spec": {"size": size}})
+            await api.delete(f"{DEFINITIONS}/widgets.example.com")
+    assert len([row for row in rows(path) if row[1] == "widgets"]) < 10

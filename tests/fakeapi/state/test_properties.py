@@ -1,7 +1,5 @@
 """A restored store equals the store after any history."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recordings: every change with its time; a replay makes them again, on the server's clock."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

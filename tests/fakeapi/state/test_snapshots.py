@@ -1,7 +1,5 @@
 """Snapshots: the restored state equals the saved one to the byte; errors name the file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable
@@ -217,7 +215,7 @@ PODS_AT = "contents", "collections", 6
         ),
         (
             set_in(*PODS_AT, "changes", 0, "deleted", to=True),
-            "collections[6].changes[0]: default/p is deleted before it is there",
+            "collections[6].changes[0]: default/p is deleted before it exists",
         ),
         (
             set_in(*PODS_AT, "resource", to="nodes"),

@@ -1,8 +1,7 @@
 """Events end after their time to live, on the server's clock."""
 
-from __future__ import annotations
-
 import copy
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import aiohttp
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock, ServerOptions
+from fakeapi.store.store import Revision
 
 from ..api_client import ApiClient
 from ..objects import CORE_EVENTS, EVENTS
@@ -70,6 +70,18 @@ async def test_the_time_to_live_is_an_option(
     async with FakeApiServer(clock=clock, load=[{**OLD, **KIND}], options=options) as server:
         clock.advance(100)
         assert (await ApiClient(session, server.url).get(CORE_EVENTS)).names == left
+
+
+async def test_an_event_that_is_written_often_takes_no_more_memory(
+    clock: ManualClock, session: aiohttp.ClientSession
+) -> None:
+    options = ServerOptions(event_log_size=2)
+    async with FakeApiServer(clock=clock, load=[{**OLD, **KIND}], options=options) as server:
+        api = ApiClient(session, server.url)
+        for number in range(100):
+            await api.patch(f"{CORE_EVENTS}/old", {"message": f"{number}"})
+        kept = [each for each in gc.get_objects() if isinstance(each, Revision)]
+        assert len([each for each in kept if each.key == "default/old"]) < 50
 
 
 async def test_a_restored_event_ends_too(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Changes and requests of a server: listeners, and the requests that it keeps."""
 
-from __future__ import annotations
-
 import json
 
 import aiohttp

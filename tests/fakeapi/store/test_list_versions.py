@@ -7,8 +7,6 @@ carry upstream's names where it has one. The eight writes are upstream's:
     5 create third/foo    6 create second/baz     7 update first/bar    8 delete second/baz
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import dataclasses

@@ -3,8 +3,6 @@
 Modelled on RunTestList in apiserver pkg/storage/testing/store_tests.go.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from typing import Any

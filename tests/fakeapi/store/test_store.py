@@ -1,7 +1,5 @@
 """The store and its log by themselves: versions, positions, compaction, undoing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Watches: order, starting points, transitions, bookmarks, deadlines, the end of the log."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -5,8 +5,6 @@ RunWatchSemanticInitialEventsExtended, testWatch, RunTestWatchDeleteEventObjectH
 apimachinery pkg/apis/meta/internalversion/validation. The rows carry upstream's names.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from typing import Any

@@ -1,7 +1,5 @@
 """Text from clients has bounds: numbers by their digits, caches by the length of their keys."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

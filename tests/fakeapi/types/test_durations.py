@@ -1,7 +1,5 @@
 """Durations as kubectl shows them."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi.types.durations import age, human_duration

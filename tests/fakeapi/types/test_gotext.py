@@ -1,7 +1,5 @@
 """Values as Go prints them."""
 
-from __future__ import annotations
-
 import pytest
 
 from fakeapi.types.gotext import number

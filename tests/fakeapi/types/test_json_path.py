@@ -1,7 +1,5 @@
 """JSON paths of columns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Bodies in application/vnd.kubernetes.protobuf, over HTTP and against upstream's own examples."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

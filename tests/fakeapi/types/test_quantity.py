@@ -1,7 +1,5 @@
 """Quantities: the canonical form is a fixed point, and means the same as what was written."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Validation: upstream's causes of refusals that exchanges/*.yaml do not record."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Objects with many or long parts: an answer that stays in proportion, and no defect."""
 
-from __future__ import annotations
-
 import pytest
 
 from ..api_client import STRATEGIC, ApiClient

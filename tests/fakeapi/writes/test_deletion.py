@@ -1,7 +1,5 @@
 """Deleting: grace periods, finalizers, preconditions, propagation, collections, namespaces."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from typing import Any

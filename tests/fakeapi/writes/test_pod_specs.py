@@ -1,7 +1,5 @@
 """Pods with equal specs: each is written by the rules of its own moment."""
 
-from __future__ import annotations
-
 import json
 from typing import Final
 

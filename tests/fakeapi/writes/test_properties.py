@@ -6,8 +6,6 @@ a uid is bound at most once and never comes back; a write that changes nothing m
 are one snapshot; the answer of a write is the object that watchers get.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

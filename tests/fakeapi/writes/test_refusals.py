@@ -3,8 +3,6 @@
 What could be recorded is in exchanges/refusals.yaml and exchanges/failures.yaml.
 """
 
-from __future__ import annotations
-
 from ..api_client import ApiClient
 from ..objects import CONFIG_MAPS, NAMESPACES, config_map
 

@@ -4,8 +4,6 @@ Expectations follow apimachinery pkg/util/strategicpatch/patch_test.go and the r
 kube-scheduler was seen to send.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Fields of a stored object that may change: most of a pod's spec may not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ Sources: pkg/registry/core/pod/storage/storage.go (BindingREST), apiserver
 pkg/registry/generic/registry/store.go (Delete) and pkg/registry/core/pod/strategy.go of v1.36.3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Creates and updates: metadata the server owns, concurrency, dry runs, bodies."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
