@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.writes import pipeline
-from tests.fuzz.seeds import SEEDS
+from tests.fuzz.texts import SEEDS
 
 __all__ = ["creation_milliseconds"]
 
