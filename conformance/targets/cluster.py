@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -50,6 +51,12 @@ _OF_CONTROLLERS: Final = frozenset({
     "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "ReplicaSet",
     "ReplicationController", "StatefulSet", "VolumeAttachment",
 })  # fmt: skip
+#: Texts that change beside nodes of the cluster's own: with the number of all nodes, with the
+#: number of those that one of the first filters rejects, with the end of the reasons, or cut.
+_COUNTS_NODES: Final = re.compile(
+    r"nodes are available|no nodes available|\d [^,]*\.['\"]| \.\.\.|"
+    r"\d node\(s\) (were unschedulable|had untolerated taint|didn't match Pod's node affinity)"
+)
 #: The prefix of the taints that the node controller sets and removes.
 _TAINT: Final = "node.kubernetes.io/"
 #: The permissions without which nothing can be run.
@@ -325,7 +332,7 @@ def _counts_nodes(step: Step) -> bool:
     return (
         expected.attempts is not None
         or expected.reads_moves
-        or any("nodes are available" in str(text) for text in texts)
+        or any(_COUNTS_NODES.search(str(text)) for text in texts)
     )
 
 

@@ -16,8 +16,10 @@ then called with `serve=True`, and the scheduler has
 Without such a parameter cases that read metrics are skipped. Below that URL a scheduler can serve
 `/debug/pods/NAMESPACE/NAME` as ours does: the story is part of a failure. A scheduler that takes
 plugins of the user's has a keyword parameter `plugins`, a tuple of references `module:Class`, which
-is passed if the user has named plugins. A scheduler with a keyword parameter `identity`, its name
-in a leader election, can be started beside another scheduler: the step `start`.
+is passed if the user has named plugins. A function `check_plugins` of its module is called with
+each plugin before the first case, in a tuple, and raises an error unless it is a plugin. A
+scheduler with a keyword parameter `identity`, its name in a leader election, can be started beside
+another scheduler: the step `start`.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ class InProcessKind:
         """Find the function and the plugins. Raises InputError if one of them does not exist."""
         reference = f"{module}:{function}"
         try:
-            loaded = getattr(importlib.import_module(module), function)
+            home = importlib.import_module(module)
+            loaded = getattr(home, function)
         except (ImportError, AttributeError) as error:
             raise InputError(f"--in-process: {reference}: {error}") from error
         if not callable(loaded):
@@ -110,7 +113,7 @@ class InProcessKind:
         if plugins and "plugins" not in parameters:
             raise InputError(f"--plugin: {reference} has no parameter plugins")
         for plugin in plugins:
-            _check_plugin(plugin)
+            _check_plugin(plugin, getattr(home, "check_plugins", None))
         self._plugins = plugins
 
     def why_not(self, case: Case) -> str | None:
@@ -166,8 +169,11 @@ class InProcessKind:
                 yield _InProcessTarget(surroundings.fake_server, clock, scheduler, lines)
 
 
-def _check_plugin(reference: str) -> None:
-    """Import the plugin at `module:Class`, so that a mistake ends the run and not each case."""
+def _check_plugin(reference: str, check: Callable[[tuple[str, ...]], object] | None) -> None:
+    """Import the plugin at `module:Class`, so that a mistake ends the run and not each case.
+
+    `check` is the scheduler's own, if it has one.
+    """
     module, _, name = reference.partition(":")
     if not module or not name:
         raise InputError(f"--plugin: expected MODULE:CLASS, got {reference!r}")
@@ -176,6 +182,8 @@ def _check_plugin(reference: str) -> None:
         sys.path.append("")
     try:
         getattr(importlib.import_module(module), name)
+        if check is not None:
+            check((reference,))
     except Exception as error:
         # A module runs as it is imported, and may raise anything.
         raise InputError(f"--plugin: {reference}: {error}") from error

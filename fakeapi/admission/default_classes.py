@@ -6,6 +6,7 @@ pkg/volume/util/storageclass.go of Kubernetes v1.36.3; both choose in the same w
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
@@ -14,8 +15,10 @@ from fakeapi.store.registry import Operation, Review
 from fakeapi.types.objects import child, mapping, metadata_of, name_of, text
 
 if TYPE_CHECKING:
-    from fakeapi.store.store import Store
+    from collections.abc import Iterable
+
     from fakeapi.types.kind import ResourceKey
+    from fakeapi.types.objects import Json
 
 _CLAIMS: Final = ("", "persistentvolumeclaims")
 _INGRESSES: Final = ("networking.k8s.io", "ingresses")
@@ -41,8 +44,8 @@ class DefaultStorageClass(Plugin):
         annotations = mapping(metadata_of(review.object).get("annotations"))
         if spec.get("storageClassName") is not None or CLASS_ANNOTATION in annotations:
             return
-        store = review.registry.store
-        chosen = _default_class(store, STORAGE_CLASSES, *_DEFAULT_STORAGE_CLASS)
+        classes = review.registry.store.collection(STORAGE_CLASSES)
+        chosen = classes.derived(_default_storage_class)
         if chosen:
             spec["storageClassName"] = chosen
 
@@ -60,18 +63,19 @@ class DefaultIngressClass(Plugin):
         annotations = mapping(metadata_of(review.object).get("annotations"))
         if spec.get("ingressClassName") is not None or _INGRESS_CLASS_ANNOTATION in annotations:
             return
-        chosen = _default_class(review.registry.store, _INGRESS_CLASSES, _DEFAULT_INGRESS_CLASS)
+        classes = review.registry.store.collection(_INGRESS_CLASSES)
+        chosen = classes.derived(_default_ingress_class)
         if chosen:
             spec["ingressClassName"] = chosen
 
 
-def _default_class(store: Store, resource: ResourceKey, *annotations: str) -> str:
+def _default_class(classes: Iterable[Json], annotations: Iterable[str]) -> str:
     """Return the newest class that is marked, the first by name of equally new ones, or ""."""
     marked = []
-    for stored in store.collection(resource).revisions.values():
-        notes = mapping(metadata_of(stored.object).get("annotations"))
+    for stored in classes:
+        notes = mapping(metadata_of(stored).get("annotations"))
         if any(notes.get(annotation) == "true" for annotation in annotations):
-            marked.append(stored.object)
+            marked.append(stored)
     if not marked:
         return ""
     newest = max(text(metadata_of(stored).get("creationTimestamp")) for stored in marked)
@@ -80,3 +84,7 @@ def _default_class(store: Store, resource: ResourceKey, *annotations: str) -> st
         for stored in marked
         if text(metadata_of(stored).get("creationTimestamp")) == newest
     )
+
+
+_default_storage_class = functools.partial(_default_class, annotations=_DEFAULT_STORAGE_CLASS)
+_default_ingress_class = functools.partial(_default_class, annotations=(_DEFAULT_INGRESS_CLASS,))

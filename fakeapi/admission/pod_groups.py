@@ -106,12 +106,10 @@ def _groups_of_job(review: Review, job: Json) -> list[Json]:
         stored = store.get(_POD_GROUPS, namespace, text(name))
         return [] if stored is None else [stored.object]
     uid = metadata_of(job).get("uid")
-    groups = [revision.object for revision in store.collection(_POD_GROUPS).revisions.values()]
     return [
         group
-        for group in groups
-        if namespace_of(group) == namespace
-        and any(
+        for group in store.in_namespace(_POD_GROUPS, namespace)
+        if any(
             owner.get("uid") == uid and owner.get("controller") is True
             for owner in mappings(metadata_of(group).get("ownerReferences"))
         )

@@ -13,6 +13,8 @@ from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, integer, mapping, name_of, text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fakeapi.types.kind import ResourceKey
 
 _PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
@@ -62,7 +64,7 @@ class Priority(Plugin):
         """Raise Forbidden if there is a default class already."""
         if not review.object.get("globalDefault"):
             return
-        present = _default_class(review)
+        present = review.registry.store.collection(_PRIORITY_CLASSES).derived(_default_class)
         creates = review.operation is Operation.CREATE
         if present is not None and (creates or name_of(present) != name_of(review.object)):
             raise review.forbid(
@@ -114,14 +116,13 @@ def _priority_of(review: Review, name: str) -> tuple[str, int, str]:
             raise review.forbid(f"no PriorityClass with name {name} was found")
         chosen: Json | None = stored.object
     else:
-        chosen = _default_class(review)
+        chosen = review.registry.store.collection(_PRIORITY_CLASSES).derived(_default_class)
     if chosen is None:
         return "", 0, "PreemptLowerPriority"
     return name_of(chosen), integer(chosen.get("value")), text(chosen.get("preemptionPolicy"))
 
 
-def _default_class(review: Review) -> Json | None:
+def _default_class(classes: Iterable[Json]) -> Json | None:
     """Return the default class, the lowest if there are several (the plugin may have been off)."""
-    classes = review.registry.store.collection(_PRIORITY_CLASSES).revisions.values()
-    marked = [revision.object for revision in classes if revision.object.get("globalDefault")]
+    marked = [obj for obj in classes if obj.get("globalDefault")]
     return min(marked, key=lambda obj: integer(obj.get("value")), default=None)

@@ -9,22 +9,23 @@ Source: pkg/registry/core/service of Kubernetes v1.36.3, for one range of IPv4 a
 from __future__ import annotations
 
 import ipaddress
-import itertools
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types.client_text import cached
 from fakeapi.types.errors import FieldError, InternalError, Invalid, invalid
+from fakeapi.types.kind import Allocation, Held, NumberRange
 from fakeapi.types.objects import Json, integer, mapping, mappings, name_of, text, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 #: The ranges of kubeadm and of kube-apiserver's flags.
 NETWORK: Final = ipaddress.IPv4Network("10.96.0.0/12")
-_ADDRESSES: Final = range(int(NETWORK.network_address) + 1, int(NETWORK.broadcast_address))
-_NODE_PORTS: Final = range(30000, 32768)
-#: So many of each range are given last: clients ask for those by number (KEP-3070, KEP-3682).
-_ADDRESSES_LAST, _NODE_PORTS_LAST = 256, 86
+#: The numbers that are given last are those that clients ask for by number (KEP-3070, KEP-3682).
+_ADDRESSES: Final = NumberRange(
+    range(int(NETWORK.network_address) + 1, int(NETWORK.broadcast_address)), last=256
+)
+_NODE_PORTS: Final = NumberRange(range(30000, 32768), last=86)
 _ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _LOAD_BALANCER_FIELDS: Final = (
     "allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass",
@@ -59,12 +60,11 @@ _FIELDS_OF_TYPES: Final[tuple[tuple[Callable[[Json], bool], tuple[str, ...]], ..
 )
 
 
-def allocate(new: Json, old: Json | None, others: Iterable[Json], *, keeps: bool) -> None:
+def _allocate(new: Json, old: Json | None, held: Held, *, keeps: bool) -> None:
     """Complete the spec of a Service, new or updated, before validation.
 
-    `others` are the other Services; with `keeps` the address is from another server and stays.
-    Raises Invalid if an address or a node port is taken or out of range, InternalError if no
-    address or port is free.
+    With `keeps` the address is from another server and stays. Raises Invalid if an address or a
+    node port is taken or out of range, InternalError if no address or port is free.
     """
     # A copy: parts of it may belong to the stored object.
     spec = new["spec"] = dict(mapping(new.get("spec")))
@@ -81,11 +81,16 @@ def allocate(new: Json, old: Json | None, others: Iterable[Json], *, keeps: bool
         spec.pop("internalTrafficPolicy", None)
     if keeps and spec.get("clusterIP"):
         return
-    taken = {number for other in others for number in _held(mapping(other.get("spec")))}
+    own, asked = _held(before), _held(spec)
+    taken = {number for number in asked if held.holders(number) > (number in own)}
     errors = _errors(spec, before, taken)
     if errors:
         raise Invalid("Service", "", name_of(new), errors)
-    _fill_in(spec, taken | _held(spec), name_of(new))
+    _fill_in(spec, asked, held, name_of(new))
+
+
+#: How Services get addresses and node ports.
+ALLOCATION: Final = Allocation(_allocate, lambda service: _held(mapping(service.get("spec"))))
 
 
 def _held(spec: Json) -> set[int]:
@@ -153,8 +158,8 @@ def _errors(spec: Json, old: Json, taken: set[int]) -> list[FieldError]:
     for index, port in enumerate(ports):
         number = integer(port.get("nodePort"))
         why = "provided port is already allocated" if number in taken else ""
-        if number and number not in _NODE_PORTS and number not in _held(old):
-            span = f"{_NODE_PORTS[0]}-{_NODE_PORTS[-1]}"
+        if number and number not in _NODE_PORTS.numbers and number not in _held(old):
+            span = f"{_NODE_PORTS.numbers[0]}-{_NODE_PORTS.numbers[-1]}"
             why = f"provided port is not in the valid range. The range of valid ports is {span}"
         if why:
             return [invalid(f"spec.ports[{index}].nodePort", number, why)]
@@ -184,7 +189,7 @@ def _address_errors(spec: Json, taken: set[int]) -> list[FieldError]:
     elif address and address != "None" and not number:
         why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
         return [invalid("spec.clusterIPs[0]", address, why)]
-    elif number and number not in _ADDRESSES:
+    elif number and number not in _ADDRESSES.numbers:
         why = "the provided network does not match the current range"
         why = f"failed to allocate IP {address}: {why}"
     elif number in taken:
@@ -192,11 +197,11 @@ def _address_errors(spec: Json, taken: set[int]) -> list[FieldError]:
     return [invalid("spec.clusterIPs", plural, why)] if why else []
 
 
-def _fill_in(spec: Json, taken: set[int], name: str) -> None:
+def _fill_in(spec: Json, given: set[int], held: Held, name: str) -> None:
     """Allocate missing numbers; ports of one number, as of TCP and UDP, share a node port."""
     if has_cluster_ip(spec) and not spec.get("clusterIP"):
         purpose = f'a serviceIP for Service "{name}"'
-        number = _next(_ADDRESSES, _ADDRESSES_LAST, taken, purpose)
+        number = _next(_ADDRESSES, given, held, purpose)
         spec["clusterIP"] = str(ipaddress.IPv4Address(number))
         spec["clusterIPs"] = [spec["clusterIP"]]
     if not has_node_ports(spec) or spec.get("allocateLoadBalancerNodePorts") is False:
@@ -206,15 +211,14 @@ def _fill_in(spec: Json, taken: set[int], name: str) -> None:
     for port in ports:
         if not port.get("nodePort"):
             if port.get("port") not in shared:
-                number = _next(_NODE_PORTS, _NODE_PORTS_LAST, taken, "a nodePort")
+                number = _next(_NODE_PORTS, given, held, "a nodePort")
                 shared[port.get("port")] = number
-                taken.add(number)
+                given.add(number)
             port["nodePort"] = shared[port.get("port")]
 
 
-def _next(numbers: range, last: int, taken: set[int], purpose: str) -> int:
-    """Return the lowest free number; one of the first `last` only if no other is free."""
-    for number in itertools.chain(numbers[last:], numbers[:last]):
-        if number not in taken:
-            return number
-    raise InternalError(f"failed to allocate {purpose}: range is full")
+def _next(wanted: NumberRange, given: set[int], held: Held, purpose: str) -> int:
+    number = held.lowest_free(wanted, given)
+    if number is None:
+        raise InternalError(f"failed to allocate {purpose}: range is full")
+    return number

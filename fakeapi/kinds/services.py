@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.kinds.service_addresses import (
-    allocate,
+    ALLOCATION,
     has_cluster_ip,
     has_node_ports,
     is_external,
@@ -271,7 +271,7 @@ KINDS: Final = (
         ),
         rules=KindRules(
             check_name=names.dns_label, set_defaults=_set_service_defaults,
-            allocate=allocate, prepare_update=_prepare_service_update,
+            allocation=ALLOCATION, prepare_update=_prepare_service_update,
             validate_create=_validate_service, validate_update=_validate_service_update,
         ),
     ),

@@ -82,7 +82,9 @@ def _copy(state: Registry) -> Registry:
         copied = store.collection(collection.resource)
         copied.begin(store.resource_version, dict(collection.revisions))
     kinds, admission = KindTable(tuple(state.kinds)), state.admission.for_another_store()
-    copy = dataclasses.replace(state, kinds=kinds, store=store, admission=admission, views={})
+    copy = dataclasses.replace(
+        state, kinds=kinds, store=store, admission=admission, views={}, numbers={}
+    )
     for follow in copy.controllers:
         follow(copy)
     admission.follow(copy)

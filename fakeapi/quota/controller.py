@@ -23,7 +23,6 @@ from fakeapi.apply import ownership
 from fakeapi.decoding.options import WriteOptions
 from fakeapi.quota import scopes
 from fakeapi.quota.usage import (
-    IGNORED,
     count_name,
     is_past_its_end,
     missing_in_containers,
@@ -87,7 +86,9 @@ class QuotaController:
     def __init__(self, state: Registry) -> None:
         self._state = state
         self._quotas = state.store.collection(QUOTAS)
-        self._tracked: dict[str, dict[str, TrackedQuota]] = {}
+        self._tracked: dict[str, TrackedQuota] = {}
+        #: Those that count objects of a resource, by namespace and resource, then by key.
+        self._counting: dict[tuple[str, ResourceKey], dict[str, TrackedQuota]] = {}
         self._stale: set[str] = set()
         self._changed: set[str] = set()
         #: Pods that are not counted though they are there, by uid.
@@ -99,18 +100,15 @@ class QuotaController:
         self._stale.update(self._quotas.revisions)
         self._settle()
 
-    def in_namespace(self, namespace: str) -> list[TrackedQuota]:
-        """Return the quotas of a namespace, in order of their names."""
-        quotas = self._tracked.get(namespace)
-        return [quotas[key] for key in sorted(quotas)] if quotas else []
-
     def check(self, review: Review) -> None:
         """Raise Forbidden if the object does not fit into a quota."""
-        quotas = self.in_namespace(review.target.namespace)
-        if not quotas or review.resource in IGNORED or _keeps_its_scope(review):
+        quotas = self._counting.get((review.target.namespace, review.resource))
+        if not quotas or _keeps_its_scope(review):
             return
         pertinent = [
-            tracked for tracked in quotas if tracked.matches(review.resource, review.object)
+            quotas[key]
+            for key in sorted(quotas)
+            if quotas[key].matches(review.resource, review.object)
         ]
         if review.resource == PODS:
             for tracked in pertinent:
@@ -131,8 +129,7 @@ class QuotaController:
         """Count all objects of a quota again, as time may have passed."""
         self._stale.add(tracked.key)
         self._settle()
-        namespace = namespace_of(tracked.quota)
-        return self._tracked.get(namespace, {}).get(tracked.key, tracked)
+        return self._tracked.get(tracked.key, tracked)
 
     def _observe(self, collection: Collection, change: Change) -> None:
         """Charge a change; called before it is part of the store, so nothing is written yet."""
@@ -144,9 +141,8 @@ class QuotaController:
             self._stale.add(change.key)
         if not self._tracked:
             return
-        namespace, slash, _ = change.key.partition("/")
-        quotas = self._tracked.get(namespace) if slash else None
-        if quotas:
+        namespace, _, _ = change.key.partition("/")
+        if quotas := self._counting.get((namespace, resource)):
             for tracked in quotas.values():
                 self._charge(tracked, resource, change)
             if change.current is None and change.previous is not None:
@@ -198,20 +194,20 @@ class QuotaController:
         """Count all objects of a quota anew; forget it if it was deleted."""
         self._stale.discard(key)
         namespace = key.partition("/")[0]
+        if (known := self._tracked.pop(key, None)) is not None:
+            for resource in resources_of(known.hard):
+                del self._counting[namespace, resource][key]
         revision = self._quotas.revisions.get(key)
         if revision is None:
             self._changed.discard(key)
-            quotas = self._tracked.get(namespace, {})
-            quotas.pop(key, None)
-            if not quotas:
-                self._tracked.pop(namespace, None)
             return
         quota = revision.object
         tracked = TrackedQuota(key, quota, amounts(mapping(quota.get("spec")).get("hard")))
         for resource in resources_of(tracked.hard):
+            self._counting.setdefault((namespace, resource), {})[key] = tracked
             if any(kind.storage_key == resource for kind in self._state.kinds):
                 self._count(tracked, namespace, resource)
-        self._tracked.setdefault(namespace, {})[key] = tracked
+        self._tracked[key] = tracked
         self._changed.add(key)
 
     def _count(self, tracked: TrackedQuota, namespace: str, resource: ResourceKey) -> None:
@@ -230,7 +226,7 @@ class QuotaController:
 
     def _write(self, key: str) -> None:
         self._changed.discard(key)
-        tracked = self._tracked[key.partition("/")[0]][key]
+        tracked = self._tracked[key]
         old = self._quotas.revisions[key].object
         status: Json = {
             "hard": dict(mapping(mapping(old.get("spec")).get("hard"))),

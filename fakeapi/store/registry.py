@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
+from fakeapi.store.numbers import NumbersHeld
 from fakeapi.store.store import Revision, object_key
 from fakeapi.store.views import View
 from fakeapi.types import gotext, times
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from fakeapi.decoding.options import WriteOptions
     from fakeapi.store.store import Collection, Store
     from fakeapi.types.identity import IdSource
-    from fakeapi.types.kind import Kind, KindTable, ResourceKey
+    from fakeapi.types.kind import Allocation, Kind, KindTable, ResourceKey
     from fakeapi.types.limits import Limits
 
 _T = TypeVar("_T")
@@ -58,6 +59,8 @@ class Registry:
     #: True if objects have managedFields from the start, not only from their first apply.
     tracks_fields: bool = True
     views: dict[tuple[str, str, str], View] = dataclasses.field(default_factory=dict)
+    #: The numbers that the objects of a resource hold.
+    numbers: dict[ResourceKey, NumbersHeld] = dataclasses.field(default_factory=dict)
     limits: Limits = DEFAULT
     #: True if new Services keep the addresses that they have from another server.
     keeps_service_addresses: bool = False
@@ -84,6 +87,15 @@ class Registry:
         if view is None or view.kind is not kind:
             view = self.views[key] = View(kind)
         return view
+
+    def numbers_of(self, kind: Kind, allocation: Allocation) -> NumbersHeld:
+        """Return the numbers that the objects of a kind hold now."""
+        held = self.numbers.get(kind.storage_key)
+        if held is None:
+            held = NumbersHeld(self.collection(kind), allocation.numbers_of)
+            self.numbers[kind.storage_key] = held
+        held.follow()
+        return held
 
     def collection(self, kind: Kind) -> Collection:
         return self.store.collection(kind.storage_key)

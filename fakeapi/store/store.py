@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import bisect
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from fakeapi.types.kind import PODS
 from fakeapi.types.objects import encode, metadata_of, with_metadata
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fakeapi.types.objects import Json
 
 _log = logging.getLogger("fakeapi")
+
+T = TypeVar("T")
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -245,6 +247,7 @@ class Collection:
         self._is_sorted = True
         #: A counter of changes and restarts, for caches of derived values.
         self.changes = 0
+        self._derived: dict[object, tuple[int, object]] = {}
 
     def record(self, change: Change) -> None:
         """Apply a change to the state, log it, and call the listeners."""
@@ -283,6 +286,15 @@ class Collection:
             self._sorted = sorted(self.revisions)
             self._is_sorted = True
         return with_prefix(self._sorted, prefix)
+
+    def derived(self, rule: Callable[[Iterable[Json]], T]) -> T:
+        """Return the result of a rule for all objects; it is computed once after each change."""
+        changes, result = self._derived.get(rule, (-1, None))
+        if changes != self.changes:
+            result = rule(revision.object for revision in self.revisions.values())
+            self._derived[rule] = self.changes, result
+        # The result of this rule, so of its type.
+        return cast("T", result)
 
     def at_version(self, resource_version: int) -> dict[str, Revision]:
         """Return the state as of an older version, to read. Raises Compacted."""

@@ -16,7 +16,7 @@ from fakeapi.types import names
 from fakeapi.types.objects import Json, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from fakeapi.types.columns import Column
     from fakeapi.types.errors import FieldError
@@ -143,15 +143,47 @@ def _deleted(obj: Json, finalizers: list[str], now: str) -> Json | None:
     return None
 
 
+class NumberRange(NamedTuple):
+    """Numbers to give, the lowest first, but the lowest `last` of them last."""
+
+    numbers: range
+    last: int
+
+    def at(self, position: int) -> int:
+        """Return the number at a position in this order."""
+        return self.numbers[(position + self.last) % len(self.numbers)]
+
+    def position(self, number: int) -> int:
+        """Return the position of a number of the range."""
+        return (number - self.numbers.start - self.last) % len(self.numbers)
+
+
+class Held(Protocol):
+    """The numbers that the stored objects of a kind hold."""
+
+    def holders(self, number: int) -> int:
+        """Return how many objects hold a number."""
+
+    def lowest_free(self, wanted: NumberRange, but: Container[int]) -> int | None:
+        """Return the first number of a range that no object holds, and is not in `but`."""
+
+
 class Allocate(Protocol):
-    """Sets values that are unique among the objects of a kind, such as addresses."""
+    """Sets numbers that are unique among the objects of a kind, such as addresses."""
 
-    def __call__(self, new: Json, old: Json | None, others: Iterable[Json], *, keeps: bool) -> None:
-        """Complete a new object, or an update of `old`, given the other objects of the kind.
+    def __call__(self, new: Json, old: Json | None, held: Held, *, keeps: bool) -> None:
+        """Complete a new object, or an update of `old`.
 
-        With `keeps` the values that the object has are from another server and stay. Raises
+        With `keeps` the numbers that the object has are from another server and stay. Raises
         ApiError.
         """
+
+
+class Allocation(NamedTuple):
+    """The rule by which objects of a kind get numbers, and the numbers of a stored object."""
+
+    allocate: Allocate
+    numbers_of: Callable[[Json], Iterable[int]]
 
 
 class NeededPermission(NamedTuple):
@@ -203,8 +235,7 @@ class KindRules:
     stores_defaults_later: bool = False
     #: The paths of fields whose feature is off: a write may not add them, only keep them.
     disabled_fields: tuple[tuple[str, ...], ...] = ()
-    #: Sets values that no other object of the kind has. Raises ApiError.
-    allocate: Allocate | None = None
+    allocation: Allocation | None = None
     #: Sets the fields that belong to the server in a new object, at a time.
     prepare: Callable[[Json, str], None] = _no_preparation
     #: The same for an update through the kind's own endpoint, given the stored object.

@@ -136,11 +136,10 @@ def _authorize_create(registry: Registry, target: Target) -> None:
 
 def _allocate(registry: Registry, kind: Kind, obj: Json, stored: Revision | None = None) -> None:
     """Set values that no other object of the kind has. Raises ApiError."""
-    if kind.rules.allocate is not None:
+    if (allocation := kind.rules.allocation) is not None:
+        held = registry.numbers_of(kind, allocation)
         old = stored.object if stored is not None else None
-        revisions = registry.collection(kind).revisions.values()
-        others = (revision.object for revision in revisions if revision is not stored)
-        kind.rules.allocate(obj, old, others, keeps=registry.keeps_service_addresses)
+        allocation.allocate(obj, old, held, keeps=registry.keeps_service_addresses)
 
 
 def _is_version(version: object) -> bool:

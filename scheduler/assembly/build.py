@@ -93,6 +93,7 @@ class Outside:
             burst=limits.burst,
             metrics=self.metrics,
             write_refusal=self._write_refusal,
+            yields_to=None if self.election is None else self.election.retries_end,
         )
 
     def _write_refusal(self) -> str:

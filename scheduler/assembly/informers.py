@@ -110,7 +110,7 @@ class Informers:
         metrics: SchedulerMetrics,
     ) -> None:
         """Watch the kinds that plugins read or register for; events go to the queue."""
-        for resource, events, required in kinds_to_watch(profiles):
+        for resource, events, required, _ in kinds_to_watch(profiles):
             informer = self.watch(resource, required=required)
             for name, actions in events.items():
                 handler = ObjectEventHandler(name, actions, queue=queue, metrics=metrics)

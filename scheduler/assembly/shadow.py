@@ -8,6 +8,7 @@ Another scheduler decides a pod before the bindings of earlier pods have arrived
 arrive in any order. So a disagreement waits for a second, and the pod is decided once more over the
 cluster in which the bindings of that time are in the order of the queue: by priority, then by the
 resource version that the pods had before. If that decision agrees, the agreement is `concurrent`.
+A pod that the other scheduler names a node for, and waits in PreBind, counts as on that node.
 Extenders and PreEnqueue, Reserve, Permit, PreBind and preemption are not called.
 """
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import msgspec
 
+from scheduler.api.core import Pod
 from scheduler.framework.cycle_state import CycleState
 from scheduler.reports.build import cluster_without
 from scheduler.reports.comparison import AGREEMENTS, compare
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO
 
-    from scheduler.api.core import Pod, PodCondition
+    from scheduler.api.core import PodCondition
     from scheduler.cache import Cache
     from scheduler.client import Informer
     from scheduler.clock import Clock
@@ -49,6 +51,7 @@ _UNSETTLED_MAX: Final = 1_000
 _BINDINGS_MAX: Final = 1_000
 #: Bindings that arrive within this time may have been decided in another order.
 _CONCURRENT_SECONDS: Final = 1.0
+_NEVER_TRIED: Final = Pod()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class Shadow:
         if pod.spec.node_name:
             return
         if self._is_shadowed(pod):
-            self.nominator.add_nominated_pod(PodInfo(pod), None)
+            self._note_nomination(None, pod)
         if not is_initial:
             self._decide_pending(pod)
 
@@ -141,17 +144,17 @@ class Shadow:
         elif old.spec.node_name or not self._is_shadowed(old):
             return
         elif node := new.spec.node_name:
-            self.nominator.forget(old.metadata.uid)
+            self._forget(old)
             pod = old if old.status.nominated_node_name == node else _free(old)
             self._decide(_Seen(self.clock.monotonic(), pod, PodInfo(new)))
         else:
-            self.nominator.update_nominated_pod(old, PodInfo(new))
+            self._note_nomination(old, new)
             if _unschedulable(new) not in (None, _unschedulable(old)):
                 self._decide_pending(new)
 
     def on_delete(self, pod: Pod, *, final_state_unknown: bool) -> None:
         del final_state_unknown
-        self.nominator.forget(pod.metadata.uid)
+        self._forget(pod)
 
     def as_json(self) -> bytes:
         """Return the page /debug/shadow: counts, and the latest disagreements and comparisons."""
@@ -164,6 +167,31 @@ class Shadow:
             "latest": [*reversed(self._latest)],
         }
         return msgspec.json.encode(content)
+
+    def _note_nomination(self, old: Pod | None, new: Pod) -> None:
+        """Assume a pod on the node for which it waits in PreBind, or expect it there.
+
+        Preemption names a node with a new condition, PreBind without one. Only the latter counts
+        in scores, as the other scheduler has assumed the pod.
+        """
+        node, before = new.status.nominated_node_name, old or _NEVER_TRIED
+        has_failed = _scheduled(new) != _scheduled(before)
+        if node == before.status.nominated_node_name and not has_failed:
+            self.nominator.refresh(PodInfo(new))
+            return
+        self._forget(new)
+        if node and not has_failed:
+            assumed = PodInfo(new).assigned_to(node)
+            self.cache.assume_pod(assumed)
+            self._bindings.append(_Seen(self.clock.monotonic(), old or new, assumed))
+        else:
+            self.nominator.add_nominated_pod(PodInfo(new), None)
+
+    def _forget(self, pod: Pod) -> None:
+        self.nominator.forget(pod.metadata.uid)
+        assumed = self.cache.get_pod(pod)
+        if assumed is not None and self.cache.is_assumed_pod(pod):
+            self.cache.forget_pod(assumed)
 
     def _is_shadowed(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.profiles
@@ -238,12 +266,15 @@ class Shadow:
                 _log.error("The shadow log cannot be written", {"err": error})
 
 
+def _scheduled(pod: Pod) -> PodCondition | None:
+    """Return the condition of a pod that its scheduler has tried in vain or bound."""
+    return next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+
+
 def _unschedulable(pod: Pod) -> PodCondition | None:
     """Return the condition of a pod for which its scheduler has found no node."""
-    for condition in pod.status.conditions:
-        if (condition.type, condition.reason) == ("PodScheduled", "Unschedulable"):
-            return condition
-    return None
+    condition = _scheduled(pod)
+    return condition if condition is not None and condition.reason == "Unschedulable" else None
 
 
 def _free(pod: Pod) -> Pod:

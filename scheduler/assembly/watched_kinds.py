@@ -30,11 +30,15 @@ _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
 
 
 class WatchedKind(NamedTuple):
-    """A kind, and the registered changes of it, by the name of the kind in events."""
+    """A kind, and the registered changes of it, by the name of the kind in events.
+
+    `plugins` are the names of those that read it or have registered for it, in their order.
+    """
 
     resource: Resource[Any] | GroupVersionResource
     events: dict[str, ActionType]
     required: Required
+    plugins: dict[str, None]
 
 
 def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
@@ -48,10 +52,11 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     kinds: dict[str, WatchedKind] = {}
 
     def watch(
-        resource: Resource[Any] | GroupVersionResource, *, required: Required
+        plugin: Plugin, resource: Resource[Any] | GroupVersionResource, *, required: Required
     ) -> dict[str, ActionType]:
-        kind = kinds.get(resource.key) or WatchedKind(resource, {}, required)
+        kind = kinds.get(resource.key) or WatchedKind(resource, {}, required, {})
         kinds[resource.key] = kind._replace(required=max(kind.required, required))
+        kind.plugins[plugin.name] = None
         return kind.events
 
     for framework in profiles.values():
@@ -59,16 +64,16 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
         for plugin in framework.instances:
             for name in plugin.reads:
                 resource = read_by(plugin, name)
-                watch(resource, required=_required(plugin, resource))
+                watch(plugin, resource, required=_required(plugin, resource))
             for name in plugin.required:
-                watch(read_by(plugin, name), required=Required.YES)
+                watch(plugin, read_by(plugin, name), required=Required.YES)
         for plugin, registered in framework.registered_events:
             for (event_resource, actions, _), _ in registered:
                 if event_resource == EventResource.POD_GROUP and not has_groups:
                     continue
                 kind = _event_kind(plugin, event_resource)
                 if kind is not None:
-                    events = watch(kind, required=_required(plugin, kind))
+                    events = watch(plugin, kind, required=_required(plugin, kind))
                     events[event_resource] = events.get(event_resource, ActionType.NONE) | actions
     return [kind for key, kind in kinds.items() if key not in _OWN_HANDLERS]
 

@@ -12,8 +12,10 @@ Source: client-go `rest/request.go`, `rest/with_retry.go`, `tools/pager/pager.go
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
@@ -144,6 +146,10 @@ class RestClient:
     `metrics` count the requests of a scheduler, under client-go's names. `write_refusal` is called
     before each write is sent, also before a retry; it returns the reason not to send it, or "".
 
+    A client for a lease retries refused requests every `retry_seconds`, until the timeout and
+    whatever delay the server asks for. The writes of another client of the process wait meanwhile,
+    if that one `yields_to` the method `retries_end` of this one: they are not to be in its way.
+
     Every method raises ApiError (the server refused), ConnectionFailed (no answer), DecodeError
     (the answer is no valid object) or KubeconfigError (there are no credentials). A write raises
     WriteRefused if there is a `write_refusal`.
@@ -160,8 +166,14 @@ class RestClient:
         timeout_seconds: float | None = None,
         metrics: SchedulerMetrics | None = None,
         write_refusal: Callable[[], str] = lambda: "",
+        retry_seconds: float | None = None,
+        yields_to: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._write_refusal = write_refusal
+        self._retry_seconds = retry_seconds
+        self._yields_to = yields_to
+        self._no_retries = asyncio.Event()
+        self._no_retries.set()
         self._transport = Transport(connection, user_agent=user_agent)
         self._metrics = metrics
         self._host = urlsplit(connection.base_url).netloc
@@ -343,6 +355,10 @@ class RestClient:
                     self._clock.monotonic() - started, self._host, method
                 )
 
+    async def retries_end(self) -> None:
+        """Wait until no request of this client is being retried."""
+        await self._no_retries.wait()
+
     async def _send_once(
         self,
         method: str,
@@ -353,8 +369,11 @@ class RestClient:
         accept: str,
         subject: Subject,
     ) -> bytes:
-        if method != "GET" and (reason := self._write_refusal()):
-            raise WriteRefused(f"{method} {path}: not sent, {reason}")
+        if method != "GET":
+            if self._yields_to is not None:
+                await self._yields_to()
+            if reason := self._write_refusal():
+                raise WriteRefused(f"{method} {path}: not sent, {reason}")
         with self._counted(method) as tried:
             answer = await self._transport.send(
                 method, path, query=query, body=body, content_type=content_type, accept=accept
@@ -387,7 +406,10 @@ class RestClient:
             return None
 
     async def _repeat(self, call: Callable[[], Awaitable[R]], method: str) -> R:
+        own_seconds = self._retry_seconds
+
         async def wait_for_retry(seconds: float) -> None:
+            self._no_retries.clear()
             await self._clock.sleep(seconds)
             await self._take_token(method)
 
@@ -396,14 +418,18 @@ class RestClient:
             if seconds is not None and self._metrics is not None:
                 code = str(error.status) if isinstance(error, ApiError) else _NO_ANSWER
                 self._metrics.rest_client_request_retries[code, self._host, method] += 1
-            return seconds
+            is_own = seconds is not None and own_seconds is not None
+            return own_seconds if is_own else seconds
 
-        return await repeat(
-            call,
-            retries_max=REQUEST_RETRIES_MAX,
-            delay_seconds=delay_seconds,
-            sleep=wait_for_retry,
-        )
+        try:
+            return await repeat(
+                call,
+                retries_max=REQUEST_RETRIES_MAX if own_seconds is None else sys.maxsize,
+                delay_seconds=delay_seconds,
+                sleep=wait_for_retry,
+            )
+        finally:
+            self._no_retries.set()
 
     async def _take_token(self, method: str) -> None:
         seconds = await self._bucket.take()

@@ -14,6 +14,7 @@ The rule, for the client's requests and for the writes of the dispatcher:
     anything else, or no retries left: the error is raised
 
 "server" is the delay in the header Retry-After, in seconds or as a date; 1 s for a 429 without one.
+The client of a lease has a delay of its own in its place, and retries until its timeout.
 "short" is 10, 50 and then 250 ms: enough for a passing fault, not for a server that restarts.
 A read that fails otherwise is retried by the reflector, with growing delays.
 

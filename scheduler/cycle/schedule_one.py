@@ -21,6 +21,7 @@ from scheduler.framework.extender import ExtenderError
 from scheduler.framework.failures import FrameworkError
 from scheduler.framework.status import Code, Status, error
 from scheduler.framework.types import FitError
+from scheduler.klog import V5
 
 if TYPE_CHECKING:
     from scheduler.cycle.attempt import Attempt, CycleParts
@@ -126,10 +127,26 @@ async def _run_post_filter_plugins(
         attempt.state, attempt.pod, fit_error.diagnosis.node_to_status
     )
     fit_error.diagnosis.post_filter_message = status.message
+    level = V5
     if status.code == Code.ERROR:
-        _log.error("PostFilter of pod %s failed: %s", attempt.pod.key, status.message)
         attempt.plugin_failed(status)
+        if not _is_reported(attempt.pod, str(fit_error)):
+            level = logging.ERROR
+    _log.log(
+        level,
+        "Status after running PostFilter plugins for pod",
+        {"pod": attempt.pod.key, "status": status.message},
+    )
     return (result.nominating_info if result is not None else None), status
+
+
+def _is_reported(pod: PodInfo, message: str) -> bool:
+    """True if the pod failed for these reasons before, be it with another number of nodes.
+
+    The log has the error then. Upstream logs it at every retry.
+    """
+    _, _, reasons = message.partition(": ")
+    return any(condition.message.endswith(reasons) for condition in pod.pod.status.conditions)
 
 
 def assume_and_bind(parts: CycleParts, attempt: Attempt) -> Status | None:

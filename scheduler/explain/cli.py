@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from scheduler.api.core import Pod
+    from scheduler.assembly.watched_kinds import WatchedKind
+    from scheduler.client import Forbidden
     from scheduler.client.kinds import GroupVersionResource
     from scheduler.config import KubeSchedulerConfiguration
     from scheduler.explain.cluster import Cluster
@@ -223,22 +225,21 @@ def pods(
     async def explain() -> None:
         settings = load_config(config, SCHEME) if config else default_config(SCHEME)
         async with _extenders(settings, call=call_extenders) as extenders:
-            kinds, keeps_json = untyped_kinds_of(plugin), bool(extenders)
+            world = World(settings, plugins=plugin, extenders=extenders)
             if manifests:
-                cluster = _read(manifests, kinds, keeps_json=keeps_json)
+                kinds = untyped_kinds_of(plugin)
+                cluster = _read(manifests, kinds, keeps_json=bool(extenders))
             else:
                 cluster = await read_api_server(
-                    kubeconfig, master, SystemClock(), kinds, keeps_json=keeps_json
+                    kubeconfig,
+                    master,
+                    SystemClock(),
+                    world.kinds,
+                    keeps_json=bool(extenders),
+                    on_refused=_name_refused,
                 )
             _require_known(only, {pod.key for pod in cluster.pods})
-            world = World(
-                settings,
-                nodes=cluster.nodes,
-                pods=cluster.pods,
-                others=cluster.others,
-                plugins=plugin,
-                extenders=extenders,
-            )
+            world.load(*cluster)
             reports = _reports(world, cluster.pods, only)
             if port is not None:
                 reports = _with_stories(reports, port)
@@ -320,6 +321,11 @@ def _read(
         counts = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))
         click.echo(f"kubesched-explain: {path}: no decision depends on {counts}", err=True)
     return cluster
+
+
+def _name_refused(kind: WatchedKind, refusal: Forbidden) -> None:
+    plugins = ", ".join(kind.plugins)
+    click.echo(f"kubesched-explain: what {plugins} decides is unsure: {refusal}", err=True)
 
 
 def _require_known(only: frozenset[str], known: set[str]) -> None:

@@ -6,7 +6,6 @@ Source of the defaults: `pkg/apis/core/v1/defaults.go` (`SetDefaults_Pod`, `SetD
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,16 +13,16 @@ from msgspec.structs import replace
 
 from scheduler.api import resources
 from scheduler.api.core import ContainerPort, Node, Pod, ResourceRequirements
-from scheduler.client import NODES, PODS, ApiObject, NotFound, RestClient, connect
+from scheduler.client import NODES, PODS, ApiObject, Forbidden, NotFound, RestClient, connect
 from scheduler.client.discovery import DiscoveredKind
 from scheduler.client.errors import KindNotFound
-from scheduler.client.kinds import KINDS
+from scheduler.client.kinds import GroupVersionResource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.api.core import Container, PodSpec, Quantities
-    from scheduler.client.kinds import GroupVersionResource
+    from scheduler.assembly.watched_kinds import WatchedKind
     from scheduler.clock import Clock
 
 #: Phases of pods that have ended and occupy no resources.
@@ -46,28 +45,32 @@ async def read_api_server(
     kubeconfig: str,
     master: str,
     clock: Clock,
-    kinds: Iterable[GroupVersionResource],
+    kinds: Iterable[WatchedKind],
     *,
     keeps_json: bool,
+    on_refused: Callable[[WatchedKind, Forbidden], None],
 ) -> Cluster:
-    """Read all objects from an API server once, objects of further `kinds` included.
+    """Read nodes, pods and all objects of `kinds` from an API server once.
 
-    With `keeps_json` nodes and pods keep their JSON, for extenders. Raises the client's errors.
+    A kind that the server does not have has no objects, nor has one that the account may not list:
+    `on_refused` is called for it. With `keeps_json` nodes and pods keep their JSON, for extenders.
+    Raises the client's errors.
     """
     connection = connect(kubeconfig=kubeconfig, master=master, clock=clock)
     async with RestClient(connection, clock=clock, user_agent="kubesched-explain") as client:
         nodes = await client.list_all(dataclasses.replace(NODES, keeps_json=keeps_json))
         pods = await client.list_all(dataclasses.replace(PODS, keeps_json=keeps_json))
         others: dict[str, list[ApiObject]] = {}
-        for plural, resource in KINDS.items():
-            if resource not in (NODES, PODS):
-                # A server without this kind has no objects of it.
-                with contextlib.suppress(NotFound):
-                    others[plural] = list((await client.list_all(resource)).items)
-        for name in kinds:
-            with contextlib.suppress(KindNotFound):
-                found = await DiscoveredKind(client, name).discover()
-                others[name.key] = list((await client.list_all(found)).items)
+        for kind in kinds:
+            resource = kind.resource
+            try:
+                if isinstance(resource, GroupVersionResource):
+                    resource = await DiscoveredKind(client, resource).discover()
+                others[resource.key] = list((await client.list_all(resource)).items)
+            except Forbidden as refusal:
+                on_refused(kind, refusal)
+            except (KindNotFound, NotFound):
+                continue
     running = [pod for pod in pods.items if pod.status.phase not in ENDED]
     return Cluster(list(nodes.items), running, others)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.assembly.core import SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
+from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.client import NODES, PODS
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
+    from scheduler.assembly.watched_kinds import WatchedKind
     from scheduler.client import ApiObject
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
     from scheduler.framework.extender import Extender
@@ -58,16 +60,15 @@ _NOTHING: Final[Mapping[str, Iterable[ApiObject]]] = MappingProxyType({})
 class World:
     """A cluster in memory: nodes, the pods on them, and the profiles that decide further pods.
 
-    `others` maps the key of a kind (`kind_key`) to its objects. `extenders` are called; without
-    extenders the coroutines here never wait.
+    `extenders` are called; without extenders the coroutines here never wait.
     """
 
     def __init__(
         self,
         config: KubeSchedulerConfiguration,
         *,
-        nodes: Iterable[Node],
-        pods: Iterable[Pod],
+        nodes: Iterable[Node] = (),
+        pods: Iterable[Pod] = (),
         others: Mapping[str, Iterable[ApiObject]] = _NOTHING,
         plugins: Iterable[type[Plugin] | str] = (),
         feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
@@ -87,12 +88,26 @@ class World:
             tie_break=FirstByName(),
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
         )
+        self.load(nodes, pods, others)
+
+    def load(
+        self,
+        nodes: Iterable[Node],
+        pods: Iterable[Pod],
+        others: Mapping[str, Iterable[ApiObject]] = _NOTHING,
+    ) -> None:
+        """Add objects; `others` maps the key of a kind (`kind_key`) to its objects."""
         pods = list(pods)
         self._api.load({NODES.plural: nodes, **others, PODS.plural: pods})
         for pod in pods:
             if pod.status.nominated_node_name and not pod.spec.node_name:
                 self._core.queue.nominator.add_nominated_pod(PodInfo(pod), None)
         self._core.cache.update_snapshot(self.snapshot)
+
+    @property
+    def kinds(self) -> list[WatchedKind]:
+        """The kinds that decisions depend on, beside nodes and pods."""
+        return kinds_to_watch(self.profiles)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -145,7 +145,7 @@ class Options:
         elif name == "json" and _LOGGING_BETA not in self.gates:
             text = f"Log format json is disabled, see {_LOGGING_BETA} feature"
             yield field.forbidden("format", text)
-        if values.is_set("vmodule") and name != "text":
+        if values.items("vmodule", tuple) and name not in ("", "text"):
             yield field.forbidden("vmodule", "Only supported for text log format")
         if _LOGGING_ALPHA not in self.gates:
             disabled = f"Feature {_LOGGING_ALPHA} is disabled"

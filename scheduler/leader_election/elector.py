@@ -52,6 +52,9 @@ _NAME: Final = "kube-scheduler"
 #: How long our lease may be expired before the health check fails.
 _TOLERATED_SECONDS: Final = 20.0
 _REQUEST_SECONDS_MIN: Final = 1.0
+#: The delay after a 429. The second that servers ask for leaves five tries in a renewal, at moments
+#: at which all other writers come again too.
+_REFUSED_RETRY_SECONDS: Final = 0.1
 _USER_AGENT: Final = "kubesched/leader-election"
 
 
@@ -244,7 +247,10 @@ class LeaderElection:
             burst=limits.burst,
             timeout_seconds=max(election.renew_deadline.seconds / 2, _REQUEST_SECONDS_MIN),
             metrics=metrics,
+            retry_seconds=_REFUSED_RETRY_SECONDS,
         )
+        #: Waits while the lease is not written because the server is too busy.
+        self.retries_end: Final = self._client.retries_end
         self._lock: Final = LeaseLock(
             self._client, namespace=election.resource_namespace, name=election.resource_name
         )

@@ -99,6 +99,13 @@ class Nominator:
         if node_name is not None:
             self._pods_on[node_name][pod.uid] = pod
 
+    def strip(self, pod: PodInfo) -> None:
+        """Leave a nominated pod without priority and requests: it is no longer in the queue.
+
+        A pod that is being deleted is skipped, and stays nominated until it is gone.
+        """
+        self.refresh(_bare(pod))
+
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
         """Return the pods that are nominated to a node, in the order of their nomination.
 

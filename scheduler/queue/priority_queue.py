@@ -310,9 +310,9 @@ class PriorityQueue:
 
         A no-op for a pod that is not in flight.
         """
-        info = self.in_flight.done(uid)
-        if info is None:
+        if (info := self.in_flight.done(uid)) is None:
             return NO_MOVES
+        self.nominator.strip(info.pod_info)
         info.place = Place.OUTSIDE
         return _moves(Move(now, info, Place.IN_FLIGHT, Place.OUTSIDE))
 

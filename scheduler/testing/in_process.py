@@ -15,6 +15,7 @@ import msgspec
 
 from scheduler.assembly.app import AppStatistics, SchedulerApp
 from scheduler.assembly.core import SchedulerOptions
+from scheduler.assembly.profiles import plugin_registry
 from scheduler.client import connect
 from scheduler.config import (
     NEWEST_VERSION,
@@ -111,6 +112,11 @@ async def run_in_process(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def check_plugins(plugins: Iterable[type[Plugin] | str]) -> None:
+    """Raise `PluginSetupError` unless each of these is a plugin, or the reference of one."""
+    plugin_registry(plugins)
 
 
 def _without_election(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

@@ -245,6 +245,40 @@ async def test_retries_end_after_ten() -> None:
     assert caught.value.retry_after_seconds == 2
 
 
+async def test_a_client_of_a_lease_retries_by_its_own_clock_and_other_writes_wait_for_it() -> None:
+    order: list[str] = []
+
+    class Clock(InstantClock):
+        async def sleep(self, seconds: float) -> None:
+            """Let the other client write now."""
+            order.append(f"slept {seconds}")
+            other = asyncio.ensure_future(write())
+            others.append(other)
+            await asyncio.sleep(0)
+            assert not other.done()
+
+    async def write() -> None:
+        await second.bind(pod("p"), "n")
+        order.append("bound")
+
+    others: list[asyncio.Future[None]] = []
+    later = Answer(status(429, "TooManyRequests", "busy"), 429, {"Retry-After": "2"})
+    async with (
+        talking(*[later] * 12, Answer({}), clock=Clock(), retry_seconds=0.1) as (first, _),
+        ScriptedServer(*[Answer(SUCCESS)] * 12) as server,
+        RestClient(
+            connection_to(server.url),
+            clock=InstantClock(),
+            user_agent="kubesched/test",
+            yields_to=first.retries_end,
+        ) as second,
+    ):
+        await first.request("PUT", "/lease")
+        order.append("renewed")
+        await asyncio.gather(*others)
+    assert order == ["slept 0.1"] * 12 + ["renewed"] + ["bound"] * 12
+
+
 @pytest.mark.parametrize("code", [400, 404, 409])
 async def test_retry_after_means_nothing_on_a_client_error(code: int) -> None:
     async with talking(Answer(status(code, "x"), code, {"Retry-After": "1"})) as (client, server):

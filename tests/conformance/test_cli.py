@@ -111,6 +111,10 @@ def test_the_list_of_built_in_cases_has_one_line_each() -> None:
         (["--plugin", "nowhere:Guard", "--workers", "0"], "--plugin: nowhere:Guard: No module"),
         (["--plugin", "yaml:Guard", "--workers", "0"], "--plugin: yaml:Guard: module 'yaml' has"),
         (
+            ["--plugin", "yaml:Dumper", "--workers", "0"],
+            '--plugin: yaml:Dumper: plugin "yaml:Dumper": expected a subclass of',
+        ),
+        (
             ["--plugin", "a:B", "--target-command", "kubesched {config}"],
             "in --target-command write the command's own flag",
         ),

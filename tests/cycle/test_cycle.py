@@ -11,10 +11,12 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from scheduler.api.core import PodCondition
 from scheduler.client import ServerError
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.framework import (
+    Code,
     CycleState,
     NodeInfo,
     Plugin,
@@ -310,6 +312,25 @@ async def test_the_reason_of_post_filter_ends_the_message() -> None:
     assert message == "0/1 nodes are available: 1 Insufficient cpu. no help for it"
     # Nothing was said of nominations, so an older one stays.
     assert line.client.nominated == []
+
+
+async def test_an_error_of_post_filter_is_logged_again_only_if_the_failure_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    line = line_of(_rescuer(None, Status(Code.ERROR, "not found")))
+    await line.schedule(make_pod("pod", requests={"cpu": "9"}))
+    (logged,) = caplog.records
+    assert logged.args == {"pod": "default/pod", "status": "not found"}
+    ((reason, message),) = conditions(line)
+    for name, known, lines in (
+        ("again", message.replace("0/1", "0/2"), 0),
+        ("changed", "another", 1),
+    ):
+        caplog.clear()
+        pod = make_pod(name, requests={"cpu": "9"})
+        condition = PodCondition("PodScheduled", "False", reason, known)
+        await line.schedule(replace(pod, status=replace(pod.status, conditions=(condition,))))
+        assert len(caplog.records) == lines
 
 
 async def test_pods_a_plugin_wants_tried_are_tried_once_its_own_pod_is_through() -> None:

@@ -122,6 +122,10 @@ def test_options_of_the_log_are_checked(arguments: tuple[str, ...], error: str) 
     assert str(raised.value) == error
 
 
+def test_an_empty_vmodule_is_accepted_with_every_log_format() -> None:
+    assert parse("--vmodule=", "--logging-format=json").logs.module_levels == ()
+
+
 def test_options_of_the_log_are_those_of_its_format() -> None:
     options = parse(
         *("--feature-gates=LoggingAlphaOptions=true", "-v=3", "--vmodule=a=1,b*=2"),

@@ -10,6 +10,7 @@ import importlib.metadata
 import itertools
 import os
 import re
+import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
@@ -25,6 +26,9 @@ from fakeapi.decoding.options import split_target
 from fakeapi.decoding.routes import resolve
 from fakeapi.faults import fault_of
 from fakeapi.types.kind import KindTable
+from scheduler.config import load_text
+from scheduler.flags.options import parse_flags
+from scheduler.plugins import SCHEME
 from tests.integration.api_client import PODS, eventually
 from tests.integration.clients import Kubectl, kubectls
 from tests.integration.storage_and_devices import RESOURCE_CLAIMS, SELECTED_NODE, Devices, Storage
@@ -72,11 +76,21 @@ def document(name: str, kind: str) -> Json:
     return found
 
 
-def rules_for_pod_groups() -> list[Json]:
-    """Return the rules that the README adds for pod groups."""
+def overlay() -> str:
+    """Return the kustomization of the README."""
     page = (DEPLOY / "README.md").read_text(encoding="utf-8")
     [block] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    return list(yaml.safe_load(block))
+    return str(block)
+
+
+def rules_for_pod_groups() -> list[Json]:
+    """Return the rules that the README adds for pod groups."""
+    [patch] = [
+        each["patch"]
+        for each in yaml.safe_load(overlay())["patches"]
+        if each.get("target", {}).get("kind") == "ClusterRole"
+    ]
+    return [operation["value"] for operation in yaml.safe_load(patch)]
 
 
 def granted(manifests: Iterable[Json]) -> Iterator[Permission]:
@@ -140,6 +154,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     users = {
         "root": User("root", ("system:masters",)),
         "prometheus": User("prometheus", ("system:monitoring",)),
+        **{name: User(name) for name in ("kubesched-debug", "kubesched-explain")},
     }
     security = Security(tls=True, tokens=users, authorization_mode="RBAC")
     options = ServerOptions(requests_kept=REQUESTS_MAX, runtime_config=["api/alpha=true"])
@@ -189,8 +204,7 @@ async def second_scheduler(cluster: Cluster, port: int) -> list[str]:
     Its configuration is the ConfigMap's, with the kubeconfig of its service account in the place of
     the token that a kubelet would mount.
     """
-    await cluster.run("apply", "-f", str(DEPLOY / "rbac.yaml"))
-    await cluster.run("apply", "-f", str(DEPLOY / "deployment.yaml"))
+    await cluster.run("apply", "-k", str(DEPLOY))
     account = document("deployment.yaml", "Deployment")["spec"]["template"]["spec"]
     kubeconfig = await cluster.kubeconfig_of(account["serviceAccountName"])
     config = yaml.safe_load(document("deployment.yaml", "ConfigMap")["data"]["config.yaml"])
@@ -359,6 +373,80 @@ async def schedule_a_group(cluster: Cluster) -> None:
         return next((one["status"] for one in status.get("conditions", ())), "")
 
     assert await eventually(condition) == "True"
+
+
+async def test_the_kustomization_of_the_readme_changes_image_replicas_gates_and_profile(
+    cluster: Cluster,
+) -> None:
+    shutil.copytree(DEPLOY, cluster.path / "deploy")
+    (cluster.path / "kustomization.yaml").write_text(overlay(), encoding="utf-8")
+    await cluster.run("apply", "-k", str(cluster.path))
+    deployment = await cluster.get("/apis/apps/v1/namespaces/kube-system/deployments/kubesched")
+    pod = deployment["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    assert deployment["spec"]["replicas"] == 3
+    assert container["image"].startswith("registry.example.com/kubesched:")
+    options = parse_flags(container["args"], command="kubesched")
+    assert {"GenericWorkload", "GangScheduling"} <= options.gates
+    config = await cluster.get("/api/v1/namespaces/kube-system/configmaps/kubesched")
+    [profile] = load_text(config["data"]["config.yaml"], SCHEME).profiles
+    assert profile.scheduler_name == OURS
+    role = await cluster.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/kubesched")
+    assert role["rules"][-2:] == rules_for_pod_groups()
+    [term] = pod["spec"]["affinity"]["podAntiAffinity"].popitem()[1]
+    budgets = "/apis/policy/v1/namespaces/kube-system/poddisruptionbudgets/kubesched"
+    labels = pod["metadata"]["labels"]
+    for selected in (term["podAffinityTerm"], (await cluster.get(budgets))["spec"]):
+        assert selected["labelSelector" if "topologyKey" in selected else "selector"] == {
+            "matchLabels": labels
+        }
+
+
+async def test_readers_may_ask_the_port_and_explain_the_cluster_and_no_more(
+    cluster: Cluster,
+) -> None:
+    port = free_port()
+    flags = await second_scheduler(cluster, port)
+    for role in ("kubesched-debug", "kubesched-explain"):
+        named = (f"--clusterrole={role}", f"--user={role}")
+        await cluster.run("create", "clusterrolebinding", role, *named)
+    async with scheduler(cluster, *flags), aiohttp.ClientSession() as session:
+        await cluster.node("a")
+        await cluster.pod("web", schedulerName=OURS)
+        await cluster.node_of("web")
+        for path in ("/debug/pods", "/debug/pods/default/web", "/configz", "/metrics/resources"):
+            url = f"https://127.0.0.1:{port}{path}"
+            assert await status_of(session, url, "kubesched-debug") == 200
+            assert await status_of(session, url, "kubesched-explain") == 403
+    kubeconfig = cluster.path / "reader"
+    reader = cluster.server.kubeconfig_for("kubesched-explain")
+    kubeconfig.write_text(reader, encoding="utf-8")
+    case = cluster.path / "case.yaml"
+    for command, *arguments in (
+        ("scheduler.explain", "--kubeconfig", str(kubeconfig)),
+        (
+            "conformance",
+            "capture",
+            "--kubeconfig",
+            str(kubeconfig),
+            "--pod",
+            "web",
+            "-o",
+            str(case),
+        ),
+    ):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", command, *arguments), stderr=asyncio.subprocess.PIPE
+        )
+        _, stderr = await process.communicate()
+        assert (process.returncode, b"unsure" in stderr) == (0, False), stderr
+    used = [
+        attributes(one, cluster.server.kinds)
+        for one in cluster.server.requests
+        if one.user_agent.startswith(("kubesched-explain", "kubesched-conformance"))
+    ]
+    role = next(one for one in documents("readers.yaml") if "resources" in one["rules"][0])
+    assert [one for one in granted([role]) if not any(map(one.covers, used))] == []
 
 
 async def test_the_static_pod_runs_in_kube_schedulers_place(cluster: Cluster) -> None:

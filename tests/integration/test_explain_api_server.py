@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, Security
+from fakeapi.faults import AnswerWith, Fault, Match
 from scheduler.clock import SystemClock
 from scheduler.explain.cli import main
 from scheduler.testing.in_process import run_in_process
 from tests.integration.api_client import PODS, Api
+
+WAITING = {"metadata": {"name": "waits"}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
 
 
 @pytest.fixture
@@ -55,6 +58,35 @@ async def test_kinds_that_a_plugin_reads_come_from_the_server(server: FakeApiSer
         await api.pod("waits")
         result = await _explain(server, "--plugin", "tests.explain.reads_quota:ReadsQuota")
     assert "limit 3, quotas []" in result.stdout  # the server has no quotas
+
+
+async def test_an_account_that_may_not_list_pod_groups_gets_answers(tmp_path: Path) -> None:
+    security = Security(tls=True, authorization_mode="RBAC")
+    async with FakeApiServer(security=security) as server:
+        server.load([{"apiVersion": "v1", "kind": "Pod", **WAITING}])
+        path = tmp_path / "kubeconfig"
+        path.write_text(server.kubeconfig_for("system:kube-scheduler"), encoding="utf-8")
+        arguments = ["--kubeconfig", str(path)]
+        result = await asyncio.to_thread(CliRunner().invoke, main, arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "no nodes available to schedule pods" in result.stdout
+
+
+async def test_a_kind_that_the_account_may_not_list_makes_the_answers_of_its_plugins_unsure(
+    server: FakeApiServer,
+) -> None:
+    for resource in ("poddisruptionbudgets", "configmaps"):
+        refused = Match(verb="list", resource=resource)
+        server.faults.add(Fault(match=refused, answer=AnswerWith(code=403, message="not yours")))
+    server.load([{"apiVersion": "v1", "kind": "Pod", **WAITING}])
+    result = await _explain(server, "--plugin", "tests.explain.reads_quota:ReadsQuota")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "kubesched-explain: what DefaultPreemption decides is unsure: not yours",
+        "kubesched-explain: what ReadsQuota decides is unsure: not yours",
+    ]
+    server.faults.add(Fault(match=Match(verb="list", resource="pods"), answer=AnswerWith(code=403)))
+    assert (await _explain(server)).exit_code == 1
 
 
 async def test_decisions_come_with_the_stories_of_a_running_scheduler(

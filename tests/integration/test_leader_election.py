@@ -19,7 +19,7 @@ import pytest
 
 from conformance.clock import VirtualClock
 from conformance.targets.quiet import QuietLoop
-from fakeapi import FakeApiServer, ObjectChange, ServerOptions
+from fakeapi import FakeApiServer, ObjectChange, Security, ServerOptions
 from fakeapi.faults import AnswerWith, Delay, Fault, Match, When
 from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.testing.in_process import RunningScheduler, run_in_process
@@ -37,6 +37,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 LEASE = f"{LEASES}/kube-scheduler"
 #: How long who waits may take to look again: two seconds, and 1.2 times that.
 LOOKS_AGAIN_SECONDS = 4.4
+NO_LIMITS = Security()
 
 
 def in_virtual_time(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
@@ -178,10 +179,12 @@ class Election:
 
 
 @contextlib.asynccontextmanager
-async def an_election(directory: Path, config: str = "") -> AsyncIterator[Election]:
-    clock = VirtualClock()
+async def an_election(
+    directory: Path, config: str = "", *, security: Security = NO_LIMITS
+) -> AsyncIterator[Election]:
+    clock, options = VirtualClock(), ServerOptions(requests_kept=10_000)
     async with (
-        FakeApiServer(clock=clock, options=ServerOptions(requests_kept=10_000)) as server,
+        FakeApiServer(clock=clock, options=options, security=security) as server,
         Api.of(server) as api,
     ):
         election = Election(server, api, clock, directory, config)
@@ -277,6 +280,34 @@ async def test_a_frozen_server_does_not_keep_a_leader_in_office(tmp_path: Path) 
         # What follows is the try to give the lease back, five seconds for a request.
         await election.advance(0.2 + 5 + 5)
         assert first.has_lost()
+
+
+@in_virtual_time
+async def test_a_leader_keeps_its_lease_while_hundreds_of_its_writes_compete_for_one_place(
+    tmp_path: Path,
+) -> None:
+    """Refused writes come again each second, all at once."""
+    one_place = Security(max_mutating_requests_inflight=1)
+    async with an_election(tmp_path, security=one_place) as election:
+        slow = Match(verb="patch", resource="pods/status")
+        election.server.faults.add(Fault(name="slow", match=slow, delay=Delay(seconds=0.3)))
+        await election.api.node("a")
+        containers = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "64"}}}]
+        election.server.load(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"huge-{n}", "namespace": "default"},
+                "spec": {"containers": containers},
+            }
+            for n in range(300)
+        )
+        first = await election.join("first")
+        await election.advance(16)
+        assert not first.has_lost()
+        assert election.server.faults.count("slow") > 20
+        refused = [one for one in election.server.requests if one.status == 429]
+        assert len(refused) > 1_000
 
 
 @in_virtual_time

@@ -177,6 +177,46 @@ async def test_a_nominated_node_is_taken_without_looking_at_the_others(
     assert (found["agreement"], found["best"]) == ("same", "small")
 
 
+async def test_a_pod_that_waits_in_pre_bind_counts_as_on_its_nominated_node(
+    kubeconfig: Path, api: Api, tmp_path: Path
+) -> None:
+    await api.node("large", cpu="8")
+    await api.node("small", cpu="7")
+    async with shadow_of(kubeconfig, tmp_path) as shadow:
+        await api.pod("waits", cpu="4")
+        await api.patch_status(f"{PODS}/waits", {"nominatedNodeName": "large"})
+        await api.pod("next", cpu="2")
+        await bind(api, "next", "small")
+        [found] = await shadow.compared(1)
+        assert (found["agreement"], found["best"]) == ("same", "small")
+        # PreBind has failed: the pod no longer counts.
+        conditions = [{"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}]
+        status = {"nominatedNodeName": None, "conditions": conditions}
+        await api.patch_status(f"{PODS}/waits", status)
+        await api.pod("after", cpu="1")
+        await bind(api, "after", "large")
+        await api.patch_status(f"{PODS}/waits", {"nominatedNodeName": "small"})
+        await bind(api, "waits", "small")
+        found = {item["pod"]: item for item in await shadow.compared(3)}
+    assert [found[f"default/{name}"]["agreement"] for name in ("after", "waits")] == ["same"] * 2
+
+
+async def test_a_pod_that_waits_for_its_victims_does_not_count_in_scores(
+    kubeconfig: Path, api: Api, tmp_path: Path
+) -> None:
+    await api.node("large", cpu="8")
+    await api.node("small", cpu="7")
+    async with shadow_of(kubeconfig, tmp_path) as shadow:
+        await api.pod("waits", cpu="4")
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        status = {"nominatedNodeName": "large", "conditions": [condition]}
+        await api.patch_status(f"{PODS}/waits", status)
+        await api.pod("next", cpu="2")
+        await bind(api, "next", "large")
+        found = {item["pod"]: item for item in await shadow.compared(2)}
+    assert found["default/next"]["agreement"] == "same"
+
+
 async def test_a_client_that_may_not_write_sends_no_write(server: FakeApiServer, api: Api) -> None:
     await api.node("a")
     await api.pod("web")

@@ -478,6 +478,20 @@ def test_a_nominated_pod_is_known_in_the_version_that_waits() -> None:
     world.queue.check()
 
 
+def test_a_nominated_pod_that_is_popped_and_skipped_holds_no_room() -> None:
+    world = World()
+    pod = make_pod("p", priority=HIGH, requests={"cpu": "1"}, nominated_node_name="node1")
+    world.add(pod)
+    world.done(world.pop().uid)
+    (nominated,) = world.queue.nominator.nominated_pods_for_node("node1")
+    assert (nominated.key, nominated.priority, nominated.requests["cpu"]) == ("default/p", 0, 0)
+    world.update(pod, changed(pod))
+    assert [pod.priority for pod in world.queue.nominator.nominated_pods_for_node("node1")] == [
+        HIGH
+    ]
+    world.queue.check()
+
+
 def test_a_pod_that_was_nominated_before_it_is_added_is_known_as_it_was_added() -> None:
     gate = LabelGate()
     world = World(gates=[gate])

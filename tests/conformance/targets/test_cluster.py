@@ -18,8 +18,9 @@ from conformance.api import ApiClient, Json, Ref, WatchEvent
 from conformance.connection import Connection
 from conformance.differential.cli import diff
 from conformance.errors import InputError, RequestFailed
-from conformance.format.case import Case, case_of
+from conformance.format.case import Case, case_of, load_cases
 from conformance.format.resources import part
+from conformance.format.selection import select
 from conformance.fuzz.cli import fuzz
 from conformance.invariants import INVARIANTS, History, violations
 from conformance.outcome import Outcome, Verdict
@@ -104,6 +105,17 @@ NAMES: dict[str, Any] = {
     ],
 }
 README = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
+CASES = Path(conformance.__file__).with_name("cases")
+#: A text that is cut, the reason of a filter that rejects other nodes, the last reason, all nodes.
+COUNTING = (
+    "events/long-note-is-cut",
+    "filter/some-but-not-all-taints-are-tolerated",
+    "filter/terms-are-alternatives-expressions-are-not",
+    "queue/node-that-appears-ends-an-error-backoff-in-time",
+    "queue/update-during-backoff-is-seen",
+    "spread/which-pods-count",
+    "status/no-nodes-at-all",
+)
 CHECKS = [each for each in INVARIANTS.values() if each.check is not None]
 SHORT: dict[str, Any] = {
     "cluster": [NODE],
@@ -226,6 +238,22 @@ async def test_what_the_cluster_has_is_not_touched(cluster: FakeApiServer, tmp_p
         assert theirs is not None
         assert "nodeName" not in part(theirs, "spec")
     assert await names_of(cluster, "Node") == {"a"}
+
+
+async def test_cases_whose_texts_count_nodes_are_skipped_beside_nodes_of_the_clusters_own(
+    tmp_path: Path,
+) -> None:
+    async with FakeApiServer() as server:
+        server.write_kubeconfig(tmp_path / "kubeconfig")
+        async with ApiClient(Connection(server.url)) as api:
+            await api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "theirs"}})
+        kind = kind_of(tmp_path)
+        for case in select(load_cases([CASES]), *COUNTING):
+            outcome = await run_case(case, kind, seed=0)
+            assert (case.id, outcome.reason) == (
+                case.id,
+                "needs all nodes of the cluster to be its own",
+            )
 
 
 async def test_objects_of_another_run_end_the_run_until_they_are_removed(

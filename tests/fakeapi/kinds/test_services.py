@@ -11,6 +11,7 @@ import pytest
 
 from fakeapi import FakeApiServer
 from fakeapi.faults import Fault, Restart
+from fakeapi.kinds import service_addresses
 
 from ..api_client import ApiClient
 from ..state_files import serving
@@ -44,6 +45,22 @@ async def test_kubectl_get_svc_shows_the_address_and_the_node_port(api: ApiClien
     assert cells[:5] == ["s", "NodePort", address, "<none>", f"80:{port}/TCP"]
     assert made["spec"]["clusterIPs"] == [address]
     assert ipaddress.ip_address(address) in RANGE
+
+
+async def test_a_new_service_does_not_read_those_that_are_there(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        await api.create(SERVICES, service(f"s{number}"))
+    read: list[object] = []
+
+    def is_external_name(spec: Json) -> bool:
+        read.append(spec)
+        return spec.get("type") == "ExternalName"
+
+    monkeypatch.setattr(service_addresses, "has_cluster_ip", lambda s: not is_external_name(s))
+    await api.create(SERVICES, service("one-more"))
+    assert 0 < len(read) < 10
 
 
 async def test_no_two_services_share_an_address_or_a_port(api: ApiClient) -> None:

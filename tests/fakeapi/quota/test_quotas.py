@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fakeapi import FakeApiServer, LoadError, ManualClock, ServerOptions
 from fakeapi.decoding.options import WriteOptions
-from fakeapi.quota.controller import QuotaController
+from fakeapi.quota.controller import QuotaController, TrackedQuota
 from fakeapi.store.registry import Target
 from fakeapi.writes import pipeline
 from fakeapi.writes.completion import complete
@@ -281,6 +281,21 @@ async def test_the_status_is_the_controllers(api: ApiClient) -> None:
     entries = (await api.get(f"{QUOTAS}/q")).body["metadata"]["managedFields"]
     mine = [(entry["manager"], entry.get("subresource")) for entry in entries]
     assert ("kube-controller-manager", "status") in mine
+
+
+async def test_a_write_does_not_look_at_quotas_that_do_not_count_its_kind(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await quota(api, {"pods": "1"})
+    asked: list[object] = []
+
+    def names(_: TrackedQuota, resource: object) -> list[str]:
+        asked.append(resource)
+        return []
+
+    monkeypatch.setattr(TrackedQuota, "names", names)
+    await api.create("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}})
+    assert asked == []
 
 
 async def test_without_the_plugin_a_quota_is_only_an_object(
