@@ -3,12 +3,14 @@
     remove all units of lower priority --> does the group fit?  no: nothing helps
     put back unit by unit, the most important first --> remove it again if the group does not fit
 
-A unit is a single pod, or all pods of a group that is only disrupted as a whole.
+A unit is a single pod, or all pods of a group that is only disrupted as a whole. Where the members
+are equal, their room is counted (`preemption/room.py`), else each unit costs a search.
 Source: `pkg/scheduler/framework/preemption/{podgrouppreemption,types}.go`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,11 +22,13 @@ from scheduler.framework.status import Status, unresolvable, unschedulable
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.executor import Preemptor
 from scheduler.preemption.importance import Candidate
+from scheduler.preemption.room import Room, RoomUnknownError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from scheduler.framework.handle import Handle
+    from scheduler.framework.types import EqualMembers
     from scheduler.preemption.executor import Executor
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -64,7 +68,11 @@ class PodGroupEvaluator:
         self.tried: list[tuple[Sequence[str], bool]] = []
 
     async def preempt(
-        self, pod_group: PodGroup, pods: Sequence[PodInfo], schedule: Schedule
+        self,
+        pod_group: PodGroup,
+        pods: Sequence[PodInfo],
+        schedule: Schedule,
+        equal_members: Callable[[], EqualMembers | None],
     ) -> Status | None:
         """Evict units until the group fits; returns a status if nothing helps.
 
@@ -76,17 +84,18 @@ class PodGroupEvaluator:
         units = [unit for unit in self._units() if unit.priority < pod_group.priority]
         if not units:
             return _NO_VICTIMS
-        for unit in units:
-            self._remove(unit)
+        await self._remove_all(units)
         status = await schedule()
         if status is not None:
             return status
-        victims = await self._without_spared(units, schedule)
+        victims = await self._without_spared(units, schedule, equal_members())
         evicted = [pod for unit in victims for pod in unit.pods]
         candidate = Candidate("cluster", Victims(evicted, 0))
         return await self._executor.actuate(candidate, Preemptor.from_pod_group(pod_group, pods))
 
-    async def _without_spared(self, units: list[_Unit], schedule: Schedule) -> list[_Unit]:
+    async def _without_spared(
+        self, units: list[_Unit], schedule: Schedule, equal_members: EqualMembers | None
+    ) -> list[_Unit]:
         """Put back the units without which the group still fits; return the others.
 
         Units whose eviction violates a budget are put back first.
@@ -94,20 +103,39 @@ class PodGroupEvaluator:
         budgets = Budgets(self._handle.lister(PodDisruptionBudget).list())
         units.sort(key=lambda unit: unit.importance)
         violating, others = budgets.split_units((unit, unit.pods) for unit in units)
-        victims: list[_Unit] = []
-        for unit in (*violating, *others):
-            for pod in unit.pods:
-                self._handle.snapshot.add_pod(pod)
-            fits = await schedule() is None
-            self.tried.append(([pod.key for pod in unit.pods], fits))
-            if not fits:
-                self._remove(unit)
-                victims.append(unit)
+        ordered = [*violating, *others]
+        spared = None
+        if equal_members is not None:
+            with contextlib.suppress(RoomUnknownError):
+                room = Room(self._handle, equal_members)
+                spared = await room.put_back([unit.pods for unit in ordered])
+        if spared is None:
+            spared = [await self._can_stay(unit, schedule) for unit in ordered]
+        for unit, stays in zip(ordered, spared, strict=True):
+            self.tried.append(([pod.key for pod in unit.pods], stays))
+        victims = [unit for unit, stays in zip(ordered, spared, strict=True) if not stays]
         return sorted(victims, key=lambda unit: unit.importance)
 
-    def _remove(self, unit: _Unit) -> None:
+    async def _can_stay(self, unit: _Unit, schedule: Schedule) -> bool:
+        """Put a unit back; take it out again if the group then does not fit."""
+        snapshot = self._handle.snapshot
         for pod in unit.pods:
-            self._handle.snapshot.remove_pod(pod)
+            snapshot.add_pod(pod)
+        if await schedule() is None:
+            return True
+        for pod in unit.pods:
+            snapshot.remove_pod(pod)
+        return False
+
+    async def _remove_all(self, units: Iterable[_Unit]) -> None:
+        """Remove all units from the snapshot, node by node."""
+        by_node: dict[str, list[PodInfo]] = {}
+        for unit in units:
+            for pod in unit.pods:
+                by_node.setdefault(pod.spec.node_name, []).append(pod)
+        for node_name, pods in by_node.items():
+            self._handle.snapshot.remove_pods(node_name, pods)
+            await self._handle.let_others_run()
 
     def _units(self) -> list[_Unit]:
         """Return all units of the cluster, whatever their priority."""

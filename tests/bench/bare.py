@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Coroutine, Iterable
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from scheduler.api.core import Node, Pod
 from scheduler.assembly.core import Core, SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import InMemoryApi
-from scheduler.clock import SystemClock
+from scheduler.clock import SystemClock, Turns
 from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates, default_config
 from scheduler.cycle.schedule_pod import RandomTie
 from scheduler.plugins import SCHEME
@@ -29,9 +30,12 @@ class BareScheduler:
         *,
         gates: FeatureGates = DEFAULT_FEATURE_GATES,
         percentage_of_nodes_to_score: int = 0,
+        turns: Turns | None = None,
     ) -> None:
         self.api, rng = InMemoryApi(SystemClock()), random.Random(0)
         ports = self.api.ports(rng=rng, tie_break=RandomTie(rng), tasks=self)
+        if turns is not None:
+            ports = dataclasses.replace(ports, let_others_run=turns.let_others_run)
         self.metrics = ports.metrics
         config = default_config(SCHEME._replace(gates=gates))
         config = replace(config, percentage_of_nodes_to_score=percentage_of_nodes_to_score)

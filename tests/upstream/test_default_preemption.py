@@ -185,7 +185,7 @@ async def test_pre_enqueue(case: Case) -> None:
             return unschedulable("need to preempt") if world.snapshot.get("node1").pods else None
 
         group = world.pod_groups[case["group"]]
-        await world.plugin.pod_group_post_filter(group, [info], schedule)
+        await world.plugin.pod_group_post_filter(group, [info], schedule, lambda: None)
     else:
         await world.plugin.post_filter(world.state_of(info), info, world.failed())
     asked = PodInfo(_member(case, case["asked"], "asked_group"))
