@@ -32,6 +32,7 @@ from scheduler.flags.policy import translated_policy
 from scheduler.flags.table import FLAGS
 from scheduler.klog import V1, V2, LogOptions, configure
 from scheduler.leader_election.elector import LeaderElectionLost
+from scheduler.loop_monitor import LoopMonitor
 from scheduler.plugins import SCHEME
 from scheduler.runtime import FrameworkError, PluginSetupError
 from scheduler.serving.options import ServingError
@@ -272,7 +273,8 @@ async def _until_stopped(
     if check_cache_every is not None:
         checks = asyncio.ensure_future(app.compare_cache_every(check_cache_every.seconds))
     try:
-        await running
+        async with LoopMonitor().watching(app.metrics):
+            await running
     except asyncio.CancelledError:
         _log.info("Requested to terminate, exiting")
     except BaseExceptionGroup as group:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scheduler.client import Connection
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.metrics import SchedulerMetrics
     from scheduler.queue import QueueStatistics
     from scheduler.runtime import Framework
 
@@ -81,6 +82,11 @@ class SchedulerApp:
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
         #: True once this process may schedule: it is the leader, or there is no election.
         self._is_active = False
+
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        """The metrics as numbers."""
+        return self._outside.metrics
 
     @property
     def profiles(self) -> Mapping[str, Framework]:
