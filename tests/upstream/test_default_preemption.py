@@ -18,6 +18,7 @@ from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.dry_run import DryRun, dry_run_preemption
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.preemption.importance import pick_one_node_for_preemption
+from scheduler.reports.decision import result_of
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
 from tests.plugins.running import verdict_of
@@ -40,7 +41,7 @@ def _found(
         now=world.handle.now(),
     )
     rolled = nodes.take(np.roll(np.arange(len(nodes)), -offset))
-    candidates, _ = dry_run_preemption(dry_run, rolled, num_candidates=wanted)
+    candidates, _ = result_of(dry_run_preemption(dry_run, rolled, num_candidates=wanted))
     return candidates
 
 
