@@ -13,6 +13,7 @@ other one with a cost waits until all units before it are decided: these may nee
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from scheduler.framework.status import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from scheduler.framework.handle import Handle
     from scheduler.framework.types import EqualMembers
@@ -55,9 +56,13 @@ class Room:
     async def put_back(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
         """Return for each unit, in order, if it can stay; raises `RoomUnknownError`."""
         await self._measure()
-        row_of = self._handle.snapshot.table.row_of
-        placed = [[cast("World", row_of[pod.spec.node_name]) for pod in pods] for pods in units]
-        order, stays = _Order(placed), dict[int, bool]()
+        row_of, let_others_run = self._handle.snapshot.table.row_of, self._handle.let_others_run
+        placed: list[list[World]] = []
+        order, stays = _Order(), dict[int, bool]()
+        for pods in units:
+            placed.append([cast("World", row_of[pod.spec.node_name]) for pod in pods])
+            order.add(placed[-1])
+            await let_others_run()
         costs: dict[int, int] = {}
         first = 0
         while first < len(units):
@@ -75,7 +80,7 @@ class Room:
                 del costs[unit]
             stays |= decided
             order.advance(decided)
-            await self._handle.let_others_run()
+            await let_others_run()
         return [stays[unit] for unit in range(len(units))]
 
     async def _measure(self) -> None:
@@ -153,18 +158,25 @@ def _list(worlds: IntArray) -> list[World]:
 class _Order:
     """The order of the units on each node. A unit is ready if no earlier one shares a node."""
 
-    def __init__(self, placed: Sequence[list[World]]) -> None:
-        self._worlds: Final = [set(worlds) for worlds in placed]
-        #: The units on each node, the first one last.
-        self._queues: Final[dict[World, list[int]]] = {}
-        for unit in reversed(range(len(placed))):
-            for world in self._worlds[unit]:
-                self._queues.setdefault(world, []).append(unit)
+    def __init__(self) -> None:
+        self._worlds: Final[list[Collection[World]]] = []
+        #: The units on each node that are not decided, in order.
+        self._queues: Final[dict[World, deque[int]]] = {}
         #: The number of nodes on which a unit is not the first one yet.
-        self._blocked: Final = [len(worlds) for worlds in self._worlds]
+        self._blocked: Final[list[int]] = []
         self._ready: list[int] = []
-        for queue in self._queues.values():
-            self._unblock(queue)
+
+    def add(self, worlds: Collection[World]) -> None:
+        """Add the next unit, with the nodes of its pods."""
+        unit = len(self._worlds)
+        distinct = worlds if len(worlds) == 1 else set(worlds)
+        self._worlds.append(distinct)
+        self._blocked.append(len(distinct))
+        for world in distinct:
+            queue = self._queues.setdefault(world, deque())
+            queue.append(unit)
+            if len(queue) == 1:
+                self._unblock(queue)
 
     def take(self) -> list[int]:
         """Return the units that have become ready, in order."""
@@ -176,11 +188,11 @@ class _Order:
         for unit in decided:
             for world in self._worlds[unit]:
                 queue = self._queues[world]
-                queue.pop()
+                queue.popleft()
                 self._unblock(queue)
 
-    def _unblock(self, queue: list[int]) -> None:
+    def _unblock(self, queue: deque[int]) -> None:
         if queue:
-            self._blocked[queue[-1]] -= 1
-            if not self._blocked[queue[-1]]:
-                self._ready.append(queue[-1])
+            self._blocked[queue[0]] -= 1
+            if not self._blocked[queue[0]]:
+                self._ready.append(queue[0])

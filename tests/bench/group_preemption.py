@@ -28,6 +28,7 @@ from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.testing import make_node, make_pod
 from tests.bench.bare import BareScheduler
 from tests.bench.cycles import GROUP_GATES
+from tests.bench.stretches import Stretches
 
 __all__ = ["GroupPreemption", "group_preemption"]
 
@@ -44,14 +45,17 @@ class GroupPreemption(NamedTuple):
     victims: int
 
 
-def group_preemption(nodes_total: int, low_total: int, *, members: int = 8) -> GroupPreemption:
+def group_preemption(
+    nodes_total: int, low_total: int, *, members: int = 8, cores: int = 10
+) -> GroupPreemption:
     """Let a gang preempt on full nodes; raises RuntimeError if it finds no victims."""
-    return asyncio.run(_group_preemption(nodes_total, low_total, members))
+    return asyncio.run(_group_preemption(nodes_total, low_total, members, cores))
 
 
-async def _group_preemption(nodes_total: int, low_total: int, members: int) -> GroupPreemption:
-    cores = str(low_total // nodes_total)
-    offered = {"cpu": cores, "memory": "256Gi", "pods": "1000"}
+async def _group_preemption(
+    nodes_total: int, low_total: int, members: int, cores: int
+) -> GroupPreemption:
+    offered = {"cpu": str(low_total // nodes_total), "memory": "256Gi", "pods": "1000"}
     nodes = [make_node(f"node-{i}", allocatable=offered) for i in range(nodes_total)]
     running = []
     for i in range(low_total):
@@ -66,34 +70,21 @@ async def _group_preemption(nodes_total: int, low_total: int, members: int) -> G
     bench = BareScheduler(nodes, running, gates=_GATES, turns=Turns(SystemClock()))
     bench.api.load({POD_GROUPS.plural: [group]})
     for i in range(members):
-        bench.core.informers.pods.put(_member(i))
+        bench.core.informers.pods.put(_member(i, cores))
     queued = bench.core.cycle.queue.pop_nowait()
     if queued is None:
         raise RuntimeError("no member waits")
-    longest = 0.0
-
-    async def measure() -> None:
-        nonlocal longest
-        before = time.perf_counter()
-        while True:
-            await asyncio.sleep(0)
-            now = time.perf_counter()
-            longest, before = max(longest, now - before), now
-
-    clock = asyncio.create_task(measure())
-    await asyncio.sleep(0)
-    start = time.perf_counter()
-    attempt = await schedule_one(bench.core.cycle, queued)
-    await asyncio.sleep(0)
-    seconds = time.perf_counter() - start
-    clock.cancel()
+    async with Stretches() as stretches:
+        start = time.perf_counter()
+        attempt = await schedule_one(bench.core.cycle, queued)
+        seconds = time.perf_counter() - start
     if not isinstance(attempt, PodGroupAttempt) or not attempt.result.waiting_on_preemption:
         raise RuntimeError(f"the gang found no victims: {attempt}")
     assert attempt.preemption is not None
     victims = sum(len(keys) for keys, spared in attempt.preemption.tried if not spared)
-    return GroupPreemption(seconds, longest, victims)
+    return GroupPreemption(seconds, stretches.longest_seconds, victims)
 
 
-def _member(number: int) -> Pod:
-    pod = make_pod(f"member-{number}", requests={"cpu": "10"}, priority=1000)
+def _member(number: int, cores: int) -> Pod:
+    pod = make_pod(f"member-{number}", requests={"cpu": str(cores)}, priority=1000)
     return replace(pod, spec=replace(pod.spec, scheduling_group=PodSchedulingGroup(_GROUP)))
