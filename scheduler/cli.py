@@ -7,6 +7,7 @@ signal to stop is a clean exit. While the API server cannot be reached, the proc
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.metadata
 import logging
 import os
@@ -257,6 +258,7 @@ async def _until_stopped(
     SIGUSR2 compares the cache with the API's view, and writes cache and queue to the log.
     """
     running = asyncio.ensure_future(work)
+    app.on_synced = _spare_the_collector
 
     def stop() -> None:
         if stopping.is_set():
@@ -288,6 +290,16 @@ async def _until_stopped(
     finally:
         if checks is not None:
             checks.cancel()
+
+
+def _spare_the_collector() -> None:
+    """Take what the first lists have made out of the garbage collector's sight.
+
+    These objects are freed when nothing refers to them, as before. With 150,000 pods a collection
+    would hold the event loop for half a second.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

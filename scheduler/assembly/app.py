@@ -41,6 +41,10 @@ _log: Final = logging.getLogger(__name__)
 _NO_OPTIONS: Final = SchedulerOptions()
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class _ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
     git_version: str = "unknown"
 
@@ -80,6 +84,9 @@ class SchedulerApp:
         self._election: Final = self._outside.election
         self._exposition: Final = Exposition(self._outside.metrics, options.metrics_options)
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
+        self._dump: asyncio.Future[None] | None = None
+        #: Called once the first lists are delivered.
+        self.on_synced: Callable[[], None] = _nothing
         #: True once this process may schedule: it is the leader, or there is no election.
         self._is_active = False
 
@@ -157,6 +164,7 @@ class SchedulerApp:
         await factory.wait_for_sync()
         nodes, pods = len(informers.nodes.lister), len(informers.pods.lister)
         _log.info("Caches are synced", {"nodes": nodes, "pods": pods})
+        self.on_synced()
 
     async def _schedule(self, group: asyncio.TaskGroup) -> None:
         self._is_active = True
@@ -219,9 +227,12 @@ class SchedulerApp:
         return debugging.compare(self._core)
 
     def dump(self) -> None:
-        """Compare, then write the contents of cache and queue to the log (SIGUSR2)."""
+        """Compare, then write the contents of cache and queue to the log (SIGUSR2).
+
+        The text is made in a thread, from copies.
+        """
         self.compare_cache()
-        debugging.dump(self._core)
+        self._dump = asyncio.ensure_future(asyncio.to_thread(debugging.dump_of(self._core)))
 
     async def compare_cache_every(self, seconds: float) -> NoReturn:
         """Compare at intervals, whenever the scheduler is idle.

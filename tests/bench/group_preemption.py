@@ -28,7 +28,7 @@ from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.testing import make_node, make_pod
 from tests.bench.bare import BareScheduler
 from tests.bench.cycles import GROUP_GATES
-from tests.bench.stretches import Stretches
+from tests.bench.stretches import Stretches, spare_the_collector
 
 __all__ = ["GroupPreemption", "group_preemption"]
 
@@ -74,6 +74,7 @@ async def _group_preemption(
     queued = bench.core.cycle.queue.pop_nowait()
     if queued is None:
         raise RuntimeError("no member waits")
+    spare_the_collector()
     async with Stretches() as stretches:
         start = time.perf_counter()
         attempt = await schedule_one(bench.core.cycle, queued)
