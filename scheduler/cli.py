@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import importlib.metadata
 import logging
 import os
@@ -159,6 +160,10 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
     if path := options.values.string("write-config-to"):
         _write_config(Path(path), text)
         return
+    if options.serving.enabled:
+        # Imported here, so that a process that serves nothing does not load the server, and before
+        # the loop runs, which the import would hold for half a second.
+        importlib.import_module("scheduler.serving.serve")
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_run(config, options, app, clock))
 
@@ -230,7 +235,6 @@ async def _serve_and_run(
     clock: Clock,
     stopping: asyncio.Event,
 ) -> NoReturn:
-    # Imported here, so that a process that serves nothing does not load the server.
     from scheduler.serving.serve import serve_securely
 
     async with serve_securely(
