@@ -61,7 +61,7 @@ class NodeFilter:
         is_late: Callable[[ResourceClaim], bool],
         monotonic: Callable[[], float],
         timeout_seconds: float,
-        may_pause: bool,
+        may_pause: bool = False,
     ) -> None:
         self._data: Final = data
         self._pod: Final = pod
