@@ -7,6 +7,8 @@ signal to stop is a clean exit. While the API server cannot be reached, the proc
 from __future__ import annotations
 
 import asyncio
+import gc
+import importlib
 import importlib.metadata
 import logging
 import os
@@ -32,6 +34,7 @@ from scheduler.flags.policy import translated_policy
 from scheduler.flags.table import FLAGS
 from scheduler.klog import V1, V2, LogOptions, configure
 from scheduler.leader_election.elector import LeaderElectionLost
+from scheduler.loop_monitor import LoopMonitor
 from scheduler.plugins import SCHEME
 from scheduler.runtime import FrameworkError, PluginSetupError
 from scheduler.serving.options import ServingError
@@ -157,6 +160,10 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
     if path := options.values.string("write-config-to"):
         _write_config(Path(path), text)
         return
+    if options.serving.enabled:
+        # Imported here, so that a process that serves nothing does not load the server, and before
+        # the loop runs, which the import would hold for half a second.
+        importlib.import_module("scheduler.serving.serve")
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_run(config, options, app, clock))
 
@@ -228,7 +235,6 @@ async def _serve_and_run(
     clock: Clock,
     stopping: asyncio.Event,
 ) -> NoReturn:
-    # Imported here, so that a process that serves nothing does not load the server.
     from scheduler.serving.serve import serve_securely
 
     async with serve_securely(
@@ -256,6 +262,7 @@ async def _until_stopped(
     SIGUSR2 compares the cache with the API's view, and writes cache and queue to the log.
     """
     running = asyncio.ensure_future(work)
+    app.on_synced = _spare_the_collector
 
     def stop() -> None:
         if stopping.is_set():
@@ -272,7 +279,8 @@ async def _until_stopped(
     if check_cache_every is not None:
         checks = asyncio.ensure_future(app.compare_cache_every(check_cache_every.seconds))
     try:
-        await running
+        async with LoopMonitor().watching(app.metrics):
+            await running
     except asyncio.CancelledError:
         _log.info("Requested to terminate, exiting")
     except BaseExceptionGroup as group:
@@ -286,6 +294,16 @@ async def _until_stopped(
     finally:
         if checks is not None:
             checks.cancel()
+
+
+def _spare_the_collector() -> None:
+    """Take what the first lists have made out of the garbage collector's sight.
+
+    These objects are freed when nothing refers to them, as before. With 150,000 pods a collection
+    would hold the event loop for half a second.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

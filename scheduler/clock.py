@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -62,6 +62,32 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+#: The longest that a loop over much may run before other tasks get a turn.
+TURN_SECONDS: Final = 0.05
+
+
+class Turns:
+    """Gives the other tasks of an event loop their turns, between two units of a long work.
+
+    Whatever is half done then must bear that events change the cache and the queue. On a virtual
+    clock no time passes while work is done, so that it is never interrupted there.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock: Final = clock
+        self._since = clock.monotonic()
+
+    async def let_others_run(self) -> None:
+        """Return after a turn of the event loop, or at once if the last one is not long ago."""
+        if self._clock.monotonic() - self._since >= TURN_SECONDS:
+            await asyncio.sleep(0)
+            self._since = self._clock.monotonic()
+
+
+async def run_on() -> None:
+    """Return at once: for work that nothing else waits for."""
 
 
 def rfc3339(seconds: float) -> str:

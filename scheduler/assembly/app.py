@@ -32,12 +32,17 @@ if TYPE_CHECKING:
     from scheduler.client import Connection
     from scheduler.clock import Clock
     from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.metrics import SchedulerMetrics
     from scheduler.queue import QueueStatistics
     from scheduler.runtime import Framework
 
 _log: Final = logging.getLogger(__name__)
 
 _NO_OPTIONS: Final = SchedulerOptions()
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class _ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
@@ -79,8 +84,16 @@ class SchedulerApp:
         self._election: Final = self._outside.election
         self._exposition: Final = Exposition(self._outside.metrics, options.metrics_options)
         self._delays_cache: Final = config.delay_cache_until_active and self._election is not None
+        self._dump: asyncio.Future[None] | None = None
+        #: Called once the first lists are delivered.
+        self.on_synced: Callable[[], None] = _nothing
         #: True once this process may schedule: it is the leader, or there is no election.
         self._is_active = False
+
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        """The metrics as numbers."""
+        return self._outside.metrics
 
     @property
     def profiles(self) -> Mapping[str, Framework]:
@@ -151,6 +164,7 @@ class SchedulerApp:
         await factory.wait_for_sync()
         nodes, pods = len(informers.nodes.lister), len(informers.pods.lister)
         _log.info("Caches are synced", {"nodes": nodes, "pods": pods})
+        self.on_synced()
 
     async def _schedule(self, group: asyncio.TaskGroup) -> None:
         self._is_active = True
@@ -213,9 +227,12 @@ class SchedulerApp:
         return debugging.compare(self._core)
 
     def dump(self) -> None:
-        """Compare cache and queue with the informers, then log their contents (SIGUSR2)."""
+        """Compare cache and queue with the informers, then log their contents (SIGUSR2).
+
+        The text is made in a thread, from copies.
+        """
         self.compare_cache()
-        debugging.dump(self._core)
+        self._dump = asyncio.ensure_future(asyncio.to_thread(debugging.dump_of(self._core)))
 
     async def compare_cache_every(self, seconds: float) -> NoReturn:
         """Compare at intervals, whenever the scheduler is idle.
@@ -235,11 +252,13 @@ class SchedulerApp:
         """Return the page /metrics in Prometheus' format: all metrics, or the named ones."""
         return self._exposition.text(names)
 
-    def pod_resources_text(self) -> bytes | None:
-        """Return the page /metrics/resources; None before this process may schedule."""
-        return (
-            pod_resources_text(self._core.informers.pods.lister.list()) if self._is_active else None
-        )
+    async def pod_resources_text(self) -> bytes | None:
+        """Return the page /metrics/resources; None before this process may schedule.
+
+        It is written in a thread, from pods that never change: 150,000 take seconds.
+        """
+        pods = self._core.informers.pods.lister.list()
+        return await asyncio.to_thread(pod_resources_text, pods) if self._is_active else None
 
     def story(self, namespace: str, name: str) -> bytes | None:
         """Return the story of a pod as JSON; None if it has none, or no longer."""

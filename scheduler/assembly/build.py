@@ -17,6 +17,7 @@ from scheduler.assembly.background import BackgroundTasks
 from scheduler.assembly.core import Ports, build_core
 from scheduler.assembly.profiles import with_extenders
 from scheduler.client import EventBroadcaster, InformerFactory, RestClient
+from scheduler.clock import Turns
 from scheduler.config import KUBERNETES_VERSION
 from scheduler.config.feature_gates import feature_states
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie
@@ -48,6 +49,7 @@ class Outside:
     ) -> None:
         self._only_reads: Final = options.shadow is not None
         self.clock: Final = clock
+        self.turns: Final = Turns(clock)
         self.rng: Final = random.Random(options.seed)
         self.metrics: Final = SchedulerMetrics(clock.monotonic)
         self.tasks: Final = BackgroundTasks()
@@ -81,6 +83,7 @@ class Outside:
             tasks=self.tasks,
             metrics=self.metrics,
             extenders=self.extenders.in_order,
+            let_others_run=self.turns.let_others_run,
         )
 
     def _client(self, config: KubeSchedulerConfiguration, connection: Connection) -> RestClient:

@@ -20,6 +20,7 @@ from scheduler.assembly.shadow import Shadow
 from scheduler.cache import Cache
 from scheduler.client.informer import Required
 from scheduler.client.kinds import POD_GROUPS
+from scheduler.clock import run_on
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     GANG_SCHEDULING,
@@ -101,7 +102,8 @@ class Tasks(Protocol):
 class Ports:
     """Ports of the core: objects, writes, events, time, chance and tasks, from outside.
 
-    `recorder` returns the recorder of events of a profile.
+    `recorder` returns the recorder of events of a profile. `let_others_run` is called within long
+    work (`scheduler.clock.Turns`).
     """
 
     factory: MakesInformers
@@ -116,6 +118,7 @@ class Ports:
         run_in_parallel
     )
     extenders: Sequence[Extender] = ()
+    let_others_run: Callable[[], Awaitable[None]] = run_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +222,7 @@ class _Shared:
             run_in_parallel=ports.run_in_parallel,
             shared_objects=self._shared_objects,
             extenders=ports.extenders,
+            let_others_run=ports.let_others_run,
         )
 
     def _activate(self, pods: Mapping[str, PodInfo]) -> None:
@@ -286,6 +290,7 @@ def _cycle_parts(
         spawn=ports.tasks.spawn,
         feature_gates=shared.feature_gates,
         pod_group_lister=shared.informers.find_pod_group,
+        let_others_run=ports.let_others_run,
     )
 
 

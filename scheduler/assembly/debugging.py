@@ -12,6 +12,8 @@ from scheduler.cache import compare as compare_with_cache
 from scheduler.cache import dump_nodes, dump_pods
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scheduler.assembly.core import Core
     from scheduler.cache import CacheDifference
 
@@ -34,10 +36,21 @@ def compare(core: Core) -> CacheDifference:
     return difference
 
 
-def dump(core: Core) -> None:
-    """Write the contents of cache and queue to the log."""
-    nodes = dump_nodes(core.cache, core.queue.nominator.nominated_pods_for_node)
-    _log.warning("Dump of cached NodeInfo\n%s", "\n\n".join(nodes))
+def dump_of(core: Core) -> Callable[[], None]:
+    """Return a function that writes the present contents of cache and queue to the log.
+
+    It may run in a thread.
+    """
+    nominator = core.queue.nominator
+    nominated_on = {
+        name: nominator.nominated_pods_for_node(name) for name in nominator.nominated_nodes
+    }
+    nodes, known_pods = core.cache.nodes, core.cache.pods
     pods, summary = core.queue.pending_pods()
-    lines = "\n".join(dump_pods(pods))
-    _log.warning("Dump of scheduling queue, %s\n%s", summary, lines)
+
+    def dump() -> None:
+        paragraphs = dump_nodes(nodes, known_pods.values(), nominated_on)
+        _log.warning("Dump of cached NodeInfo\n%s", "\n\n".join(paragraphs))
+        _log.warning("Dump of scheduling queue, %s\n%s", summary, "\n".join(dump_pods(pods)))
+
+    return dump

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scheduler.api import resources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from scheduler.api.core import Node, Pod
     from scheduler.cache.cache import Cache
@@ -77,17 +77,21 @@ def compare(
     )
 
 
-def dump_nodes(cache: Cache, nominated_on: Callable[[str], Iterable[PodInfo]]) -> Iterator[str]:
-    """Yield a paragraph per node: amounts requested and allocatable, pods, nominated pods."""
+def dump_nodes(
+    nodes: Mapping[str, Node], pods: Iterable[PodInfo], nominated_on: Mapping[str, list[PodInfo]]
+) -> Iterator[str]:
+    """Yield a paragraph per node: amounts requested and allocatable, pods, nominated pods.
+
+    `nodes` and `pods` are those of the cache.
+    """
     by_node: defaultdict[str, list[PodInfo]] = defaultdict(list)
-    for pod in cache.pods.values():
+    for pod in pods:
         by_node[pod.spec.node_name].append(pod)
-    nodes = cache.nodes
     for name in sorted(nodes.keys() | by_node.keys()):
-        node, pods = nodes.get(name), by_node[name]
+        node, on_node = nodes.get(name), by_node[name]
         offered = resources.node_allocatable(node.status.allocatable) if node else {}
         requested: defaultdict[str, int] = defaultdict(int)
-        for pod in pods:
+        for pod in on_node:
             for resource, count in pod.requests.resources.items():
                 requested[resource] += count
         lines = [
@@ -95,11 +99,10 @@ def dump_nodes(cache: Cache, nominated_on: Callable[[str], Iterable[PodInfo]]) -
             f"Deleted: {'false' if node is not None else 'true'}",
             f"Requested Resources: {_counts(requested)}",
             f"Allocatable Resources: {_counts(offered)}",
-            f"Scheduled Pods(number: {len(pods)}):",
-            *dump_pods(pod.pod for pod in pods),
+            f"Scheduled Pods(number: {len(on_node)}):",
+            *dump_pods(pod.pod for pod in on_node),
         ]
-        nominated = list(nominated_on(name))
-        if nominated:
+        if nominated := nominated_on.get(name):
             lines += [f"Nominated Pods(number: {len(nominated)}):"]
             lines += dump_pods(pod.pod for pod in nominated)
         yield "\n".join(lines)

@@ -47,6 +47,7 @@ from scheduler.client.discovery import DiscoveredKind
 from scheduler.client.kinds import ApiObject, ListOptions, Resource, object_key
 from scheduler.client.reflector import Reflector
 from scheduler.client.store import Store
+from scheduler.clock import Turns
 
 if TYPE_CHECKING:
     import random
@@ -122,6 +123,7 @@ class Informer(Generic[T]):
         #: To be set before `run`.
         self.required = Required.YES
         self._transform = transform
+        self._turns = Turns(clock)
         self._handlers: list[_Handlers[T]] = []
         self._has_synced = False
         self._may_start = asyncio.Event()
@@ -169,9 +171,14 @@ class Informer(Generic[T]):
         changed all the same.
         """
         if self._transform is not None:
-            objects = [self._transform(obj) for obj in objects]
+            transformed = []
+            for obj in objects:
+                transformed.append(self._transform(obj))
+                await self._turns.let_others_run()
+            objects = transformed
         is_initial = not self._has_synced
         before = self.lister.replace(objects)
+        await self._turns.let_others_run()
         changes = [(before.pop(object_key(obj), None), obj) for obj in objects]
         handled = 0
         for gone in before.values():

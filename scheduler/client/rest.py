@@ -46,7 +46,7 @@ from scheduler.client.retries import (
     retry_delay_seconds,
 )
 from scheduler.client.transport import Answer, Transport, WatchStream
-from scheduler.clock import wait_for
+from scheduler.clock import Turns, wait_for
 from scheduler.klog import V1
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ class RestClient:
         self._metrics = metrics
         self._host = urlsplit(connection.base_url).netloc
         self._clock = clock
+        self._turns = Turns(clock)
         self._bucket = TokenBucket(qps=qps or 5.0, burst=burst or 10, clock=clock)
         self._timeout_seconds = timeout_seconds
         self._decoders: dict[object, object] = {}
@@ -193,7 +194,8 @@ class RestClient:
         """Send one list request: for a page if `options.limit` is set, else for everything."""
         path, query = resource.collection_path(), options.query()
         body = await self.request("GET", path, query=query, subject=_subject(resource))
-        return self._decoder(resource).page(body, url=self._transport.url(path, query))
+        url = self._transport.url(path, query)
+        return await self._decoder(resource).page_in_turns(body, url=url, turns=self._turns)
 
     async def list_all(self, resource: Resource[T]) -> Listing[T]:
         """List all objects of a kind, in pages."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.api_calls.call_queue import CallNotMade
 from scheduler.client import ClientError
+from scheduler.clock import run_on
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import PluginFailedError, PluginFailure, SeenFailures
@@ -27,7 +28,7 @@ from scheduler.metrics.scheduler_metrics import attempts_label
 from scheduler.stories import Attempted, Bound, Nominated, RejectedNodes, Reserved, WaitingOnPermit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from scheduler.api.core import Pod
     from scheduler.api.pod_groups import PodGroup
@@ -73,6 +74,7 @@ class CycleParts:
     spawn: Background
     feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
     pod_group_lister: Callable[[str, str], PodGroup | None] = _no_pod_group
+    let_others_run: Callable[[], Awaitable[None]] = run_on
 
     def activate(self, attempt: Attempt) -> None:
         """Activate the pods that plugins have requested in this attempt, once."""

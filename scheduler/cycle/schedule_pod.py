@@ -4,14 +4,15 @@
        Filter, extenders                              Score, extenders
 
 Each step is pure: no I/O, no clock, randomness only from the generator passed in. The steps wait
-for nothing but extenders. The scheduling cycle runs them through `schedule_pod`,
-`kubesched-explain` runs them one by one.
+for nothing but extenders, and other tasks where a filter takes long (`FilterPausedError`). The
+scheduling cycle runs them through `schedule_pod`, `kubesched-explain` runs them one by one.
 Source: `pkg/scheduler/schedule_one.go` (`schedulePod`, `findNodesThatFitPod`,
 `findNodesThatPassExtenders`, `prioritizeNodes`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.extender import MAX_EXTENDER_PRIORITY, ExtenderError
-from scheduler.framework.failures import PluginFailedError
+from scheduler.framework.failures import FilterPausedError, PluginFailedError
 from scheduler.framework.status import NodeToStatus, Rejections, unresolvable, unschedulable
 from scheduler.framework.types import EXTENDER_NAME, NO_NODES_AVAILABLE, Diagnosis, FitError
 from scheduler.runtime.scoring import NodeScores
@@ -176,7 +177,7 @@ class SchedulingAlgorithm:
         search = self._search(framework, nodes, diagnosis)
         try:
             with framework.meter.point("Filter"):
-                search.run(framework, state, pod)
+                await search.run(framework, state, pod)
         finally:
             # Even after an error, so that the next search does not begin where this one failed.
             processed = search.found + len(diagnosis.node_to_status)
@@ -220,7 +221,7 @@ class SchedulingAlgorithm:
         for row in self.snapshot.rows_in_placement((name,)):
             search = self._search(framework, nodes.slice(row, row + 1), diagnosis)
             try:
-                search.run(framework, state, pod)
+                await search.run(framework, state, pod)
                 return await self._find_nodes_that_pass_extenders(pod, search.feasible, diagnosis)
             except (PluginFailedError, ExtenderError) as failure:
                 _log.error("Evaluation failed on nominated node %s: %s", name, failure)
@@ -361,7 +362,7 @@ class _Search:
         #: The number of feasible nodes so far.
         self.found = 0
 
-    def run(self, framework: Framework, state: CycleState, pod: PodInfo) -> None:
+    async def run(self, framework: Framework, state: CycleState, pod: PodInfo) -> None:
         """Filter the nodes. Raises `PluginFailedError`; what was found until then stays."""
         if not framework.filters:
             order = np.arange(self._wanted, dtype=np.int64) + self._start
@@ -372,7 +373,7 @@ class _Search:
         while blocks:
             block = blocks.pop()
             try:
-                rejections = framework.filters.run_with_nominated_pods(state, pod, block)
+                rejections = await _filtered(framework, state, pod, block)
             except PluginFailedError:
                 if len(block) == 1:
                     raise
@@ -395,6 +396,20 @@ class _Search:
     def _choose(self, nodes: Nodes) -> None:
         self._chosen.append(nodes)
         self.found += len(nodes)
+
+
+async def _filtered(
+    framework: Framework, state: CycleState, pod: PodInfo, block: Nodes
+) -> Rejections | None:
+    """Filter a block of nodes; a filter that pauses lets other tasks run, and goes on."""
+    state.may_pause = True
+    try:
+        while True:
+            with contextlib.suppress(FilterPausedError):
+                return framework.filters.run_with_nominated_pods(state, pod, block)
+            await framework.handle.let_others_run()
+    finally:
+        state.may_pause = False
 
 
 def _blocks(nodes: Nodes, start: int, size: int) -> list[Nodes]:

@@ -130,5 +130,5 @@ async def _run(parts: CycleParts, framework: Framework, attempt: PodGroupAttempt
         attempt.result = PodGroupResult(status=error(bug))
     finally:
         snapshot.pod_groups.clear()
-    submit(parts, framework, attempt)
+    await submit(parts, framework, attempt)
     report(parts, framework, attempt, seconds=metrics.stopwatch() - started)

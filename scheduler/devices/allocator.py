@@ -49,6 +49,10 @@ class AllocationTimeoutError(Exception):
     """The search on one node took too long."""
 
 
+class SearchPausedError(Exception):
+    """The search on one node is not done; the same call goes on with it."""
+
+
 class ChosenDevice(NamedTuple):
     """A device for a request, by its position in the pools of the node.
 
@@ -103,6 +107,8 @@ class Allocator:
         self._requests: Final[dict[tuple[int, ...], _Prepared]] = {}
         #: By claims and group of nodes.
         self._answers: Final[dict[object, list[ClaimAllocation] | None]] = {}
+        #: The search that was paused, by its claims and group.
+        self._paused: Final[dict[object, _Search]] = {}
         #: By name of the pool, as upstream: pools of two drivers with one name are mixed.
         self.available_counters: Final[dict[str, CounterSets]] = {}
 
@@ -112,11 +118,13 @@ class Allocator:
         node_pools: NodePools,
         group: int,
         expired: Callable[[], bool],
+        pauses: Callable[[], bool] = lambda: False,
     ) -> list[ClaimAllocation] | None:
         """Return the devices of each claim on a node; None if there are not enough.
 
         The answer is kept for all nodes of the group. Raises `AllocationError`, which ends the
-        search on all nodes, and `AllocationTimeoutError`.
+        search on all nodes, `AllocationTimeoutError`, and `SearchPausedError` once `pauses()` is
+        true. The `expired` of the first call counts for all calls of a paused search.
         """
         ids = tuple(map(id, claims))
         key = (ids, group)
@@ -126,8 +134,12 @@ class Allocator:
                 self._check_gates(claims)
                 requests = [requests_of(claim, self._class_of) for claim in claims]
                 prepared = self._requests[ids] = _Prepared(tuple(claims), requests)
-            search = _Search(self, node_pools, prepared, expired)
-            self._answers[key] = search.allocations if search.run() else None
+            search = self._paused.pop(key, None) or _Search(self, node_pools, prepared, expired)
+            try:
+                self._answers[key] = search.allocations if search.run(pauses) else None
+            except SearchPausedError:
+                self._paused[key] = search
+                raise
         return self._answers[key]
 
     def _check_gates(self, claims: Iterable[ResourceClaim]) -> None:
@@ -211,26 +223,32 @@ class _Search:
         self._allocating: Final[dict[DeviceId, set[int]]] = {}
         self._allocating_capacity: Final[dict[DeviceId, dict[str, int]]] = {}
         self._consumed_counters: Final[dict[str, CounterSets]] = {}
+        self._steps: Final[list[_Step]] = []
+        #: What the step that has ended last returned; None if another one has begun.
+        self._are_too_many: bool | None = None
 
-    def run(self) -> bool:
-        """Return True if all claims can be allocated."""
-        for number, claim in enumerate(self._claims):
-            self._prepare(number, claim)
-        steps = [self._request(0, 0)]
-        are_too_many: bool | None = None
+    def run(self, pauses: Callable[[], bool]) -> bool:
+        """Return True if all claims can be allocated; raises `SearchPausedError` between steps."""
+        if not self._steps:
+            for number, claim in enumerate(self._claims):
+                self._prepare(number, claim)
+            self._steps.append(self._request(0, 0))
+        steps = self._steps
         while steps:
+            if pauses():
+                raise SearchPausedError
+            are_too_many, self._are_too_many = self._are_too_many, None
             try:
                 step = steps[-1]
                 following = next(step) if are_too_many is None else step.send(are_too_many)
             except StopIteration as end:
                 steps.pop()
-                are_too_many = end.value
+                self._are_too_many = end.value
             else:
                 if following is None:
                     return True
                 steps.append(following)
-                are_too_many = None
-        if are_too_many:
+        if self._are_too_many:
             raise AllocationError("allocation max size exceeded")
         return False
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from scheduler.client import NODES, DecodeError
 from scheduler.client.decoding import JsonKeepingDecoder
+from scheduler.clock import Turns
 from scheduler.extenders.http_client import HTTPClient
 from scheduler.framework.extender import ExtenderError, ExtenderFilterResult, Victims
 from scheduler.snapshot import NodeNotFoundError
@@ -46,6 +47,7 @@ class HTTPExtender:
 
     def __init__(self, config: Extender, *, clock: Clock, environ: Mapping[str, str]) -> None:
         self._config: Final = config
+        self._turns: Final = Turns(clock)
         self._managed_resources: Final = frozenset(r.name for r in config.managed_resources)
         self.client: Final = HTTPClient(config, clock=clock, environ=environ)
         self.name: Final = config.url_prefix
@@ -84,7 +86,7 @@ class HTTPExtender:
             positions = self._positions(nodes, names)
             accepted = nodes.take(np.array([positions[n] for n in names], dtype=np.int64))
         elif bytes(objects) != b"null":
-            items = self._node_objects(objects)
+            items = await self._node_objects(objects)
             self._positions(nodes, [node.metadata.name for node in items])
             accepted = nodes_without_pods(nodes, items)
         return ExtenderFilterResult(
@@ -185,9 +187,10 @@ class HTTPExtender:
                 )
         return positions
 
-    def _node_objects(self, node_list: msgspec.Raw) -> list[Node]:
+    async def _node_objects(self, node_list: msgspec.Raw) -> list[Node]:
+        body, turns = bytes(node_list), self._turns
         try:
-            return _NODES.page(bytes(node_list), url=self.name).items
+            return (await _NODES.page_in_turns(body, url=self.name, turns=turns)).items
         except DecodeError as error:
             raise ExtenderError(str(error)) from error
 

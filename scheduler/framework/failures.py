@@ -44,6 +44,13 @@ class PluginFailedError(FrameworkError):
         return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
+class FilterPausedError(Exception):
+    """A filter is not done: it goes on when it is called again, after other tasks have run.
+
+    Raised only if the cycle state has `may_pause`.
+    """
+
+
 class PluginFailure(NamedTuple):
     """An exception of a plugin at an extension point; `node` is empty without a single node."""
 

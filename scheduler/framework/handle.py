@@ -362,6 +362,13 @@ class Handle(Protocol):
         """Run coroutines at once; the first failure cancels the others and is raised."""
         ...
 
+    def let_others_run(self) -> Awaitable[None]:
+        """Give other tasks a turn if this one has run for long. For loops over much, in PostFilter.
+
+        Events may arrive meanwhile; the snapshot does not change.
+        """
+        ...
+
     def now(self) -> float:
         """Return the time of the scheduler's clock in epoch seconds, for timestamps."""
         ...

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Handle
     from scheduler.framework.status import NodeToStatus, Rejections, Status
     from scheduler.framework.types import (
+        EqualMembers,
         Placement,
         PodGroupAssignments,
         PodGroupInfo,
@@ -62,11 +63,17 @@ class Plugin:
     `Pod`, or a name `<plural>.<version>.<group>`, for the core group `<plural>.<version>`. A kind
     that does not exist yet has no objects. The kinds of `required` are read too, and no pod is
     scheduled before they exist and their objects are known.
+    `only_takes_room` promises, for pods that the plugin does not skip: PreFilter looks at no other
+    pods; Filter looks at the node and its pods alone, and where it rejects a pod it also does with
+    more pods there; Reserve accepts; Permit counts the members of the group that have a node.
+    Preemption for a pod group then counts room, instead of searching again for each victim.
+    Subclasses do not inherit it.
     """
 
     name: ClassVar[str]
     reads: ClassVar[tuple[Kind, ...]] = ()
     required: ClassVar[tuple[Kind, ...]] = ()
+    only_takes_room: ClassVar[bool] = False
     Args: ClassVar[type[msgspec.Struct] | None] = None
 
     args: msgspec.Struct | None
@@ -76,6 +83,8 @@ class Plugin:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        if "only_takes_room" not in cls.__dict__:
+            cls.only_takes_room = False
 
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"
@@ -389,11 +398,13 @@ class PodGroupPreemption(Protocol):
         pod_group: PodGroup,
         pods: Sequence[PodInfo],
         schedule: Callable[[], Awaitable[Status | None]],
+        equal_members: Callable[[], EqualMembers | None],
     ) -> Status | None:
         """Called if the group does not fit; returns None if victims are being evicted.
 
         `schedule` runs the group's algorithm over the snapshot, from which this method may remove
-        pods; they are put back afterwards.
+        pods; they are put back afterwards. If it has returned None, `equal_members` returns the
+        members if counting the room for them gives the same answers, else None.
         """
         ...
 

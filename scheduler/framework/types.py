@@ -14,6 +14,7 @@ from scheduler.framework.status import Code
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import NodeToStatus, Status
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -75,6 +76,17 @@ class PodGroupAssignments(NamedTuple):
 
     placement: Placement
     proposed: Sequence[tuple[PodInfo, str]]
+
+
+class EqualMembers(NamedTuple):
+    """Members of a pod group that are alike, in a search that only counts them.
+
+    The group fits if `needed` of them have a node. `state` is that of a member after PreFilter.
+    """
+
+    pods: Sequence[PodInfo]
+    needed: int
+    state: CycleState
 
 
 class PreFilterResult(NamedTuple):

@@ -146,6 +146,8 @@ class SchedulerMetrics:
     version_info: StateVec
     #: Tasks of the event loop, where upstream counts goroutines.
     go_goroutines: StateVec
+    #: Of a process that is monitored, see `scheduler.loop_monitor`.
+    event_loop_lag: StateVec
     #: Set by the last comparison.
     cache_divergence: NumberVec
     feature_enabled: StateVec

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from scheduler.api.field import FieldError
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import NodeToStatus
-    from scheduler.framework.types import PostFilterResult
+    from scheduler.framework.types import EqualMembers, PostFilterResult
     from scheduler.snapshot.pod_info import PodInfo
 
 _WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
@@ -151,9 +151,10 @@ class DefaultPreemption(Plugin):
         pod_group: PodGroup,
         pods: Sequence[PodInfo],
         schedule: Callable[[], Awaitable[Status | None]],
+        equal_members: Callable[[], EqualMembers | None],
     ) -> Status | None:
         """Evict pods of lower priority, anywhere, so that the whole group fits."""
-        return await self._pod_group_evaluator.preempt(pod_group, pods, schedule)
+        return await self._pod_group_evaluator.preempt(pod_group, pods, schedule, equal_members)
 
     def _pod_group_of(self, pod: PodInfo) -> PodGroup | None:
         group = pod.spec.scheduling_group

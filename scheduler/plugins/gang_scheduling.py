@@ -29,6 +29,7 @@ _PERMIT_TIMEOUT_SECONDS: Final = 5 * 60.0
 class GangScheduling(Plugin):
     """Hold the members of a gang back until enough of them can run."""
 
+    only_takes_room: ClassVar[bool] = True
     reads: ClassVar[tuple[Kind, ...]] = (PodGroup,)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:

@@ -8,7 +8,7 @@ Mirrors `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go`, v1.36.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -84,6 +84,7 @@ def _preferred_errors(terms: Sequence[PreferredSchedulingTerm], path: str) -> li
 class NodeAffinity(Plugin):
     """Filter and score nodes by node selector and node affinity."""
 
+    only_takes_room: ClassVar[bool] = True
     Args = NodeAffinityArgs
     args: NodeAffinityArgs
 

@@ -122,6 +122,7 @@ _VERSION: Final = (1, 36, 3)
 class NodeDeclaredFeatures(Plugin):
     """Keep pods off nodes that lack a feature they need. No-op without its feature gate."""
 
+    only_takes_room: ClassVar[bool] = True
     #: The known features, and the version of the cluster.
     features: ClassVar[FeatureRegistry] = DEFAULT_FEATURES
     version: ClassVar[Version] = _VERSION

@@ -5,7 +5,7 @@ Mirrors `pkg/scheduler/framework/plugins/nodename/node_name.go`, v1.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node
 from scheduler.framework.events import ActionType, ClusterEventWithHint, on
@@ -22,6 +22,8 @@ _NO_MATCH: Final = unresolvable("node(s) didn't match the requested node name")
 
 class NodeName(Plugin):
     """Respect `spec.nodeName`."""
+
+    only_takes_room: ClassVar[bool] = True
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         wanted = pod.spec.node_name

@@ -7,7 +7,7 @@ Mirrors `pkg/scheduler/framework/plugins/nodeports/node_ports.go`, v1.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node, Pod
 from scheduler.api.host_ports import HostPort, conflicts, host_ports
@@ -31,6 +31,8 @@ _WANTED: Final = StateKey[tuple[HostPort, ...]](
 
 class NodePorts(Plugin):
     """Keep pods off nodes where another pod uses one of their host ports."""
+
+    only_takes_room: ClassVar[bool] = True
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods without host ports."""

@@ -7,7 +7,7 @@ Mirrors `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node, Pod, Taint
 from scheduler.api.tolerations import NO_SCHEDULE, is_tolerated
@@ -29,6 +29,8 @@ _TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE
 
 class NodeUnschedulable(Plugin):
     """Keep pods off cordoned nodes."""
+
+    only_takes_room: ClassVar[bool] = True
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         rejections = reject(nodes.unschedulable, _UNSCHEDULABLE)

@@ -7,7 +7,7 @@ Mirrors `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go`, v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node, Pod, Toleration
 from scheduler.api.tolerations import (
@@ -42,6 +42,8 @@ _TOLERATIONS: Final = StateKey[tuple[Toleration, ...]](
 
 class TaintToleration(Plugin):
     """Keep pods off nodes whose taints they do not tolerate."""
+
+    only_takes_room: ClassVar[bool] = True
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         tolerations = pod.spec.tolerations

@@ -6,19 +6,17 @@ Source: `filterPodsWithPDBViolation` in `plugins/defaultpreemption/default_preem
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.field import FieldErrors
 from scheduler.api.selectors import Selector, SelectorError, parse_label_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from scheduler.api.workloads import PodDisruptionBudget
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodKind
-
-V = TypeVar("V")
 
 
 class _Budget(NamedTuple):
@@ -69,19 +67,15 @@ class Budgets:
             (violating if violates else others).append(pod)
         return violating, others
 
-    def split_units(self, units: Iterable[tuple[V, Sequence[PodInfo]]]) -> tuple[list[V], list[V]]:
-        """Split units of pods that are evicted together, as `split` does for single pods.
+    def violations(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
+        """Yield for each unit of pods that are evicted together, in this order, if it violates one.
 
         Counting stops at the first violated budget of the first violating pod of a unit, as in
         upstream for pod groups.
         """
-        violating: list[V] = []
-        others: list[V] = []
         disruptions: Counter[int] = Counter()
-        for unit, pods in units:
-            violates = any(self._violates(pod, disruptions) for pod in pods)
-            (violating if violates else others).append(unit)
-        return violating, others
+        for pods in units:
+            yield any(self._violates(pod, disruptions) for pod in pods)
 
     def _violates(self, pod: PodInfo, disruptions: Counter[int]) -> bool:
         for budget in self._budgets_of(pod):

@@ -84,6 +84,7 @@ class DryRun:
         now: float,
     ) -> None:
         self._handle: Final = handle
+        self.let_others_run: Final = handle.let_others_run
         self._state: Final = state
         self._pod: Final = pod
         self._budgets: Final = budgets
@@ -301,13 +302,13 @@ class _Statuses:
         return Rejections(self._codes, self._statuses)
 
 
-def dry_run_preemption(
+async def dry_run_preemption(
     dry_run: DryRun, nodes: Nodes, *, num_candidates: int
 ) -> tuple[list[Candidate], list[tuple[Nodes, Rejections]]]:
     """Try nodes in order up to `num_candidates` candidates, one of which violates no budget.
 
     Returns the candidates, first the candidates that violate no budget, and the nodes tried with
-    their rejections.
+    their rejections. Other tasks may run between two blocks.
     """
     non_violating: list[Candidate] = []
     violating: list[Candidate] = []
@@ -319,6 +320,7 @@ def dry_run_preemption(
         block = nodes.slice(start, min(start + wanted, len(nodes)))
         start += len(block)
         outcome = dry_run.run(block)
+        await dry_run.let_others_run()
         tried.append((block, outcome.rejections))
         for candidate in outcome.candidates.values():
             group = violating if candidate.victims.num_pdb_violations else non_violating

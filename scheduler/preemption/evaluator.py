@@ -96,7 +96,7 @@ class Evaluator:
         if reason is not None:
             return None, unschedulable(reason)
 
-        candidates, tried, failures = self._find_candidates(state, pod, statuses)
+        candidates, tried, failures = await self._find_candidates(state, pod, statuses)
         if not candidates:
             if failures:
                 return None, Status(Code.ERROR, _aggregate(failures))
@@ -143,7 +143,7 @@ class Evaluator:
                 return _TERMINATING
         return None
 
-    def _find_candidates(
+    async def _find_candidates(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
     ) -> tuple[list[Candidate], NodeToStatus, list[Status]]:
         """Return the candidates, the statuses of all other nodes, and the Error statuses."""
@@ -164,7 +164,7 @@ class Evaluator:
             now=self._handle.now(),
         )
         nodes = snapshot.nodes.take(np.roll(rows, -offset))
-        candidates, tried = dry_run_preemption(dry_run, nodes, num_candidates=num_candidates)
+        candidates, tried = await dry_run_preemption(dry_run, nodes, num_candidates=num_candidates)
         if candidates:
             return candidates, outcome, []
         for block, rejections in tried:

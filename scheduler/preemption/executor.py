@@ -34,6 +34,9 @@ _log: Final = logging.getLogger(__name__)
 #: The feature gate behind preemption in the background.
 ASYNC_PREEMPTION: Final = "SchedulerAsyncPreemption"
 
+#: More would only wait for one another in the queue of writes.
+_EVICTIONS_AT_ONCE: Final = 64
+
 _DISRUPTION_TARGET: Final = "DisruptionTarget"
 _NOWHERE: Final = NominatingInfo("", NominatingMode.OVERRIDE)
 
@@ -123,9 +126,7 @@ class Executor:
         self, node_name: str, preemptor: Preemptor, victims: Sequence[PodInfo]
     ) -> Status | None:
         try:
-            await self._handle.run_in_parallel(
-                self._preempt_pod(victim, preemptor, node_name) for victim in victims
-            )
+            await self._preempt_pods(victims, preemptor, node_name)
         except Exception as failure:  # noqa: BLE001 - any failure is the status
             return Status(Code.ERROR, str(failure), cause=failure)
         await self._clear_nominations(node_name, preemptor)
@@ -158,10 +159,7 @@ class Executor:
         """Evict all victims, the last one only after all others succeeded."""
         *others, last = victims
         try:
-            if others:
-                await self._handle.run_in_parallel(
-                    self._preempt_pod(victim, preemptor, node_name) for victim in others
-                )
+            await self._preempt_pods(others, preemptor, node_name)
             self._last_victims[preemptor.uid] = last.pod
             await self._preempt_pod(last, preemptor, node_name)
         except Exception as failure:  # noqa: BLE001 - no other task sees the error
@@ -169,6 +167,18 @@ class Executor:
             _log.error("Error occurred during preemption", pair)
             return False
         return True
+
+    async def _preempt_pods(
+        self, victims: Sequence[PodInfo], preemptor: Preemptor, node_name: str
+    ) -> None:
+        """Evict victims, some at a time; the first failure is raised."""
+        left = iter(victims)
+
+        async def work() -> None:
+            for victim in left:
+                await self._preempt_pod(victim, preemptor, node_name)
+
+        await self._handle.run_in_parallel(work() for _ in victims[:_EVICTIONS_AT_ONCE])
 
     async def _preempt_pod(self, victim: PodInfo, preemptor: Preemptor, node_name: str) -> None:
         """Evict one victim: cancel its binding if it is not bound yet, else delete it."""

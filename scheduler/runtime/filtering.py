@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from scheduler.framework.failures import PluginFailedError
+from scheduler.framework.failures import FilterPausedError, PluginFailedError
 from scheduler.framework.status import Code, Rejections, Status, as_verdict, unresolvable
 from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.meter import measured
@@ -359,7 +359,7 @@ def _call(
             rejections = filter_nodes.in_worlds(state.of, pod, nodes)
         else:
             rejections = filter_nodes(state.shared, pod, nodes)
-    except PluginFailedError:
+    except (PluginFailedError, FilterPausedError):
         raise
     except Exception as error:
         raise _filter_failed(name, error) from error

@@ -11,6 +11,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from scheduler.clock import run_on
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
@@ -74,6 +76,7 @@ class PluginHandle:
     #: The objects of `shared`, by the function that makes them.
     shared_objects: dict[object, object]
     extenders: Sequence[Extender] = ()
+    let_others_run: Callable[[], Awaitable[None]] = run_on
 
     def shared(self, kind: Callable[[Handle], T], /) -> T:
         if kind not in self.shared_objects:

@@ -56,6 +56,7 @@ _log: Final = logging.getLogger(__name__)
 
 #: The content type of upstream's Prometheus library.
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+_POD_RESOURCES: Final = "/metrics/resources"
 _PODS: Final = "/debug/pods"
 _POD_GROUPS: Final = "/debug/podgroups"
 _UI: Final = "/debug/ui"
@@ -90,7 +91,7 @@ class ServedScheduler(Protocol):
     def metrics_text(self, names: Collection[str]) -> bytes:
         """Return the metrics of these names, or all of them without names."""
 
-    def pod_resources_text(self) -> bytes | None:
+    async def pod_resources_text(self) -> bytes | None:
         """Return the page /metrics/resources; None before this one may schedule."""
 
     def story(self, namespace: str, name: str) -> bytes | None:
@@ -194,7 +195,6 @@ class Endpoints:
         self._health: Final = _health_endpoints(scheduler, is_shutting_down)
         self._handlers: Final[dict[str, Handler]] = {
             "/metrics": self._metrics,
-            "/metrics/resources": self._pod_resources,
             "/metrics/slis": self._slis,
             "/configz": self._configz,
             _PODS: self._known_stories,
@@ -216,6 +216,8 @@ class Endpoints:
     async def answer(self, request: web.BaseRequest) -> web.Response:
         if self._profiling is not None and self._profiling.handles(request.path):
             return await self._profiling.answer(request)
+        if request.path == _POD_RESOURCES:
+            return await self._pod_resources(request)
         handler = self._handlers.get(request.path)
         if handler is not None:
             return handler(request)
@@ -237,8 +239,8 @@ class Endpoints:
         names = request.query.getall("name[]", [])
         return self._metrics_reply(self._scheduler.metrics_text(names))
 
-    def _pod_resources(self, request: web.BaseRequest) -> web.Response:
-        text = self._scheduler.pod_resources_text()
+    async def _pod_resources(self, request: web.BaseRequest) -> web.Response:
+        text = await self._scheduler.pod_resources_text()
         if text is None:
             return empty_reply()
         if request.method == "DELETE":

@@ -140,20 +140,35 @@ class Snapshot:
 
     def remove_pod(self, pod: PodInfo) -> None:
         """Remove a pod from its node, to see if a group fits without it."""
-        row = self._own_pods(pod.spec.node_name)
-        self.table.remove_pod(row, pod.uid)
+        self.remove_pods(pod.spec.node_name, (pod,))
+
+    def remove_pods(self, node_name: str, pods: Iterable[PodInfo]) -> None:
+        """Remove pods from their node, one after another."""
+        row = self._own_pods(node_name)
+        for pod in pods:
+            self.table.remove_pod(row, pod.uid)
         self._index_pods(row)
 
     @contextlib.contextmanager
     def unchanged_pods(self) -> Iterator[None]:
         """Put all pods back on their nodes, in their order, at the end of a `with` block."""
-        before = list(self.table.pods)
+        before = self.pods_by_row()
         try:
             yield
         finally:
-            for row, pods in enumerate(before):
-                if self.table.pods[row] is not pods:
-                    self._restore(Row(row), pods)
+            for _ in self.restoring(before):
+                pass
+
+    def pods_by_row(self) -> list[dict[str, PodInfo]]:
+        """Return the pods of all nodes as they are now, for `restoring`."""
+        return list(self.table.pods)
+
+    def restoring(self, before: Sequence[dict[str, PodInfo]]) -> Iterator[None]:
+        """Put all pods back on their nodes, in their order; yields after each node."""
+        for row, pods in enumerate(before):
+            if self.table.pods[row] is not pods:
+                self._restore(Row(row), pods)
+                yield
 
     def _restore(self, row: Row, pods: dict[str, PodInfo]) -> None:
         self._own_pods(self.names[row])

@@ -13,11 +13,13 @@ from tests.bench.api_server import api_server_numbers
 from tests.bench.cycles import Workload, basic_workload, cycles_per_second
 from tests.bench.devices import devices_workload
 from tests.bench.gangs import GANG_SIZES, gang_rates
+from tests.bench.group_preemption import group_preemption
 from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
 from tests.bench.mixed import mixed_workload
 from tests.bench.preemption import preemption_cycles_per_second
 from tests.bench.spreading import spreading_workload
+from tests.bench.stretches import Stretch, large_cluster, requeued
 from tests.bench.waiting import REJECTORS, slowdown, useless_events_milliseconds
 
 NODE_COUNTS = (100, 1000, 5000)
@@ -37,8 +39,12 @@ BUSY: dict[str, Callable[[int, int], Workload]] = {
 GANG_MEMBERS = 2000
 #: Nodes, devices that each pod claims, and True if selectors choose them.
 DEVICES = ((100, 1, True), (1000, 1, False), (1000, 1, True), (1000, 8, True))
-#: Nodes and running pods whose memory is measured.
+#: Nodes and running pods whose memory is measured, and the stretches of the event loop.
 LARGE_CLUSTER = (5000, 150_000)
+#: Nodes, pods of lower priority with one core each, members of the gang, and cores of each.
+GROUP_PREEMPTIONS = ((20, 2000, 8, 10), (200, 20_000, 8, 10), (5000, 150_000, 1000, 20))
+#: Waiting pods that an event moves.
+WAITING_PODS = 20_000
 
 
 def main() -> None:
@@ -48,9 +54,12 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="and what a large cluster takes")
     parser.add_argument("--waiting", action="store_true", help="and what pods in vain cost others")
     parser.add_argument("--api-server", action="store_true", help="and the fake API server")
+    parser.add_argument("--stretches", action="store_true", help="and what holds the event loop")
     parser.add_argument("--gangs", action="store_true", help="and gangs against single pods")
     arguments = parser.parse_args()
     numbers: dict[str, float] = {}
+    if arguments.stretches:
+        numbers |= _stretches()
     if arguments.gangs:
         for size in GANG_SIZES:
             for with_topology in (False, True):
@@ -110,6 +119,21 @@ def _gangs(size: int, repeat: int, *, with_topology: bool) -> dict[str, float]:
     print(f"{name}: {of_gangs:.0f} members/s, {ratio:.2f} of the rate of as many single pods")
     key = name.replace(" ", "-")
     return {f"{key}-{BUSY_NODES}": round(of_gangs, 1), f"{key}-ratio": round(ratio, 2)}
+
+
+def _stretches() -> dict[str, float]:
+    measured = [*large_cluster(*LARGE_CLUSTER), requeued(WAITING_PODS)]
+    for nodes, lower, members, cores in GROUP_PREEMPTIONS:
+        found = group_preemption(nodes, lower, members=members, cores=cores)
+        name = f"group preempts {found.victims} on {nodes} nodes"
+        measured.append(Stretch(name, lower, found.seconds, found.stretch_seconds))
+    numbers: dict[str, float] = {}
+    print(f"{'the event loop is held by':<40}{'objects':>10}{'objects/s':>12}{'longest ms':>12}")
+    for name, objects, seconds, stretch in measured:
+        print(f"{name:<40}{objects:>10}{objects / seconds:>12.0f}{1000 * stretch:>12.0f}")
+        key = f"{name}-{objects}".replace(" ", "-")
+        numbers |= {key: round(objects / seconds, 1), f"{key}-stretch-ms": round(1000 * stretch, 1)}
+    return numbers
 
 
 def _waiting(plugin: str) -> dict[str, float]:

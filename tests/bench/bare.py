@@ -1,5 +1,6 @@
 """A scheduler without client, for benchmarks: what goes on in the background is dropped."""
 
+import dataclasses
 import random
 from collections.abc import Coroutine, Iterable
 
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 from scheduler.api.core import Node, Pod
 from scheduler.assembly.core import Core, SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import InMemoryApi
-from scheduler.clock import SystemClock
+from scheduler.clock import SystemClock, Turns
 from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates, default_config
 from scheduler.cycle.schedule_pod import RandomTie
 from scheduler.plugins import SCHEME
@@ -27,9 +28,12 @@ class BareScheduler:
         *,
         gates: FeatureGates = DEFAULT_FEATURE_GATES,
         percentage_of_nodes_to_score: int = 0,
+        turns: Turns | None = None,
     ) -> None:
         self.api, rng = InMemoryApi(SystemClock()), random.Random(0)
         ports = self.api.ports(rng=rng, tie_break=RandomTie(rng), tasks=self)
+        if turns is not None:
+            ports = dataclasses.replace(ports, let_others_run=turns.let_others_run)
         self.metrics = ports.metrics
         config = default_config(SCHEME._replace(gates=gates))
         config = replace(config, percentage_of_nodes_to_score=percentage_of_nodes_to_score)

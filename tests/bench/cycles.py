@@ -28,7 +28,15 @@ from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.testing import make_node, make_pod
 from tests.bench.bare import BareScheduler
 
-__all__ = ["NODE", "POD", "WARM_UP", "Workload", "basic_workload", "cycles_per_second"]
+__all__ = [
+    "GROUP_GATES",
+    "NODE",
+    "POD",
+    "WARM_UP",
+    "Workload",
+    "basic_workload",
+    "cycles_per_second",
+]
 
 #: scheduler_perf's default node and pod.
 NODE: Final = {"cpu": "4", "memory": "32Gi", "pods": "110"}
@@ -36,7 +44,7 @@ POD: Final = {"cpu": "100m", "memory": "500Mi"}
 #: So many pods are scheduled before the measurement.
 WARM_UP: Final = 50
 _ZONES = 3
-_GROUP_GATES: Final = frozenset(
+GROUP_GATES: Final = frozenset(
     (
         GENERIC_WORKLOAD,
         GANG_SCHEDULING,
@@ -94,7 +102,7 @@ class _Bench(BareScheduler):
         super().__init__(
             workload.nodes,
             workload.running,
-            gates=DEFAULT_FEATURE_GATES | (_GROUP_GATES if workload.pod_groups else frozenset()),
+            gates=DEFAULT_FEATURE_GATES | (GROUP_GATES if workload.pod_groups else frozenset()),
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
         )
         self.api.load({**workload.others, POD_GROUPS.plural: workload.pod_groups})

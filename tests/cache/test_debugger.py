@@ -1,5 +1,7 @@
 """The differences of cache and API, and the dump in the log."""
 
+from collections.abc import Iterator
+
 from scheduler.cache import Cache, CacheDifference, compare, dump_nodes, dump_pods
 from scheduler.metrics import SchedulerMetrics
 from scheduler.snapshot import PodInfo
@@ -57,7 +59,7 @@ def test_a_pod_recreated_with_its_name_is_a_difference() -> None:
 
 def test_a_dump_shows_nodes_with_their_pods_and_nominated_pods() -> None:
     expected = PodInfo(make_pod("soon", nominated_node_name="b"))
-    first, second = dump_nodes(_cache(), lambda name: [expected] if name == "b" else [])
+    first, second = _paragraphs(_cache(), {"b": [expected]})
     assert first.splitlines() == [
         "Node name: a",
         "Deleted: false",
@@ -75,7 +77,7 @@ def test_a_dump_shows_nodes_with_their_pods_and_nominated_pods() -> None:
 def test_a_node_that_is_gone_but_has_pods_is_shown_as_deleted() -> None:
     cache = _cache()
     cache.remove_node(make_node("a"))
-    assert "Deleted: true" in next(iter(dump_nodes(cache, lambda name: [])))
+    assert "Deleted: true" in next(iter(_paragraphs(cache, {})))
 
 
 def test_pods_are_a_line_each() -> None:
@@ -94,3 +96,7 @@ def test_a_comparison_is_counted_and_its_outcome_stands_until_the_next() -> None
     CacheDifference().record(metrics)
     assert set(metrics.cache_divergence.values()) == {0}
     assert metrics.cache_comparisons == {("different",): 1, ("equal",): 1}
+
+
+def _paragraphs(cache: Cache, nominated_on: dict[str, list[PodInfo]]) -> Iterator[str]:
+    return dump_nodes(cache.nodes, cache.pods.values(), nominated_on)

@@ -1,4 +1,4 @@
-"""Pod groups with a real scheduler process: killed while it binds one, and without their API."""
+"""Pod groups with a real scheduler process: it is killed, lacks their API, or computes for long."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,14 @@ ROOT = Path(__file__).parent.parent.parent
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 ALPHA = ServerOptions(runtime_config=["api/alpha=true"])
 GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+PREEMPTION = f"{GATES},WorkloadAwarePreemption=true"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+#: A leader that computed for two seconds without a pause would lose this lease.
+LEASE_TIMES = (
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=400ms",
+)
 MEMBERS = [f"m{number:02}" for number in range(20)]
 
 
@@ -115,3 +123,44 @@ async def test_without_their_api_pods_are_scheduled_and_groups_follow_once_it_is
                 await _member(api, name)
             assert [await api.node_of(name) for name in MEMBERS[:2]] == ["n", "n"]
             assert await _is_scheduled(api) == "True"
+
+
+async def test_the_leader_keeps_its_lease_while_a_group_preempts_among_many_pods(
+    tmp_path: Path,
+) -> None:
+    """The group's members differ, so the scheduler searches once per lower pod."""
+    async with FakeApiServer(options=ALPHA) as server, Api.of(server) as api:
+        for number in range(20):
+            await api.node(f"n{number}", cpu="40")
+        await asyncio.gather(
+            *(api.pod(f"low-{i}", nodeName=f"n{i % 20}", priority=0) for i in range(800))
+        )
+        value = {"metadata": {"name": "high"}, "value": 1000}
+        await api.create("/apis/scheduling.k8s.io/v1/priorityclasses", value)
+        policy = {"gang": {"minCount": 8}}
+        spec = {"schedulingPolicy": policy, "priorityClassName": "high"}
+        await api.create(GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "scheduler", "--secure-port", "0", *LEASE_TIMES),
+            *("--kubeconfig", str(server.write_kubeconfig(tmp_path / "kubeconfig"))),
+            *("--feature-gates", PREEMPTION),
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            for number, name in enumerate(MEMBERS[:8]):
+                more = {"priorityClassName": "high", "schedulingGroup": {"podGroupName": "g"}}
+                await api.pod(name, cpu="20" if number else "19", **more)
+
+            async def victims() -> int:
+                pods = (await api.get(PODS))["items"]
+                staying = [p for p in pods if "deletionTimestamp" not in p["metadata"]]
+                return 808 - len(staying)
+
+            await eventually(victims)
+            lease = (await api.get(LEASE))["spec"]
+            assert process.returncode is None
+            assert lease["leaseTransitions"] == 0
+        finally:
+            process.kill()
+            await process.communicate()

@@ -23,6 +23,7 @@ from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.manager import DraManager
 from scheduler.framework import Code, CycleState, NodeToStatus, Status
 from scheduler.framework.cycle_state import CycleStateError
+from scheduler.framework.failures import FilterPausedError
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBindingError
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
@@ -355,6 +356,56 @@ class SteppedClock(VirtualClock):
 
     def monotonic(self) -> float:
         return self.seconds if next(self.looks) else 0.0
+
+
+class BusyClock(VirtualClock):
+    """A clock on which each look takes 10 ms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        return 0.01 * self.looks
+
+
+def test_a_long_search_pauses_and_goes_on_where_it_was() -> None:
+    requests = tuple(
+        DeviceRequest(name, ExactDeviceRequest("gpu", allocation_mode="ExactCount", count=count))
+        for name, count in (("a", 4), ("b", 3))
+    )
+    claim = replace(make_claim(), spec=ResourceClaimSpec(DeviceClaim(requests)))
+    pod, nodes = PodInfo(with_claims(by_name())), SNAPSHOT.nodes
+
+    def searched(*, may_pause: bool) -> tuple[list[int], int, int]:
+        clock = BusyClock()
+        plugin = dynamic_resources(
+            [claim],
+            [make_class("gpu")],
+            # Too few on one node, and enough on the other.
+            slices=[slice_of("plain", *"123456"), slice_of("gpu", *"1234567")],
+            clock=clock,
+            args=DynamicResourcesArgs(filter_timeout=Duration(0)),
+        )
+        state, pauses = CycleState(), 0
+        assert plugin.pre_filter(state, pod, nodes) is None
+        state.may_pause = may_pause
+        while True:
+            try:
+                rejections = plugin.filter_nodes(state, pod, nodes)
+            except FilterPausedError:
+                pauses += 1
+                continue
+            assert rejections is not None
+            return rejections.codes.tolist(), pauses, clock.looks
+
+    codes, pauses, looks = searched(may_pause=True)
+    assert pauses > 5
+    found_at_once, no_pauses, looks_at_once = searched(may_pause=False)
+    assert (codes, 0) == (found_at_once, no_pauses)
+    # Hardly a step is taken twice.
+    assert looks < looks_at_once + 10 * pauses
 
 
 @pytest.mark.parametrize(("seconds", "is_late"), [(1.9, False), (2.1, True)])

@@ -36,10 +36,15 @@ def group_attempt_json(attempt: PodGroupAttempt) -> Json:
         json["status"] = _status_json(result.status)
     if attempt.preemption_status is not None:
         tried = attempt.preemption.tried if attempt.preemption is not None else ()
+        codes = [(status or SUCCESS).code for status in attempt.simulations]
+        # Upstream searches for each unit, also where the room is counted.
+        codes += [
+            Code.SUCCESS if spared else Code.UNSCHEDULABLE for _, spared in tried[len(codes) - 1 :]
+        ]
         json["workloadPreemption"] = bare(
             {
                 "status": _status_json(attempt.preemption_status),
-                "simulations": [str((s or SUCCESS).code) for s in attempt.simulations],
+                "simulations": [str(code) for code in codes],
                 "reprieve": [[sorted(pods), spared] for pods, spared in tried],
             }
         )

@@ -44,7 +44,7 @@ class Served:
     def metrics_text(self, names: Collection[str]) -> bytes:
         return METRICS if not names else str(names).encode()
 
-    def pod_resources_text(self) -> bytes | None:
+    async def pod_resources_text(self) -> bytes | None:
         return RESOURCES if self.leads else None
 
     def group_story(self, namespace: str, name: str) -> bytes | None:

@@ -16,6 +16,7 @@ from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.dry_run import DryRun, dry_run_preemption
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.preemption.importance import pick_one_node_for_preemption
+from scheduler.reports.decision import result_of
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle
 from tests.plugins.running import verdict_of
@@ -38,7 +39,7 @@ def _found(
         now=world.handle.now(),
     )
     rolled = nodes.take(np.roll(np.arange(len(nodes)), -offset))
-    candidates, _ = dry_run_preemption(dry_run, rolled, num_candidates=wanted)
+    candidates, _ = result_of(dry_run_preemption(dry_run, rolled, num_candidates=wanted))
     return candidates
 
 
@@ -183,7 +184,7 @@ async def test_pre_enqueue(case: Case) -> None:
             return unschedulable("need to preempt") if world.snapshot.get("node1").pods else None
 
         group = world.pod_groups[case["group"]]
-        await world.plugin.pod_group_post_filter(group, [info], schedule)
+        await world.plugin.pod_group_post_filter(group, [info], schedule, lambda: None)
     else:
         await world.plugin.post_filter(world.state_of(info), info, world.failed())
     asked = PodInfo(_member(case, case["asked"], "asked_group"))

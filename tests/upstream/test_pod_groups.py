@@ -179,7 +179,7 @@ async def test_the_victims_of_a_group_are_upstreams(case: Case) -> None:
         return None if room >= len(members) else unschedulable()
 
     evaluator = PodGroupEvaluator(handle, Executor("test", handle))
-    status = await evaluator.preempt(_preemptor(case["priority"]), members, schedule)
+    status = await evaluator.preempt(_preemptor(case["priority"]), members, schedule, lambda: None)
     assert str(Code.SUCCESS if status is None else status.code) == case.get("status", "Success")
     deleted = sorted(key.rpartition("/")[2] for key in handle.api.deleted)
     assert deleted == sorted(case["victims"])
@@ -197,7 +197,7 @@ async def test_a_group_spares_the_units_it_can(case: Case) -> None:
         evaluator = PodGroupEvaluator(handle, Executor("test", handle))
         members = [PodInfo(_victim({"name": "p"}))]
         with handle.snapshot.unchanged_pods():
-            await evaluator.preempt(_preemptor(priority), members, schedule)
+            await evaluator.preempt(_preemptor(priority), members, schedule, lambda: None)
         return {frozenset(key.rpartition("/")[2] for key in keys) for keys, _ in evaluator.tried}
 
     units = {frozenset(unit["pods"]): unit["priority"] for unit in case["units"]}

@@ -242,7 +242,11 @@ def test_victims_that_violate_budgets_are_upstreams(case: Case) -> None:
     pods = [PodInfo(pod_of(fields)) for fields in case["pods"]]
     budgets = Budgets(budget_of(f) for f in case["budgets"])
     units = [pods] if case.get("as_one") else [[pod] for pod in pods]
-    for_units = budgets.split_units((unit, unit) for unit in units)
+    violations = [*budgets.violations(units)]
+    for_units = tuple(
+        [u for u, violates in zip(units, violations, strict=True) if violates is wanted]
+        for wanted in (True, False)
+    )
     violating, others = ([pod for unit in found for pod in unit] for found in for_units)
     if not case.get("as_one"):
         assert (violating, others) == budgets.split(pods)

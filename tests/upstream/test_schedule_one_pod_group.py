@@ -317,6 +317,7 @@ async def test_a_group_preempts_as_upstreams(case: Case, monkeypatch: pytest.Mon
         pod_group: PodGroup,
         pods: Sequence[PodInfo],
         schedule: Callable[[], Awaitable[Status | None]],
+        equal_members: Callable[[], object],
     ) -> Status | None:
         called.append(pod_group.metadata.name)
         answer = case.get("answer", {"code": "Unschedulable", "reasons": ["no victims"]})

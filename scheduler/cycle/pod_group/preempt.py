@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scheduler.config import WORKLOAD_AWARE_PREEMPTION
+from scheduler.cycle.pod_group.equal_members import equal_members
 from scheduler.cycle.pod_group.results import SUCCESS
 from scheduler.framework.status import Code, Status, error, unschedulable
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.pod_group.results import PodGroupAttempt
     from scheduler.cycle.pod_group.search import PodGroupSearch
     from scheduler.framework.interface import PodGroupPreemption
+    from scheduler.framework.types import EqualMembers
 
 _NOT_REGISTERED: Final = unschedulable(
     "default preemption plugin is not registered, workload aware preemption is disabled"
@@ -65,10 +67,19 @@ async def _run(
         return _HAS_CONSTRAINTS
 
     async def simulate() -> Status | None:
-        status = (await search.run(run_post_filters=False)).status
-        attempt.simulations.append(status)
-        return status
+        attempt.simulations.append((await search.run(run_post_filters=False)).status)
+        return attempt.simulations[-1]
+
+    def members_alike() -> EqualMembers | None:
+        return equal_members(parts, search.framework, attempt, search.last)
 
     attempt.preemption = plugin
-    with parts.algorithm.snapshot.unchanged_pods():
-        return await plugin.pod_group_post_filter(pod_group, info.unscheduled_pods, simulate)
+    snapshot = parts.algorithm.snapshot
+    before = snapshot.pods_by_row()
+    try:
+        return await plugin.pod_group_post_filter(
+            pod_group, info.unscheduled_pods, simulate, members_alike
+        )
+    finally:
+        for _ in snapshot.restoring(before):
+            await parts.let_others_run()

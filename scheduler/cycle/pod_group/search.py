@@ -2,12 +2,16 @@
 
 Each member is scheduled as a single pod is, and then assumed in the snapshot, so that the next
 member sees it; Permit reads the snapshot as well. In the end all of them are forgotten there.
+
+A large group in many placements takes many seconds, so other tasks run between two members: the
+lease is renewed, and events change the cache and the queue. The search does not notice: it reads
+the snapshot, the popped members, and the nominations, in which an event is seen as if it had come
+before the cycle. No other cycle begins meanwhile (`SchedulingLoop.is_in_cycle`).
 Source: `pkg/scheduler/schedule_one_podgroup.go`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -40,26 +44,29 @@ class PodGroupSearch:
 
     def __init__(self, parts: CycleParts, framework: Framework, attempt: PodGroupAttempt) -> None:
         self._parts: Final = parts
-        self._framework: Final = framework
+        self.framework: Final = framework
         self._attempt: Final = attempt
         self._state: Final = CycleState()
         self._snapshot: Final = parts.algorithm.snapshot
         self._stopwatch: Final = framework.handle.metrics.stopwatch
+        #: The result of the last run.
+        self.last = attempt.result
 
     async def run(self, *, run_post_filters: bool) -> PodGroupResult:
         """Run the algorithm: with the feature gate in each placement, else once over all nodes."""
-        if TOPOLOGY_AWARE_WORKLOAD_SCHEDULING not in self._parts.feature_gates:
-            return await self._schedule_members(run_post_filters=run_post_filters)
-        return await self._schedule_in_placements(run_post_filters=run_post_filters)
+        if TOPOLOGY_AWARE_WORKLOAD_SCHEDULING in self._parts.feature_gates:
+            run = self._schedule_in_placements
+        else:
+            run = self._schedule_members
+        self.last = await run(run_post_filters=run_post_filters)
+        return self.last
 
     async def _schedule_in_placements(self, *, run_post_filters: bool) -> PodGroupResult:
         """Try each placement; return the result of the best that fits.
 
-        A large group in many placements takes many seconds. Between two placements no member is
-        assumed, so that events can be handled and the leader's lease is renewed then.
         Source: `podGroupSchedulingPlacementAlgorithm`.
         """
-        attempt, runner = self._attempt, self._framework.placements
+        attempt, runner = self._attempt, self.framework.placements
         records = run_post_filters
         placements = runner.generate(attempt.info, Placement("", self._snapshot.nodes))
         if isinstance(placements, Status):
@@ -73,8 +80,6 @@ class PodGroupSearch:
                 attempt.placements = results
             if result.status is not None and result.status.code == Code.ERROR:
                 return result
-            if len(placements) > 1:
-                await asyncio.sleep(0)
         fitting = [r for r in results if r.result.status is None or r.result.waiting_on_preemption]
         if not fitting:
             first = results[0].result
@@ -101,7 +106,7 @@ class PodGroupSearch:
             )
             for r in fitting
         ]
-        scores = self._framework.placements.score(self._attempt.info, assignments)
+        scores = self.framework.placements.score(self._attempt.info, assignments)
         if isinstance(scores, Status):
             return scores
         for one, of_one in zip(fitting, scores, strict=True):
@@ -119,6 +124,7 @@ class PodGroupSearch:
                     queued, placed, run_post_filters=run_post_filters
                 )
                 result.members.append(member)
+                await self._parts.let_others_run()
                 if member.status is not None and not member.requires_preemption:
                     if member.status.is_rejected:
                         continue
@@ -143,7 +149,7 @@ class PodGroupSearch:
 
         Source: `podGroupPodSchedulingAlgorithm`.
         """
-        attempt = self._parts.attempts.start(self._framework, queued)
+        attempt = self._parts.attempts.start(self.framework, queued)
         attempt.state.pod_group_state = self._state
         found = await find_node(self._parts, attempt, run_post_filters=run_post_filters)
         member = MemberResult(attempt=attempt, found=found, status=found.status)
@@ -161,7 +167,7 @@ class PodGroupSearch:
 
     def _assume(self, member: MemberResult, placed: contextlib.ExitStack) -> Status | None:
         """Assume a member in the snapshot, run Reserve and Permit; undo all if one fails."""
-        attempt, plugins, state = member.attempt, self._framework.binding, member.attempt.state
+        attempt, plugins, state = member.attempt, self.framework.binding, member.attempt.state
         attempt.host = member.host
         pod = attempt.pod.assigned_to(member.host)
         self._snapshot.assume_pod(pod)
@@ -183,7 +189,7 @@ class PodGroupSearch:
 
     def _undo(self, state: CycleState, pod: PodInfo) -> None:
         """Run Unreserve, forget a member in the snapshot and restore its nomination."""
-        self._framework.binding.unreserve(state, pod, pod.spec.node_name)
+        self.framework.binding.unreserve(state, pod, pod.spec.node_name)
         self._snapshot.forget_pod(pod)
         if nominated := pod.pod.status.nominated_node_name:
             info = NominatingInfo(nominated, NominatingMode.OVERRIDE)

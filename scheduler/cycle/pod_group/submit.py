@@ -50,10 +50,11 @@ def verdict(group: PodGroupResult, member: MemberResult) -> Verdict:
     return Verdict(own, member.found.nominating_info)
 
 
-def submit(parts: CycleParts, framework: Framework, attempt: PodGroupAttempt) -> None:
+async def submit(parts: CycleParts, framework: Framework, attempt: PodGroupAttempt) -> None:
     """Start the binding of the members that fit, or put all back in the queue.
 
-    Members that were not tried share the fate of the group.
+    Members that were not tried share the fate of the group. Other tasks may run between two
+    members, as between two single pods.
     """
     group = attempt.result
     untried = (
@@ -75,6 +76,7 @@ def submit(parts: CycleParts, framework: Framework, attempt: PodGroupAttempt) ->
             status = assume_and_bind(parts, pod_attempt)
         if status is not None:
             fail(parts, pod_attempt, status, nominating_info=nominating_info)
+        await parts.let_others_run()
 
 
 def report(

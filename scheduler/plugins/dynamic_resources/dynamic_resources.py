@@ -234,6 +234,7 @@ class DynamicResources(Plugin):
             is_late=self._is_late,
             monotonic=self.handle.monotonic,
             timeout_seconds=self._filter_timeout_seconds,
+            may_pause=state.may_pause,
         ).run(nodes)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:

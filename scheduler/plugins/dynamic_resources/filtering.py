@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from scheduler.devices.allocator import AllocationTimeoutError
+from scheduler.clock import TURN_SECONDS
+from scheduler.devices.allocator import AllocationTimeoutError, SearchPausedError
 from scheduler.devices.pools import PoolsError
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import node_selector
+from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Rejections, error, reject_by, unresolvable
 from scheduler.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
@@ -59,6 +61,7 @@ class NodeFilter:
         is_late: Callable[[ResourceClaim], bool],
         monotonic: Callable[[], float],
         timeout_seconds: float,
+        may_pause: bool = False,
     ) -> None:
         self._data: Final = data
         self._pod: Final = pod
@@ -66,11 +69,17 @@ class NodeFilter:
         self._is_late: Final = is_late
         self._monotonic: Final = monotonic
         self._timeout_seconds: Final = timeout_seconds
+        self._may_pause: Final = may_pause
+        #: The time of the first step of a search in this call.
+        self._searching_since: float | None = None
 
     def run(self, nodes: Nodes) -> Rejections | None:
         """Return the rejections; the devices for nodes that pass are kept in the state.
 
-        An Error status, which ends the search, if the claims or classes are wrong.
+        An Error status, which ends the search, if the claims or classes are wrong. Raises
+        `FilterPausedError`; the groups of nodes that are decided, and the search within a group,
+        are kept for the next call. The groups and the allocated devices change in PreFilter only,
+        but for devices that a failed binding gives back.
         """
         try:
             return self._run(nodes)
@@ -214,10 +223,19 @@ class NodeFilter:
             return limit > 0 and self._monotonic() - start > limit
 
         try:
-            return allocator.allocate(claims, node_pools, group, expired)
+            return allocator.allocate(claims, node_pools, group, expired, self._pauses)
+        except SearchPausedError as pause:
+            raise FilterPausedError from pause
         except AllocationTimeoutError as failure:
             name = node_pools.node.metadata.name
             raise AllocationError(f"node {name}: timed out trying to allocate devices") from failure
+
+    def _pauses(self) -> bool:
+        """True after a turn's time of searching, so that each call gets further."""
+        now = self._monotonic()
+        if self._searching_since is None:
+            self._searching_since = now
+        return self._may_pause and now - self._searching_since > TURN_SECONDS
 
     def _extended_claim(
         self, claim: ResourceClaim, names: frozenset[str]

@@ -10,7 +10,7 @@ Mirrors `pkg/scheduler/framework/plugins/noderesources/fit.go`, v1.36.3.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -92,6 +92,7 @@ def _rejections(nodes: Nodes, requests: Iterable[_Wanted]) -> Rejections | None:
 class NodeResourcesFit(Plugin):
     """Never promise more than a node has."""
 
+    only_takes_room: ClassVar[bool] = True
     Args = NodeResourcesFitArgs
     args: NodeResourcesFitArgs
     reads = ("resourceclaims", "deviceclasses", "resourceslices")

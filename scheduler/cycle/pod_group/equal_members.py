@@ -1,0 +1,95 @@
+"""Finds out if the members of a group need only be counted, and not be searched a node for.
+
+That is so if they are equal, and if each plugin has skipped them or only takes room
+(`Plugin.only_takes_room`). Wherever one of them is placed, it then takes its place from no other
+node: as many fit as all nodes have room for, in any order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from scheduler.framework.types import EqualMembers
+from scheduler.snapshot.claims_and_disks import NO_VOLUMES
+
+if TYPE_CHECKING:
+    from scheduler.cycle.attempt import CycleParts
+    from scheduler.cycle.pod_group.results import PodGroupAttempt, PodGroupResult
+    from scheduler.runtime.framework import Framework
+    from scheduler.snapshot.pod_info import PodInfo
+
+#: The extension points that the members of a group pass; see `Plugin.only_takes_room`.
+_POINTS: Final = ("pre_filter", "filter", "reserve", "permit")
+
+
+def equal_members(
+    parts: CycleParts, framework: Framework, attempt: PodGroupAttempt, fitting: PodGroupResult
+) -> EqualMembers | None:
+    """Return the members of a group if counting them is right, else None.
+
+    `fitting` is the result of a search without the pods of lower priority. What plugins skip is
+    compared with the first search: it must be the same with all of these pods, and then with some.
+    """
+    pods = [member.pod_info for member in attempt.members]
+    needed = _needed(fitting)
+    if not needed or not _are_equal(pods) or not _is_everywhere(parts, attempt, fitting):
+        return None
+    nominations = parts.queue.nominator.nominations
+    if pods[0].priority <= 0 and any(pod.uid in nominations for pod in pods):
+        # A nominated member takes the room of a pod without requests from the others.
+        return None
+    if any(e.is_filter and e.is_interested(pods[0]) for e in parts.algorithm.extenders):
+        return None
+    state = fitting.members[0].attempt.state
+    skipped = state.skip_filter_plugins
+    if any(
+        member.attempt.state.skip_filter_plugins != skipped
+        for member in (*attempt.result.members, *fitting.members)
+    ):
+        return None
+    taking_part = (plugin for point in _POINTS for plugin in framework.plugins[point])
+    if not all(plugin.only_takes_room or plugin.name in skipped for plugin in taking_part):
+        return None
+    return EqualMembers(pods, needed, state)
+
+
+def _needed(fitting: PodGroupResult) -> int:
+    """Return the number of members with a node at which Permit allowed the group; 0 if never."""
+    placed = 0
+    for member in fitting.members:
+        placed += bool(member.host)
+        if member.permit_status is not None and member.permit_status.is_success:
+            return placed
+    return 0
+
+
+def _are_equal(pods: list[PodInfo]) -> bool:
+    """True if the pods are the same to plugins; pods with claims or devices are not equal."""
+    first = pods[0]
+    spec = replace(first.spec, volumes=())
+    return all(
+        pod.volumes is NO_VOLUMES
+        and not pod.spec.resource_claims
+        and pod.kind is first.kind
+        and pod.requests == first.requests
+        and pod.annotations == first.annotations
+        and replace(pod.spec, volumes=()) == spec
+        for pod in pods
+    )
+
+
+def _is_everywhere(parts: CycleParts, attempt: PodGroupAttempt, fitting: PodGroupResult) -> bool:
+    """True if the search is over all nodes."""
+    total = len(parts.algorithm.snapshot)
+    placements, members = attempt.placements, fitting.members
+    return (
+        len(placements) <= 1
+        and all(len(placement.placement.nodes) == total for placement in placements)
+        and all(
+            m.found.result.diagnosis.pre_filter_node_names is None
+            for m in members
+            if m.found.result
+        )
+    )

@@ -1,0 +1,124 @@
+"""The longest stretch for which the event loop is held while something large happens.
+
+a gang preempts among lower pods     a list of pods is decoded, and delivered to the handlers
+/metrics/resources is written        a new node moves all pods that wait
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from scheduler.api.core import Pod
+from scheduler.assembly.part_sharing import PartSharing
+from scheduler.client.decoding import decoder_of
+from scheduler.client.kinds import PODS
+from scheduler.clock import SystemClock, Turns
+from scheduler.metrics.pod_resources import pod_resources_text
+from scheduler.testing import make_node, make_pod
+from tests.bench.bare import BareScheduler
+from tests.bench.stage import Stage
+
+__all__ = ["Stretch", "Stretches", "large_cluster", "requeued", "spare_the_collector"]
+
+_LABELS: Final = 100
+
+
+def spare_the_collector() -> None:
+    """Freeze what exists, as the process does once its caches are filled."""
+    gc.collect()
+    gc.freeze()
+
+
+class Stretches:
+    """Measures the time between two turns of a task that does nothing else; a context manager."""
+
+    def __init__(self) -> None:
+        self.longest_seconds = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._measure())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await asyncio.sleep(0)
+        self._task.cancel()
+
+    async def _measure(self) -> None:
+        before = time.perf_counter()
+        while True:
+            await asyncio.sleep(0)
+            now = time.perf_counter()
+            self.longest_seconds, before = max(self.longest_seconds, now - before), now
+
+
+class Stretch(NamedTuple):
+    """Something that happened: how many objects, how long, and its longest stretch."""
+
+    name: str
+    objects: int
+    seconds: float
+    stretch_seconds: float
+
+
+def large_cluster(nodes_total: int, pods_total: int) -> list[Stretch]:
+    """Measure the relist of the running pods of a large cluster, and the page with all of them."""
+    return asyncio.run(_large_cluster(nodes_total, pods_total))
+
+
+async def _large_cluster(nodes_total: int, pods_total: int) -> list[Stretch]:
+    bare = BareScheduler([make_node(f"node-{i}") for i in range(nodes_total)], ())
+    pods = [
+        make_pod(
+            f"pod-{i}",
+            node_name=f"node-{i % nodes_total}",
+            requests={"cpu": "100m", "memory": "1Gi"},
+            labels={"app": f"app-{i % _LABELS}"},
+        )
+        for i in range(pods_total)
+    ]
+    body = msgspec.json.encode({"kind": "PodList", "items": pods})
+    turns, informer, share = Turns(SystemClock()), bare.core.informers.pods, PartSharing()
+    spare_the_collector()
+    page = decoder_of(PODS).page_in_turns(body, url="", turns=turns)
+    measured = [await _measured("decode a list", pods_total, page)]
+    first = informer.replace(await _shared(pods, share, turns), restarted=False)
+    measured.append(await _measured("first list", pods_total, first))
+    again = informer.replace(pods, restarted=True)
+    measured.append(await _measured("relist", pods_total, again))
+    text = asyncio.to_thread(pod_resources_text, pods)
+    measured.append(await _measured("/metrics/resources", pods_total, text))
+    return measured
+
+
+async def _shared(pods: Sequence[Pod], share: PartSharing, turns: Turns) -> list[Pod]:
+    shared = []
+    for pod in pods:
+        shared.append(share(pod))
+        await turns.let_others_run()
+    return shared
+
+
+def requeued(pods_total: int) -> Stretch:
+    """Measure a new node that moves all waiting pods to the active queue, in one step."""
+    stage = Stage([make_node("full", allocatable={"cpu": "0"})])
+    stage.schedule(make_pod(f"pod-{i}", requests={"cpu": "2"}) for i in range(pods_total))
+    spare_the_collector()
+    start = time.perf_counter()
+    stage.node_events.on_add(make_node("new"), is_initial=False)
+    seconds = time.perf_counter() - start
+    return Stretch("requeue", pods_total, seconds, seconds)
+
+
+async def _measured(name: str, objects: int, work: Awaitable[object]) -> Stretch:
+    async with Stretches() as stretches:
+        start = time.perf_counter()
+        await work
+        seconds = time.perf_counter() - start
+    return Stretch(name, objects, seconds, stretches.longest_seconds)
