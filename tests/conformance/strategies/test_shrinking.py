@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 _FAST = settings(
     max_examples=examples(5000),
+    derandomize=True,  # from another seed it may end at another small value
     suppress_health_check=[*HealthCheck],
 )
 
