@@ -19,6 +19,7 @@ from fakeapi import FakeApiServer, ServerOptions
 from fakeapi.faults import AnswerWith, DropWatches, Fault, Match, RefuseWatchList
 from tests.fakeapi.api_client import ApiClient
 from tests.fakeapi.objects import CONFIG_MAPS, config_map
+from tests.thoroughness import thorough_only
 
 SOURCE = Path(__file__).parent / "go_reflector"
 GO = shutil.which("go")
@@ -27,7 +28,11 @@ BUILD_SECONDS = 900.0
 PATIENCE_SECONDS = 60.0
 WATCHES = Match(verb="watch", resource="configmaps")
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(GO is None, reason="there is no Go here")]
+pytestmark = [
+    pytest.mark.slow,
+    thorough_only,  # client-go is compiled for more than a minute
+    pytest.mark.skipif(GO is None, reason="there is no Go here"),
+]
 
 
 @pytest.fixture(scope="module")
