@@ -1,6 +1,5 @@
 """Settings and order of all tests."""
 
-import gc
 import itertools
 import os
 from collections.abc import Generator
@@ -38,5 +37,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     modules = [list(tests) for _, tests in itertools.groupby(items, key=lambda item: item.path)]
     shares = (modules[first::WORKERS] for first in range(WORKERS))
     items[:] = [item for share in shares for module in share for item in module]
-    gc.collect()
-    gc.freeze()  # the collector need not look at thousands of tests again and again
