@@ -11,14 +11,14 @@ messages and options' help, and markdown. Not counted: code blocks in markdown, 
 import ast
 import io
 import re
-import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent
+from tests.sources import ROOT, files, tree
+
 #: Markdown beside the packages counts for this group.
 TOP = "."
 PACKAGES = ("scheduler", "fakeapi", "conformance", "tests")
@@ -93,21 +93,12 @@ def hits_in_file(path: Path) -> list[Hit]:
     if path.suffix == ".md":
         hits = _markdown(text)
     else:
-        hits = _python(text, is_test=_group(path) == "tests")
+        hits = _python(text, tree(path), is_test=_group(path) == "tests")
     return sorted(Hit(name, line, word) for line, word in hits)
 
 
 def _files() -> list[Path]:
-    """Return the files that git tracks or would add; without git, all."""
-    command = ["git", "ls-files", "-co", "--exclude-standard", "*.py", "*.md"]
-    try:
-        listed = subprocess.run(
-            command, cwd=ROOT, capture_output=True, check=True, encoding="utf-8"
-        ).stdout.split("\n")
-        paths = {ROOT / name for name in listed if name}
-    except (OSError, subprocess.CalledProcessError):
-        paths = {*ROOT.rglob("*.py"), *ROOT.rglob("*.md")}
-    return sorted(path for path in paths if path.exists())
+    return files("*.py", "*.md")
 
 
 def _group(path: Path) -> str:
@@ -129,12 +120,12 @@ def _markdown(text: str) -> Iterator[tuple[int, str]]:
     yield from _in_text(without_code, 1)
 
 
-def _python(text: str, *, is_test: bool) -> Iterator[tuple[int, str]]:
+def _python(text: str, module: ast.Module, *, is_test: bool) -> Iterator[tuple[int, str]]:
     if _IN_COMMENT.search(text):  # reading tokens is slow, and few files need it
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield from _in_text(token.string, token.start[0])
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(module):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _docstring(node, is_test=is_test)
             if not isinstance(node, ast.Module):

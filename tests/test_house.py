@@ -1,18 +1,17 @@
 """The house rules of ARCHITECTURE.md, as tests: limits only ever go down."""
 
 import ast
-import functools
 import graphlib
 import re
-import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import plain_words, unused_names
+from tests.sources import ROOT, files, tree
 
-ROOT = Path(__file__).parent.parent
 PACKAGES = ("scheduler", "fakeapi", "conformance")
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
@@ -40,37 +39,24 @@ PURE = (
 IMPURE_MODULES = {"asyncio", "aiohttp", "socket", "random", "time", "threading"}
 
 
-def _tracked(*patterns: str) -> list[Path]:
-    """The Python files git knows or would add; without git (a tarball), all there are."""
-    try:
-        out = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard", *patterns],
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-            encoding="utf-8",
-        ).stdout.split("\n")
-        return sorted({ROOT / name for name in out if name and (ROOT / name).exists()})
-    except (OSError, subprocess.CalledProcessError):
-        return sorted(path for pattern in patterns for path in ROOT.rglob(pattern))
-
-
-PYTHON_FILES = [path for path in _tracked("*.py") if path.suffix == ".py"]
+PYTHON_FILES = files("*.py")
 SOURCES = [path for path in PYTHON_FILES if path.relative_to(ROOT).parts[0] in PACKAGES]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_trees() -> Iterator[None]:
+    """Free the syntax trees: millions of objects make each collection of garbage slow."""
+    yield
+    tree.cache_clear()
 
 
 def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@functools.cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [
-        n for n in ast.walk(_tree(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+        n for n in ast.walk(tree(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
 
@@ -78,12 +64,12 @@ def _imports(path: Path) -> set[str]:
     """The top-level names a module imports, those needed only by the type checker left out."""
     guarded = {
         inner
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     names: set[str] = set()
-    for node in ast.walk(_tree(path)):
+    for node in ast.walk(tree(path)):
         if node in guarded:
             continue
         if isinstance(node, ast.Import):
@@ -123,7 +109,7 @@ def test_most_functions_are_short() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    mute = [_name(path) for path in SOURCES if not ast.get_docstring(_tree(path))]
+    mute = [_name(path) for path in SOURCES if not ast.get_docstring(tree(path))]
     assert not mute
 
 
@@ -136,7 +122,7 @@ def test_only_the_clock_modules_read_the_clock() -> None:
             readers.append(f"{_name(path)} imports time")
         readers += [
             f"{_name(path)}:{node.lineno} {ast.unparse(node)}"
-            for node in ast.walk(_tree(path))
+            for node in ast.walk(tree(path))
             if isinstance(node, ast.Call)
             and re.search(r"(datetime|date)\.(now|utcnow|today)$|\.time$", ast.unparse(node.func))
             and not ast.unparse(node.func).endswith("clock.time")
@@ -176,7 +162,7 @@ def test_nothing_prints_but_command_lines() -> None:
     printers = [
         f"{_name(path)}:{node.lineno}"
         for path in SOURCES
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
@@ -188,7 +174,7 @@ def test_nothing_prints_but_command_lines() -> None:
     "path", [p for p in SOURCES if "\n__all__" in p.read_text(encoding="utf-8")], ids=_name
 )
 def test_all_exported_names_of_a_module_exist(path: Path) -> None:
-    for node in _tree(path).body:
+    for node in tree(path).body:
         if isinstance(node, ast.Assign) and any(ast.unparse(t) == "__all__" for t in node.targets):
             offered = ast.literal_eval(node.value)
             break
@@ -196,10 +182,10 @@ def test_all_exported_names_of_a_module_exist(path: Path) -> None:
         pytest.fail("__all__ is not a plain list")
     defined = {
         n.id
-        for n in ast.walk(_tree(path))
+        for n in ast.walk(tree(path))
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
-    for inner in ast.walk(_tree(path)):
+    for inner in ast.walk(tree(path)):
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             defined.add(inner.name)
         elif isinstance(inner, ast.Import | ast.ImportFrom):
@@ -222,7 +208,7 @@ def _imported_modules(path: Path) -> set[str]:
     if path.stem != "__init__":
         package = package[:-1]
     found: set[str] = set()
-    for node in ast.walk(_tree(path)):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -290,7 +276,7 @@ def test_the_glossary_is_short_and_complete() -> None:
     assert [row for row in rows if len(row) != 3 or not all(row)] == []
     assert len({row[0] for row in rows}) == len(rows)
     defined = {
-        name for path in SOURCES for node in _tree(path).body for name in _names_bound_by(node)
+        name for path in SOURCES for node in tree(path).body for name in _names_bound_by(node)
     }
     assert [row[0] for row in rows if row[1].strip("`") not in defined] == []
 

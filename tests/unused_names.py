@@ -12,10 +12,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent
+from tests.sources import ROOT, tree
+
 #: The packages whose code counts as use: `conformance` runs our scheduler by a reference string.
 USERS = ("scheduler", "conformance")
 #: What other people import.
@@ -49,31 +49,31 @@ class UnusedName(NamedTuple):
 def unused_names() -> list[UnusedName]:
     """Return the public definitions of the package that nothing uses."""
     trees = {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        path.relative_to(ROOT).as_posix(): tree(path)
         for package in USERS
         for path in sorted((ROOT / package).rglob("*.py"))
     }
     exported = {name for path in DOORS for name in _imported(trees[path])}
-    used = Counter(name for tree in trees.values() for name in _uses(tree))
+    used = Counter(name for module in trees.values() for name in _uses(module))
     used.update(
         name.partition(".")[2]
-        for tree in trees.values()
-        for _, name in _definitions(tree)
+        for module in trees.values()
+        for _, name in _definitions(module)
         if name.partition(".")[0] in exported
     )
     return [
         UnusedName(path, node.lineno, name)
-        for path, tree in trees.items()
+        for path, module in trees.items()
         if path.startswith("scheduler/")
-        for node, name in _definitions(tree)
+        for node, name in _definitions(module)
         if name.partition(".")[0] not in exported
         and name not in CALLED_BY_LIBRARIES
         and used[node.name] == Counter(_uses(node))[node.name]
     ]
 
 
-def _definitions(tree: ast.Module) -> Iterator[tuple[Definition, str]]:
-    for node in tree.body:
+def _definitions(module: ast.Module) -> Iterator[tuple[Definition, str]]:
+    for node in module.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         if not node.name.startswith("_") and not _is_registered(node):
@@ -95,14 +95,14 @@ def _is_registered(node: Definition) -> bool:
     )
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in tree.body:
+def _imported(module: ast.Module) -> Iterator[str]:
+    for node in module.body:
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names)
 
 
-def _uses(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _uses(root: ast.AST) -> Iterator[str]:
+    for node in ast.walk(root):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.Attribute):

@@ -86,6 +86,15 @@ def read_yaml(path: Path) -> Document:
         raise InputError(f"{path}: {error}") from error
 
 
+def read_valid_yaml(path: Path) -> Document:
+    """Read a file of cases. Raises InputError, also where the schema does not hold."""
+    document = read_yaml(path)
+    problem = problem_in(document.content)
+    if problem is not None:
+        raise InputError(f"{path}: {problem}")
+    return document
+
+
 def _case_lines(root: yaml.Node | None) -> list[int]:
     if isinstance(root, yaml.MappingNode):
         for key, value in root.value:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..format.case import BUILT_IN, case_files, load_cases
+from ..format.validation import read_valid_yaml
 from ..options import PATH, SuiteCommand
 from .checks import findings_in_cases, unused_anchors
 
@@ -22,8 +23,11 @@ def lint(paths: tuple[Path, ...]) -> None:
     Each finding is a line `FILE:LINE: CHECK: TEXT`; the exit status is then 1.
     """
     chosen = paths or (BUILT_IN,)
+    files = case_files(chosen)
+    for file in files:
+        read_valid_yaml(file)
     findings = [*findings_in_cases(load_cases(chosen))]
-    for file in case_files(chosen):
+    for file in files:
         findings += unused_anchors(file)
     for finding in findings:
         click.echo(finding)

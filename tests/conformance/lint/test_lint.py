@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.cli import main
-from conformance.format.case import BUILT_IN, case_files, load_cases
 from conformance.lint.checks import findings_in_cases, unused_anchors
 from conformance.lint.cli import lint
 
@@ -123,7 +122,5 @@ def test_the_command_prints_findings_and_fails(tmp_path: Path) -> None:
 
 
 def test_the_built_in_cases_have_no_findings() -> None:
-    found = [*findings_in_cases(load_cases([BUILT_IN]))]
-    for file in case_files([BUILT_IN]):
-        found += unused_anchors(file)
-    assert [*map(str, found)] == []
+    result = CliRunner().invoke(main, ["lint"])
+    assert (result.output, result.exit_code) == ("", 0)
