@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import conformance
+from tests.thoroughness import thorough_only
 
 pytestmark = pytest.mark.slow
 
@@ -35,5 +36,6 @@ def test_the_examples_pass(directory: Path) -> None:
     _run("pytest", "-q", "-p", "no:cacheprovider", *_TESTS, directory=directory)
 
 
+@thorough_only
 def test_the_examples_have_strict_types(directory: Path) -> None:
     _run("mypy", "--strict", *_TESTS, directory=directory)
