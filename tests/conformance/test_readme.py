@@ -133,15 +133,26 @@ items:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, serve: Callable[[Path, str], None]) -> Path:
-    """A folder with the files that the commands name, and a cluster at `~/.kube/config`."""
+def folder(tmp_path: Path) -> Path:
+    """A folder with the files that the commands name."""
     for name, text in _FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    serve(tmp_path, _CLUSTER)
-    (tmp_path / ".kube").mkdir()
-    (tmp_path / ".kube" / "config").write_bytes((tmp_path / "kubeconfig").read_bytes())
     return tmp_path
+
+
+@pytest.fixture
+def beside_cluster(folder: Path, serve: Callable[[Path, str], None]) -> Callable[[str], str]:
+    """Return a function that starts the cluster at `~/.kube/config` for a command that reads it."""
+
+    def prepare(line: str) -> str:
+        if "kubeconfig" in line:
+            serve(folder, _CLUSTER)
+            (folder / ".kube").mkdir()
+            (folder / ".kube" / "config").write_bytes((folder / "kubeconfig").read_bytes())
+        return line
+
+    return prepare
 
 
 def _narrowed(line: str) -> str:
@@ -161,8 +172,10 @@ def _narrowed(line: str) -> str:
 
 
 @pytest.mark.parametrize("line", _lines(_COMMANDS[0]))
-def test_the_first_commands_run(folder: Path, line: str) -> None:
-    assert _run(_narrowed(line), folder)
+def test_the_first_commands_run(
+    folder: Path, beside_cluster: Callable[[str], str], line: str
+) -> None:
+    assert _run(beside_cluster(_narrowed(line)), folder)
 
 
 def test_reports_are_written_merged_and_compared(folder: Path) -> None:
@@ -178,8 +191,8 @@ def test_reports_are_written_merged_and_compared(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("line", _lines(_COMMANDS[2]))
-def test_fuzz_runs(folder: Path, line: str) -> None:
-    assert _run(_narrowed(line), folder)
+def test_fuzz_runs(folder: Path, beside_cluster: Callable[[str], str], line: str) -> None:
+    assert _run(beside_cluster(_narrowed(line)), folder)
 
 
 @thorough_only
@@ -200,8 +213,10 @@ def test_two_runs_are_the_same(folder: Path) -> None:
     assert "the same" in _run(block, folder)
 
 
-def test_a_running_cluster_is_judged_and_cleaned(folder: Path) -> None:
-    judged, cleaned = _lines(_COMMANDS[5])
+def test_a_running_cluster_is_judged_and_cleaned(
+    folder: Path, beside_cluster: Callable[[str], str]
+) -> None:
+    judged, cleaned = _lines(beside_cluster(_COMMANDS[5]))
     few = "-k restarts/many-restarts-lose-no-pod"
     judged = judged.replace("https://127.0.0.1:10259", "http://127.0.0.1:1")
     assert "1 skipped" in _run(f"{judged} {few}", folder, status=1)
