@@ -93,7 +93,7 @@ class Client:
 
 
 class Line(AtOnce):
-    """Some profiles and what they share; binding cycles are tasks.
+    """Profiles with one cache and one queue; binding cycles are tasks.
 
     `known` are the pods that the informer has. A pod that is put there reaches no event handler.
     """

@@ -94,7 +94,7 @@ class _Cluster:
         ]
 
     async def tried(self, *plugins: type[Plugin]) -> tuple[Tried, str]:
-        """Run the cycle of the gang; return what was tried, and the message of the group."""
+        """Run the cycle of the gang; return the tried pods, and the message of the group."""
         names = [each.name for each in plugins]
         line = Line(
             [profile_of(*_PLUGINS, *names)],
