@@ -1,5 +1,5 @@
 """`python -m scheduler` is `kubesched`."""
 
-from scheduler.cli import main
+from scheduler.entry import kubesched
 
-main()
+kubesched()

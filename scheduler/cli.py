@@ -81,11 +81,11 @@ def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) ->
     try:
         options = parse_flags(sys.argv[1:] if args is None else args, command=_COMMAND)
         if options.values.boolean("help"):
-            sys.stdout.write(_help_text())
+            _print(_help_text())
             return
         if (version := options.values.text("version")) != "false":
             text = _version_text(options.reported_version, is_raw=version == "raw")
-            sys.stdout.write(f"{text}\n")
+            _print(f"{text}\n")
             return
         logs = options.logs
         # These raise UsageError for an invalid value, before anything starts.
@@ -105,6 +105,11 @@ def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) ->
         is_of_file = isinstance(error, PluginSetupError) and str(error).startswith("initializing")
         path = options.config_file
         _fail(error, f"{path}: " if is_of_file and path is not None else "")
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _fail(error: Exception, where: str = "") -> NoReturn:

@@ -134,7 +134,10 @@ def read_token_file(path: Path) -> dict[str, User]:
             records = list(csv.reader(file, strict=True))
     except OSError as error:
         raise SecurityError(f"--token-auth-file: {path}: {error.strerror or error}") from error
-    except (csv.Error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        text = f"byte {error.start} is not UTF-8 text"
+        raise SecurityError(f"--token-auth-file: {path}: {text}") from error
+    except csv.Error as error:
         raise SecurityError(f"--token-auth-file: {path}: {error}") from error
     users = {}
     for record in filter(None, records):

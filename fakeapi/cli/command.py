@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import math
 import signal
 import sys
@@ -225,6 +226,9 @@ def run() -> None:
         click.echo(f"kubesched-fakeapi: {error}", err=True)
         sys.exit(1)
     except OSError as error:
-        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        place = error.filename or ("standard output" if error.errno == errno.ENOSPC else "")
+        problem = ": ".join(filter(None, (place, error.strerror or str(error))))
+        if error.errno == errno.EADDRINUSE:
+            problem += "; --port 0 picks a free one"
         click.echo(f"kubesched-fakeapi: {problem}", err=True)
         sys.exit(1)

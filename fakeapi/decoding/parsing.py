@@ -140,7 +140,7 @@ def load_yaml(raw: bytes, limits: Limits = DEFAULT) -> Yaml:
         check_width(value, limits)
         return Yaml(value, loader.repeats_keys)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(_explained(error)) from error
 
 
 def load_yaml_documents(raw: bytes) -> list[object]:
@@ -149,7 +149,18 @@ def load_yaml_documents(raw: bytes) -> list[object]:
         _check_yaml(raw, DEFAULT)
         return [as_json(document) for document in yaml.load_all(raw, YamlLoader)]
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(_explained(error)) from error
+
+
+def _explained(error: Exception) -> str:
+    """Return an error of a YAML text as one line, with the place in the text."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        return ": ".join(part for part in (place, error.context, error.problem) if part)
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"byte {error.position} is not UTF-8 text: {error.reason}"
+    return " ".join(str(error).split())
 
 
 def as_json(value: object) -> object:

@@ -174,7 +174,7 @@ def script_from(path: Path) -> list[Fault]:
     except OSError as error:
         raise FaultError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise FaultError(f"{path}: {error}") from error
+        raise FaultError(f"{path}: byte {error.start} is not UTF-8 text") from error
     history = _History()
     for number, text in enumerate(lines, 1):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import socket
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -67,9 +68,15 @@ class Port:
     async def open(self) -> None:
         """Start to listen. Raises OSError if the address is not available."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            self._connections, self._host, self._port, **self._wrapping
-        )
+        try:
+            server = await loop.create_server(
+                self._connections, self._host, self._port, **self._wrapping
+            )
+        except OSError as error:
+            is_lookup = isinstance(error, socket.gaierror) or error.errno is None
+            reason = error.strerror if is_lookup else os.strerror(error.errno).lower()
+            place = f"{self._host}:{self._port}"
+            raise OSError(error.errno, f"listen on {place}: {reason}") from error
         self._servers = [server]
         sockets = server.sockets
         self._port = sockets[0].getsockname()[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from typing import TYPE_CHECKING, Final
@@ -64,7 +65,10 @@ def parse_float32(text: str) -> float:
     try:
         if text != text.strip() or not text.isascii():
             raise ValueError
-        number = struct.unpack("f", struct.pack("f", float(text)))[0]
+        exact = float(text)
+        if math.isinf(exact) and "inf" not in text.lower():
+            raise OverflowError
+        number = struct.unpack("f", struct.pack("f", exact))[0]
     except OverflowError:
         raise _out_of_range("ParseFloat", text) from None
     except ValueError:

@@ -1,5 +1,5 @@
 """`python -m scheduler.explain` is `kubesched-explain`."""
 
-from scheduler.explain.cli import main
+from scheduler.entry import kubesched_explain
 
-main(prog_name="kubesched-explain")
+kubesched_explain()

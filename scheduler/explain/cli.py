@@ -412,6 +412,8 @@ def _one_line_errors(config: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.filename is None:  # the standard output is closed or full
+            raise
         click.echo(f"kubesched-explain: {error.filename}: {error.strerror}", err=True)
         raise SystemExit(1) from error
     except _FAILURES as error:

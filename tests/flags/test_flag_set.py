@@ -127,6 +127,8 @@ def test_a_free_port_may_be_taken() -> None:
          'strconv.ParseInt: parsing "1.5": invalid syntax'),
         (("--kube-api-burst=99999999999",), 'invalid argument "99999999999" for '
          '"--kube-api-burst" flag: strconv.ParseInt: parsing "99999999999": value out of range'),
+        (("--kube-api-qps=-1e999",), 'invalid argument "-1e999" for "--kube-api-qps" flag: '
+         'strconv.ParseFloat: parsing "-1e999": value out of range'),
         (("--kube-api-qps=x",), 'invalid argument "x" for "--kube-api-qps" flag: '
          'strconv.ParseFloat: parsing "x": invalid syntax'),
         (("--kube-api-qps= 1 ",), 'invalid argument " 1 " for "--kube-api-qps" flag: '

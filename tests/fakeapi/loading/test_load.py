@@ -125,7 +125,7 @@ def test_objects_that_each_server_makes_may_be_in_the_dump() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [", "PATH: while parsing a flow node"),
+        ("a: [", "PATH: line 2, column 1: while parsing a flow node"),
         ("just text", "PATH: document 1: expected an object with kind and apiVersion"),
         ("kind: Pod", "PATH: document 1: apiVersion: expected a string"),
         ("apiVersion: v1", "PATH: document 1: kind: expected a string"),

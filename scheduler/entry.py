@@ -1,0 +1,43 @@
+"""The first steps of the commands: a signal, or an output that is closed or full, is no traceback.
+
+The rest of a command is imported afterwards, which takes half a second.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import signal
+import sys
+from typing import Final
+
+#: Errors of the standard output; those of files have a file name.
+_OUTPUT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def kubesched() -> None:
+    """Run `kubesched`; ends by SystemExit."""
+    _run("kubesched", "scheduler.cli")
+
+
+def kubesched_explain() -> None:
+    """Run `kubesched-explain`; ends by SystemExit."""
+    _run("kubesched-explain", "scheduler.explain.cli")
+
+
+def _run(name: str, module: str) -> None:
+    # Ctrl-C ends the process without words, as SIGTERM does, until `kubesched` has handlers.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.argv[0] = name
+    try:
+        importlib.import_module(module).main()
+    except BrokenPipeError:
+        # The reader is gone: the rest of the output is discarded, also at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
+            raise
+        sys.stderr.write(f"{name}: standard output: {error.strerror}\n")
+        raise SystemExit(1) from error
