@@ -73,8 +73,9 @@ class Port:
                 self._connections, self._host, self._port, **self._wrapping
             )
         except OSError as error:
-            is_lookup = isinstance(error, socket.gaierror) or error.errno is None
-            reason = error.strerror if is_lookup else os.strerror(error.errno).lower()
+            reason = error.strerror
+            if error.errno is not None and not isinstance(error, socket.gaierror):
+                reason = os.strerror(error.errno).lower()  # without asyncio's words around it
             place = f"{self._host}:{self._port}"
             raise OSError(error.errno, f"listen on {place}: {reason}") from error
         self._servers = [server]
