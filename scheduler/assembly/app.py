@@ -20,7 +20,7 @@ from scheduler.assembly import debugging
 from scheduler.assembly.build import build
 from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.live_answers import live_pod, live_state
-from scheduler.client import ClientError, Forbidden, KubeconfigError, NotFound
+from scheduler.client import ClientError, Forbidden, KubeconfigError, NotFound, Unauthorized
 from scheduler.client.flow_control import Backoff
 from scheduler.metrics.exposition import Exposition
 from scheduler.metrics.pod_resources import pod_resources_text
@@ -147,6 +147,8 @@ class SchedulerApp:
                 if reported is not type(error):
                     reported = type(error)
                     text = "The API server cannot be reached; trying again until it can"
+                    if isinstance(error, Unauthorized):
+                        text = "The API server refuses the credentials; trying again"
                     _log.error(text, {"err": error, "server": self._url})
                 await backoff.pause()
                 continue

@@ -26,6 +26,7 @@ class Connection:
     `base_url` has no slash at its end and may have a path (a server behind a gateway).
     `server_hostname` is the expected name in the server's certificate, if not the URL's host.
     `headers` are sent with every request (impersonation). `namespace` is the context's default.
+    `identity` names the credentials in errors: the user and the file.
     """
 
     base_url: str
@@ -36,6 +37,7 @@ class Connection:
     headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
     compression: bool = True
+    identity: str = ""
 
 
 def connection_to(

@@ -94,6 +94,8 @@ class KindNotFound(ClientError):
 class ApiError(ClientError):
     """The server refused. `str()` of it is the server's own message, as in client-go.
 
+    Only `Unauthorized` adds the credentials and the address, which help to mend it.
+
     `retry_after_seconds` is from the header Retry-After or the `Status` itself. The client retries
     after `retry_delay_seconds`, which only the header sets (see `retries`).
     """
@@ -120,14 +122,17 @@ class ApiError(ClientError):
 
 
 class Unauthorized(ApiError):
-    """The credentials are missing, wrong or expired. `server` is the URL of the API server."""
+    """The credentials are missing, wrong or expired.
+
+    `server` is the URL of the API server, `identity` the user and the file of the credentials.
+    """
 
     server = ""
+    identity = ""
 
-    @property
-    def explanation(self) -> str:
-        """The server's message with its address, for the log."""
-        return f"{self} (by {self.server})" if self.server else str(self)
+    def __str__(self) -> str:
+        refused = f"refused: the credentials of {self.identity}: " if self.identity else ""
+        return f"{refused}{self.message}{f' (by {self.server})' if self.server else ''}"
 
 
 class Forbidden(ApiError):

@@ -201,6 +201,7 @@ def connection_in_cluster(
         ssl_context=context,
         credentials=RenewedCredentials(TokenFile(token, clock=clock), clock=clock),
         namespace=namespace or "default",
+        identity=str(token),
     )
 
 
@@ -221,6 +222,8 @@ def connection_from_kubeconfig(
     try:
         settings = files.settings()
         tls = settings.tls()
+        if tls is not None and settings.cert_file:
+            _warn_of_expiry(Path(settings.cert_file), files.identity, now=clock.now())
     except KubeconfigError:
         raise
     except Exception as error:  # the package raises whatever comes up
@@ -235,6 +238,7 @@ def connection_from_kubeconfig(
         headers=tuple(_impersonation(files.user)),
         namespace=str(files.context.get("namespace") or "default"),
         compression=not files.cluster.get("disable-compression"),
+        identity=files.identity,
     )
 
 
@@ -257,6 +261,11 @@ class _Files:
         if self._user_name:
             self.user, self._user_directory = self._entry("user", self._user_name)
             _make_absolute(self.user, self._user_directory, "client-certificate", "client-key")
+
+    @property
+    def identity(self) -> str:
+        """The user and the files, for errors; empty without a user."""
+        return f"user {self._user_name!r} in {self.source}" if self._user_name else ""
 
     def settings(self) -> _Settings:
         """Load the context with the package, without exec plugins and token files."""
@@ -342,6 +351,15 @@ class _Files:
                     path.write_text(yaml.safe_dump(document), encoding="utf-8")
                 except OSError as error:
                     _log.warning("%s: renewed tokens could not be kept: %s", path, error)
+
+
+def _warn_of_expiry(certificate: Path, identity: str, *, now: float) -> None:
+    """Log that a client certificate has expired: the server only answers 401."""
+    x509: Any = importlib.import_module("cryptography.x509")
+    end = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+    if end.timestamp() <= now:
+        date = end.strftime("%Y-%m-%d %H:%M UTC")
+        _log.warning("the client certificate of %s expired on %s", identity, date)
 
 
 def _default_paths(environ: Mapping[str, str]) -> list[Path]:

@@ -66,7 +66,6 @@ from scheduler.client.errors import (
     ResourceVersionTooLarge,
     StreamInterrupted,
     TooManyRequests,
-    Unauthorized,
 )
 from scheduler.client.flow_control import Backoff
 from scheduler.client.kinds import ApiObject, ListOptions, object_key
@@ -398,8 +397,7 @@ class Reflector(Generic[T]):
         now, (kind, logged_at) = self._clock.monotonic(), self._warned
         if kind is not type(error) or now - logged_at >= _WARNING_SECONDS:
             self._warned = (type(error), now)
-            shown = error.explanation if isinstance(error, Unauthorized) else error
-            _log.warning(text, self._name, shown)
+            _log.warning(text, self._name, error)
 
 
 class _InitialEvents:

@@ -175,6 +175,7 @@ class RestClient:
         self._no_retries = asyncio.Event()
         self._no_retries.set()
         self._transport = Transport(connection, user_agent=user_agent)
+        self._identity = connection.identity
         self._metrics = metrics
         self._host = urlsplit(connection.base_url).netloc
         self._clock = clock
@@ -463,7 +464,7 @@ class RestClient:
         )
         error.retry_delay_seconds = retry_delay_seconds(answer.status, header, now=now)
         if isinstance(error, Unauthorized):
-            error.server = self._transport.url("")
+            error.server, error.identity = self._transport.url(""), self._identity
         return error
 
     def _object(self, resource: Resource[T], body: bytes, path: str) -> T:

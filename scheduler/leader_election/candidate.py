@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.client import ClientError, LeaseSpec, NotFound, Unauthorized
+from scheduler.client import ClientError, LeaseSpec, NotFound
 from scheduler.clock import rfc3339_micro
 from scheduler.klog import V2
 
@@ -209,8 +209,7 @@ class Candidate:
         now, kind = self._clock.monotonic(), (failure, type(error))
         if kind != self._reported or now - self._reported_at_seconds >= _REPORT_SECONDS:
             self._reported, self._reported_at_seconds = kind, now
-            shown = error.explanation if isinstance(error, Unauthorized) else error
-            _log.log(level, failure, {"lock": str(self._lock), "err": shown})
+            _log.log(level, failure, {"lock": str(self._lock), "err": error})
 
     def _observe(self, record: LeaseSpec) -> None:
         self.observed, self.observed_at_seconds = record, self._clock.monotonic()

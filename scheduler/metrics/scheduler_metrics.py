@@ -148,6 +148,8 @@ class SchedulerMetrics:
     go_goroutines: StateVec
     #: Of a process that is monitored, see `scheduler.loop_monitor`.
     event_loop_lag: StateVec
+    #: Of a process that serves.
+    serving_certificate_expiration: StateVec
     #: Set by the last comparison.
     cache_divergence: NumberVec
     feature_enabled: StateVec

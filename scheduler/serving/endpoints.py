@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from scheduler.clock import Clock
     from scheduler.config import EffectiveVersion, FeatureGates, KubeSchedulerConfiguration
+    from scheduler.metrics import SchedulerMetrics
 
     Handler: TypeAlias = Callable[[web.BaseRequest], web.Response]
 
@@ -77,6 +78,9 @@ _CHECKS_TOTAL: Final = Metric(
 
 class ServedScheduler(Protocol):
     """The scheduler behind the endpoints, as `SchedulerApp` is; read anew for every request."""
+
+    @property
+    def metrics(self) -> SchedulerMetrics: ...
 
     @property
     def effective_version(self) -> EffectiveVersion: ...

@@ -77,6 +77,8 @@ async def serve_securely(
             )
         )
         tls = ServerTls(options, now=clock.now())
+        tls.warn_of_expiry(now=clock.now())
+        scheduler.metrics.serving_certificate_expiration.read = lambda: [((), tls.expires_at)]
         tokens = await _review_client(
             stack, options.authentication.kubeconfig, "authentication", clock
         )
@@ -231,6 +233,7 @@ async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock)
         await clock.sleep(_RENEWAL_SECONDS)
         try:
             tls.reload(now=clock.now())
+            tls.warn_of_expiry(now=clock.now())
             await published.reload()
         except Exception:  # noqa: BLE001 - the loop goes on
             # No other task sees the error; without renewal the certificate would expire unnoticed.

@@ -18,6 +18,7 @@ import datetime
 import ipaddress
 import json
 import logging
+import math
 import os
 import ssl
 import tempfile
@@ -31,6 +32,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from scheduler.clock import rfc3339
 from scheduler.serving.authentication import ClientTrust
 from scheduler.serving.options import ServingError
 
@@ -48,6 +50,10 @@ _PAIR_NAME: Final = "kube-scheduler"
 _MAX_AGE: Final = datetime.timedelta(days=365)
 #: Certificates are valid this long before they are made, as clocks differ.
 _LEEWAY: Final = datetime.timedelta(hours=1)
+
+#: A certificate that ends within this time is named in the log, once in the second one.
+_EXPIRY_NOTICE_SECONDS: Final = 7 * 86400.0
+_WARNING_SECONDS: Final = 86400.0
 
 TLS_VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
@@ -82,6 +88,10 @@ class ServerTls:
         self.context: Final = _new_context(options)
         _load_pair(self.context, self._pair)
         self._by_name: Final[dict[str, ssl.SSLContext]] = {}
+        self._own_name: Final = options.tls_cert_file or options.cert_dir or "generated"
+        #: When the certificates end, in seconds since the epoch, by their files.
+        self._ends: Final = {self._own_name: _end_of(self._pair)}
+        self._warned_at = -math.inf
         for files in options.tls_sni_cert_keys:
             self._add_sni_certificate(files)
         if self._by_name:
@@ -96,6 +106,7 @@ class ServerTls:
             raise ServingError(f"failed to load SNI cert and key: {error}") from error
         context = _new_context(self._options)
         _load_pair(context, pair)
+        self._ends[files.cert_file] = _end_of(pair)
         for name in files.names or _names_of(pair):
             self._by_name.setdefault(name.lower(), context)
 
@@ -144,9 +155,26 @@ class ServerTls:
                     _load_pair(_new_context(options), pair)
                     _load_pair(self.context, pair)
                     self._pair = pair
+                    self._ends[self._own_name] = _end_of(pair)
             self._trust_files()
         except ServingError as error:
             _log.error("Renewing certificates failed", {"err": error})
+
+    @property
+    def expires_at(self) -> float:
+        """The end of the first certificate to end, in seconds since the epoch."""
+        return min(self._ends.values())
+
+    def warn_of_expiry(self, *, now: float) -> None:
+        """Log once a day which certificates have expired, or will within a week."""
+        if now - self._warned_at < _WARNING_SECONDS:
+            return
+        for file, end in self._ends.items():
+            if end - now < _EXPIRY_NOTICE_SECONDS:
+                self._warned_at = now
+                ends = "has expired" if end <= now else "expires soon"
+                text = f"The serving certificate {ends}"
+                _log.warning(text, {"file": file, "notAfter": rfc3339(end)})
 
     def _trust_files(self) -> None:
         authentication = self._options.authentication
@@ -201,6 +229,10 @@ def _check_curves(curves: tuple[int, ...]) -> None:
             raise ServingError(
                 f"curve preference {curve} is not supported by the current Go version"
             )
+
+
+def _end_of(pair: CertKey) -> float:
+    return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc.timestamp()
 
 
 def _names_of(pair: CertKey) -> list[str]:

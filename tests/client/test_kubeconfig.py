@@ -8,14 +8,17 @@ from typing import Any
 import kubernetes.config.kube_config  # noqa: F401
 import pytest
 import yaml
+from cryptography import x509
 
 from scheduler.client import Connection, KubeconfigError
 from scheduler.client.credentials import Credentials
 from scheduler.client.kubeconfig import connect, connection_from_kubeconfig, connection_in_cluster
+from scheduler.testing import VirtualClock
 from tests.client import tls_directory
 from tests.client.objects import InstantClock
 
 CLOCK = InstantClock()
+TLS = tls_directory()
 
 
 def config(
@@ -318,3 +321,16 @@ def test_a_kubeconfig_helps_where_the_service_account_does_not(tmp_path: Path) -
     connection = connect(clock=CLOCK, environ=environ, service_account=tmp_path / "none")
 
     assert connection.base_url == "http://host:8080"
+
+
+def test_a_client_certificate_that_has_expired_is_named_with_its_date(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    user = {"client-certificate": str(TLS / "client.pem"), "client-key": str(TLS / "client.key")}
+    path = written(tmp_path / "config", config(user, {"server": "https://host:6443"}))
+    end = x509.load_pem_x509_certificate((TLS / "client.pem").read_bytes()).not_valid_after_utc
+    connection_from_kubeconfig([path], clock=VirtualClock(end.timestamp() - 1))
+    assert caplog.messages == []
+    connection_from_kubeconfig([path], clock=VirtualClock(end.timestamp()))
+    date = end.strftime("%Y-%m-%d %H:%M UTC")
+    assert caplog.messages == [f"the client certificate of user 'u' in {path} expired on {date}"]

@@ -166,7 +166,7 @@ def test_a_token_is_sent_and_may_be_refused() -> None:
     with _elsewhere(server) as url:
         text = _complaint("--story", "web", "--server", url, "--token", "secret")
     assert server.asked[0].headers["Authorization"] == "Bearer secret"
-    assert text == f"{url}: Unauthorized: the scheduler does not accept this --token"
+    assert text == f"Unauthorized (by {url}): the scheduler does not accept this --token"
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"namespace":"a"}', b'{"entries":[{}]}'])

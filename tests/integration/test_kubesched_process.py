@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from fakeapi import FakeApiServer
+from fakeapi import FakeApiServer, Security
 from fakeapi.faults import fault_of
 from scheduler import run
 from tests.config.test_written import own_logging  # noqa: F401 - a fixture
@@ -370,6 +370,24 @@ async def test_an_api_server_that_is_not_up_is_waited_for(tmp_path: Path) -> Non
             log += (await process.stderr.read()).decode()
     assert log.count("cannot be reached") == 1
     assert f'server="{server.url}"' in log
+
+
+async def test_a_server_that_refuses_the_credentials_is_not_called_unreachable(
+    tmp_path: Path,
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with FakeApiServer(security=Security(token="right")) as server:
+        server.write_kubeconfig(kubeconfig)
+        text = kubeconfig.read_text(encoding="utf-8")
+        kubeconfig.write_text(text.replace("right", "wrong"), encoding="utf-8")
+        command = (*SCHEDULER, "--kubeconfig", str(kubeconfig))
+        async with _process(*command) as process, asyncio.timeout(DEADLINE_SECONDS):
+            assert process.stderr is not None
+            line = b""
+            while b"refuses" not in line:
+                line = await process.stderr.readline()
+    assert "The API server refuses the credentials; trying again" in line.decode()
+    assert f" in {kubeconfig}: Unauthorized (by {server.url})" in line.decode()
 
 
 @pytest.mark.parametrize(

@@ -442,7 +442,8 @@ async def test_an_equal_failure_is_logged_once_a_minute(
     with caplog.at_level(logging.ERROR):
         await server.clock.advance(90)
     assert len(server.requests) > 20
-    assert [record.args for record in caplog.records] == [
-        {"lock": "kube-system/kube-scheduler", "err": "Unauthorized"}
+    assert [str(record.args) for record in caplog.records] == [
+        "{'lock': 'kube-system/kube-scheduler', "
+        "'err': Unauthorized(401, 'Unauthorized', 'Unauthorized')}"
     ] * 2
     await candidate.stop()

@@ -12,6 +12,7 @@ from scheduler.config import (
     FeatureGates,
     default_config,
 )
+from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import SCHEME
 from scheduler.serving.authentication import ClientTrust
 from scheduler.serving.endpoints import Endpoints
@@ -39,6 +40,7 @@ class Served:
     is_profiled: bool = True
     gates: FeatureGates = DEFAULT_FEATURE_GATES
     effective_version: EffectiveVersion = NEWEST_VERSION
+    metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(1795387450.5))
 
     def metrics_text(self, names: Collection[str]) -> bytes:

@@ -44,12 +44,12 @@ LOOPBACK = {"bind_address": "127.0.0.1", "secure_port": None}
 
 @contextlib.asynccontextmanager
 async def _served(
-    options: ServingOptions, clock: VirtualClock | None = None
+    options: ServingOptions, clock: VirtualClock | None = None, scheduler: Served | None = None
 ) -> AsyncIterator[SchedulerServer]:
     async with serve_securely(
         options,
         default_config(SCHEME),
-        Served(),
+        scheduler or Served(),
         clock=clock or VirtualClock(),
         is_shutting_down=lambda: False,
         gates=DEFAULT_FEATURE_GATES,
@@ -579,3 +579,22 @@ async def test_files_and_curves_are_checked_before_serving(
         async with _served(_options(**options)):
             pass
     assert str(raised.value) == error
+
+
+async def test_a_serving_certificate_that_expires_is_named_once_a_day(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = generate_self_signed("127.0.0.1", now=0)
+    files = tmp_path / "tls.crt", tmp_path / "tls.key"
+    files[0].write_bytes(pair.certificate)
+    files[1].write_bytes(pair.key)
+    options = _options(tls_cert_file=str(files[0]), tls_private_key_file=str(files[1]))
+    end = x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc.timestamp()
+    clock, scheduler = VirtualClock(end - 7 * 86400 - 86400), Served()
+    async with _served(options, clock, scheduler):
+        assert list(scheduler.metrics.serving_certificate_expiration.read()) == [((), end)]
+        for days, total, text in ((0.5, 0, ""), (0.6, 1, "expires soon"), (7.1, 8, "has expired")):
+            await clock.advance(days * 86400)
+            found = [message for message in caplog.messages if "certificate" in message]
+            assert len(found) == total
+            assert [message.endswith(text) for message in found[-1:]] == [True] * bool(total)
