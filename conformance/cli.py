@@ -59,7 +59,9 @@ class _Commands(click.Group):
             extra = _EXTRAS.get(error.name or "")
             if extra is None:
                 raise
-            text = f"{error.name} is not installed: pip install 'kubesched[{extra}]'"
+            text = (
+                f"{error.name} is not installed: pip install '.[{extra}]' in kubesched's checkout"
+            )
             raise BadInput(text) from error
 
 

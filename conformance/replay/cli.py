@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 _PLOT_NAME = "openb-allocation.svg"
-_NEEDS_PYGAL: Final = "needs a package: pip install 'kubesched[replay]'"
+_NEEDS_PYGAL: Final = "needs a package: pip install '.[replay]' in kubesched's checkout"
 
 
 _option = options_of("Options")

@@ -94,7 +94,19 @@ def with_matrix(document: str, text: str) -> str:
     help="Write to a file instead of printing; the suffix is the form: .md, .json, .html, .xml "
     "(JUnit). May be repeated. A comparison has the form .md only.",
 )
-def report(*, files: tuple[Path, ...], compares: bool, outputs: tuple[Path, ...]) -> None:
+@click.option(
+    "--known-failures",
+    metavar="FILE",
+    type=FILE,
+    help="Write the cases that failed to a list, the input of `run --known-failures`.",
+)
+def report(
+    *,
+    files: tuple[Path, ...],
+    compares: bool,
+    outputs: tuple[Path, ...],
+    known_failures: Path | None,
+) -> None:
     """Convert, merge or compare reports in JSON, the files of `run --report`.
 
     Several files are the shards of one run. They are printed in Markdown.
@@ -106,9 +118,11 @@ def report(*, files: tuple[Path, ...], compares: bool, outputs: tuple[Path, ...]
         check_outputs(outputs, option="--output")
         for output in outputs:
             write_report(output, whole)
+        if known_failures is not None:
+            known_failures.write_text(whole.known_failures, encoding="utf-8")
     except OSError as error:
         raise BadInput(str(error)) from error
-    if not outputs:
+    if not outputs and known_failures is None:
         click.echo(report_in_markdown(whole), nl=False)
 
 

@@ -56,19 +56,22 @@ def comparison_in_markdown(comparison: Comparison) -> str:
         f"## Scheduler conformance: {_text(comparison.before)} and {_text(comparison.after)}",
         "",
         f"**{len(comparison.worse)} worse, {len(comparison.better)} better**, "
-        f"{len(comparison.others)} different, {comparison.same} the same",
+        f"{len(comparison.others)} different, {comparison.same} the same, "
+        f"{len(comparison.missing)} missing, {comparison.new} new",
         "",
     ]
     for title, changes in parts:
         if changes:
             lines += [f"### {title}", "", *_list(map(_change, changes))]
+    if comparison.missing:
+        names = (f"`{case_id}`" for case_id in comparison.missing)
+        lines += ["### Missing in the second report", "", *_list(names)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _change(change: Change) -> str:
-    words = " → ".join("missing" if v is None else v.value for v in (change.before, change.after))
     reason = f": {_text(change.reason)}" if change.reason else ""
-    return f"`{change.id}` {words}{reason}"
+    return f"`{change.id}` {change.before.value} → {change.after.value}{reason}"
 
 
 def _table(title: str, groups: Mapping[str, Mapping[str, int]]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..errors import InputError
-from ..outcome import Level, Outcome, Verdict
+from ..outcome import Aspect, Level, Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +47,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A run: the judged scheduler, the suite's version, and the outcome of each case.
 
     `behaves_like` is the version of kube-scheduler by which the cases were chosen. `started` is in
-    UTC, RFC 3339. `features` are the features with extended cases in the run; None: all.
+    UTC, RFC 3339. `features` are the features with extended cases in the run; None: all. Only
+    `aspects` were judged.
     """
 
     format: str = FORMAT
@@ -58,6 +59,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     seed: int = 0
     features: frozenset[str] | None = None
+    aspects: tuple[Aspect, ...] = tuple(Aspect)
     outcomes: tuple[Outcome, ...] = ()
 
     @property
@@ -87,6 +89,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             for aspect, verdict in outcome.aspects.items():
                 found.setdefault(aspect.value, []).append(verdict)
         return {aspect: _verdicts(verdicts) for aspect, verdicts in sorted(found.items())}
+
+    @property
+    def known_failures(self) -> str:
+        """A list for `run --known-failures`: the id of each case that failed, with the reason."""
+        failed = [item for item in self.outcomes if item.is_bad or item.verdict is Verdict.KNOWN]
+        return "".join(f"{item.id}  # {' '.join(item.reason.split())}\n" for item in failed)
 
     def to_json(self) -> bytes:
         """Return the report as JSON, with counts."""
@@ -156,11 +164,11 @@ def merged(reports: Sequence[Report]) -> Report:
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A case whose verdict differs; a verdict is None in the report that does not have the case."""
+    """A case of both reports whose verdict differs."""
 
     id: str
-    before: Verdict | None
-    after: Verdict | None
+    before: Verdict
+    after: Verdict
     reason: str = ""
 
     @property
@@ -170,12 +178,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of two reports, in the order of the cases' ids."""
+    """The differences of two reports, in the order of the cases' ids.
+
+    `missing` are the cases that only the first report has, `new` is the number of those that only
+    the second has.
+    """
 
     before: str
     after: str
     changes: tuple[Change, ...]
     same: int
+    missing: tuple[str, ...] = ()
+    new: int = 0
 
     @property
     def worse(self) -> list[Change]:
@@ -195,16 +209,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """Return the differences of two reports."""
+    """Return the differences of two reports, in the aspects that both have judged."""
     old, new = _by_id(before), _by_id(after)
+    aspects = {*before.aspects} & {*after.aspects}
     changes = [
         Change(
             id=case_id,
-            before=old[case_id].verdict if case_id in old else None,
-            after=new[case_id].verdict if case_id in new else None,
-            reason=(new.get(case_id) or old[case_id]).reason,
+            before=_verdict_on(aspects, old[case_id], before),
+            after=_verdict_on(aspects, new[case_id], after),
+            reason=new[case_id].reason,
         )
-        for case_id in sorted({*old, *new})
+        for case_id in sorted(old.keys() & new.keys())
     ]
     different = tuple(change for change in changes if change.before is not change.after)
     return Comparison(
@@ -212,7 +227,20 @@ def compare(before: Report, after: Report) -> Comparison:
         after=after.implementation.title,
         changes=different,
         same=len(changes) - len(different),
+        missing=tuple(sorted(old.keys() - new.keys())),
+        new=len(new.keys() - old.keys()),
     )
+
+
+def _verdict_on(aspects: set[Aspect], outcome: Outcome, report: Report) -> Verdict:
+    """Return the verdict as if only these of the report's aspects had been judged."""
+    if {*report.aspects} == aspects or outcome.verdict in (Verdict.ERROR, Verdict.SKIPPED):
+        return outcome.verdict
+    verdicts = {verdict for aspect, verdict in outcome.aspects.items() if aspect in aspects}
+    if Verdict.FAILED in verdicts:
+        return outcome.verdict
+    # Skipped are the aspects that were not checked any more, after a failure in another one.
+    return Verdict.PASSED if verdicts == {Verdict.PASSED} else Verdict.SKIPPED
 
 
 def _by_id(report: Report) -> Mapping[str, Outcome]:

@@ -235,6 +235,7 @@ def _empty_report(settings: Settings, implementation: str | None) -> Report:
         behaves_like=str(settings.requirements.version),
         seed=settings.seed,
         features=settings.requirements.features,
+        aspects=tuple(aspect for aspect in Aspect if aspect in settings.aspects),
     )
 
 

@@ -75,7 +75,7 @@ def problem(expression: str) -> str:
 def why_not_evaluated(expression: str) -> str:
     """Return the reason why an expression cannot be evaluated, else an empty string."""
     if not is_available():
-        return "needs pip install 'kubesched[cel]'"
+        return "needs pip install '.[cel]' in kubesched's checkout"
     outcome = worker.compiled(expression.strip())
     return outcome.error or outcome.not_evaluated
 

@@ -144,7 +144,7 @@ def test_a_package_of_an_extra_that_is_missing_is_named(tmp_path: Path, command:
         encoding="utf-8",
         check=False,
     )
-    wanted = "hypothesis is not installed: pip install 'kubesched[test]'"
+    wanted = "hypothesis is not installed: pip install '.[test]' in kubesched's checkout"
     assert (done.returncode, done.stderr) == (2, f"kubesched-conformance: {wanted}\n")
 
 

@@ -85,4 +85,6 @@ def test_a_plot_without_its_package_names_the_extra(
     monkeypatch.setitem(sys.modules, "pygal", None)
     result = CliRunner().invoke(replay, [*trace, "--plot", str(tmp_path / "plot.svg")])
     assert result.exit_code == 2
-    assert "--plot needs a package: pip install 'kubesched[replay]'" in result.output
+    assert (
+        "--plot needs a package: pip install '.[replay]' in kubesched's checkout" in result.output
+    )

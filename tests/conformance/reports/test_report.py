@@ -118,14 +118,15 @@ def test_a_comparison_has_what_became_worse_better_and_different() -> None:
         name="other",
     )  # fmt: skip
     found = compare(before, after)
-    assert [change.id for change in found.worse] == ["a/broken", "a/gone"]
-    assert [change.id for change in found.better] == ["a/mended", "a/new"]
+    assert [change.id for change in found.worse] == ["a/broken"]
+    assert [change.id for change in found.better] == ["a/mended"]
+    assert (found.missing, found.new) == (("a/gone",), 1)
     assert [change.id for change in found.others] == ["a/left"]
     assert found.same == 1
     text = comparison_in_markdown(found)
-    assert "**2 worse, 2 better**, 1 different, 1 the same" in text
+    assert "**1 worse, 1 better**, 1 different, 1 the same, 1 missing, 1 new" in text
     assert "- `a/broken` passed → failed: steps[0]" in text
-    assert "- `a/new` missing → passed" in text
+    assert text.endswith("### Missing in the second report\n\n- `a/gone`\n")
 
 
 def test_markdown_has_counts_and_failures_and_escapes_texts() -> None:

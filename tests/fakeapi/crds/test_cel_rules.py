@@ -97,7 +97,7 @@ async def test_without_the_extra_rules_are_ignored_with_a_warning(
 ) -> None:
     monkeypatch.setattr(cel_rules, "is_available", lambda: False)
     made = await api.post(DEFINITIONS, ruled({"rule": "self.size > 5"}, size=INTEGER))
-    assert "needs pip install 'kubesched[cel]'" in made.headers["Warning"]
+    assert "needs pip install '.[cel]' in kubesched's checkout" in made.headers["Warning"]
     assert (await api.post(WIDGETS, widget(size=1))).code == 201
 
 
