@@ -16,7 +16,7 @@ import heapq
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -79,6 +79,13 @@ class Heap(Generic[T]):
             return None
         self._remove_dead_entries()
         return removed[1]
+
+    def delete_all(self, keys: Iterable[str]) -> None:
+        """Remove the items with these keys, of which there must be one each."""
+        items = self._items
+        for key in keys:
+            del items[key]
+        self._remove_dead_entries()
 
     def peek(self) -> T | None:
         """Return the least item; None if the heap is empty."""
