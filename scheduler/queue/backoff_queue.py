@@ -96,10 +96,14 @@ class BackoffQueue:
     def add(self, pod: QueuedPodInfo) -> bool:
         """Add a pod, or order it anew after a change. Always counts as an arrival."""
         pod.place = Place.BACKOFF
-        heap = self.pod_backoff_q if pod.rejector_plugins else self.pod_error_backoff_q
-        heap.add_or_update(pod.key, pod)
-        if heap is self.pod_backoff_q and pod.pod_info.spec.scheduling_group is None:
-            self._single_pods.add_or_update(pod.key, pod)
+        key = pod.key
+        if not pod.unschedulable_plugins and not pod.pending_plugins:
+            self.pod_error_backoff_q.add_or_update(key, pod)
+            return True
+        sort_key = self.pod_backoff_q.sort_key(pod)
+        self.pod_backoff_q.add_with_sort_key(key, pod, sort_key)
+        if pod.pod_info.spec.scheduling_group is None:
+            self._single_pods.add_with_sort_key(key, pod, sort_key)
         return True
 
     def delete(self, key: str) -> QueuedPodInfo | None:

@@ -60,7 +60,10 @@ class Heap(Generic[T]):
 
         While its sort key is the same, an item keeps its place among equal items.
         """
-        sort_key = self.sort_key(item)
+        self.add_with_sort_key(key, item, self.sort_key(item))
+
+    def add_with_sort_key(self, key: str, item: T, sort_key: SortKey) -> None:
+        """Add or update an item whose sort key is known, as another heap in this order has it."""
         old = self._items.get(key)
         if old is not None and old[0][0] == sort_key:
             self._items[key] = (old[0], item)
