@@ -91,7 +91,11 @@ class BackoffQueue:
 
     def is_pod_backing_off(self, pod: QueuedPodInfo, now: float) -> bool:
         """Return True until the window in which the pod's backoff ends is over."""
-        return self.backoff_time(pod) >= _align_to_window(now)
+        window = _align_to_window(now)
+        # No backoff is longer: most pods have waited so long when an event comes.
+        if pod.timestamp + self._max_seconds < window:
+            return False
+        return self.backoff_time(pod) >= window
 
     def add(self, pod: QueuedPodInfo) -> bool:
         """Add a pod, or order it anew after a change. Always counts as an arrival."""

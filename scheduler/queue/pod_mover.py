@@ -68,15 +68,23 @@ class PodMover:
         return Place.BACKOFF
 
     def requeue_all(
-        self, requeues: Iterable[tuple[QueuedPodInfo, Decision]], event_label: str, now: float
+        self,
+        taken: Iterable[QueuedPodInfo],
+        decision_of: Mapping[str, Decision],
+        event_label: str,
+        now: float,
     ) -> list[Move]:
-        """Move pods, which are taken out of their pools already, as it was decided for each."""
-        target_of = self.target_of
-        wanted: Iterator[Wanted] = (
-            (info, target_of(info, decision.strategy, now), decision.answers)
-            for info, decision in requeues
-        )
+        """Move pods that are taken out of their pools, as it was decided for each key."""
+        wanted = self._wanted(taken, decision_of, now)
         return self.move_all(wanted, event_label, now, taken=True)
+
+    def _wanted(
+        self, pods: Iterable[QueuedPodInfo], decision_of: Mapping[str, Decision], now: float
+    ) -> Iterator[Wanted]:
+        target_of = self.target_of
+        for info in pods:
+            _, strategy, answers = decision_of[info.key]
+            yield info, target_of(info, strategy, now), answers
 
     def move_all(
         self,

@@ -517,8 +517,7 @@ class PriorityQueue:
                 decision_of.update(dict.fromkeys(decision.pods, decision))
         # Taken out first: a pod that is gated again arrives anew, and is counted.
         taken = self.unschedulable_pods.take(decision_of)
-        requeues = ((info, decision_of[info.key]) for info in taken)
-        moved = self._mover.requeue_all(requeues, registered.label, now)
+        moved = self._mover.requeue_all(taken, decision_of, registered.label, now)
         skipped = [
             HintsSkipped(now, pods, next(iter(pods.values())).place, registered.label, answers)
             for pods, _, answers in (*stay, *decisions.skips)

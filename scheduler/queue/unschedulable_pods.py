@@ -10,6 +10,7 @@ Source: `backend/queue/unschedulable_pods.go`; the groups and the index are ours
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,8 @@ Rejector = tuple[str, str]
 
 #: Looked up once: each look-up of a member costs as much as the call of a function.
 _GATED: Final = Place.GATED
+
+_ARRIVAL: Final = operator.attrgetter("arrival")
 
 #: The index entry of pods that any event moves.
 _ANY_EVENT: Final[Rejector] = ("", "")
@@ -144,12 +147,14 @@ class UnschedulablePods:
 
     def take(self, keys: Iterable[str]) -> list[QueuedPodInfo]:
         """Remove and return these pods, in the order of arrival; all must be unschedulable."""
-        keys = sorted(keys, key=self.arrival_of)
         entries = [self._entries.pop(key) for key in keys]
+        entries.sort(key=_ARRIVAL)
+        pods = [entry.pod for entry in entries]
+        keys = [pod.key for pod in pods]
         for key, entry in zip(keys, entries, strict=True):
             self._remove_from_group(key, entry)
         self._by_age.delete_all(keys)
-        return [entry.pod for entry in entries]
+        return pods
 
     def groups_for(self, registered: RegisteredHints) -> list[AlikePods]:
         """Return the groups of pods that an event may move.
