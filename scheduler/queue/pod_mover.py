@@ -47,17 +47,15 @@ class PodMover:
     def __init__(
         self,
         pool_at: Mapping[Place, Pool],
-        *,
         backoff_q: BackoffQueue,
         gate: Gate,
         nominator: Nominator,
-        incoming_pods: Counter[tuple[str, str]],
     ) -> None:
+        self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
         self._pool_at: Final = pool_at
         self._backoff_q: Final = backoff_q
         self._gate: Final = gate
         self._nominator: Final = nominator
-        self._incoming_pods: Final = incoming_pods
 
     def target_of(self, info: QueuedPodInfo, strategy: QueueingStrategy, now: float) -> Place:
         """Return where a strategy leads. A pod whose backoff is over becomes active at once."""
@@ -130,7 +128,7 @@ class PodMover:
         for place, count in arrivals.items():
             # Upstream's metric has no label for gated pods: they enter the unschedulable ones.
             queue = Place.UNSCHEDULABLE if place == Place.GATED else place
-            self._incoming_pods[queue, event_label] += count
+            self.incoming_pods[queue, event_label] += count
         return moves
 
 

@@ -136,7 +136,6 @@ class PriorityQueue:
         max_in_unschedulable_pods_seconds: float = 300.0,
     ) -> None:
         sort_key = sort_key_from_less(less) if sort_key is None else sort_key
-        self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
         self.nominator: Final = nominator
         self.hints: Final = QueueingHints(
@@ -172,13 +171,8 @@ class PriorityQueue:
             Place.UNSCHEDULABLE: self.unschedulable_pods,
             Place.GATED: self.unschedulable_pods,
         }
-        self._mover: Final = PodMover(
-            self.pool_at,
-            backoff_q=self.backoff_q,
-            gate=self._gate,
-            nominator=nominator,
-            incoming_pods=self.incoming_pods,
-        )
+        self._mover: Final = PodMover(self.pool_at, self.backoff_q, self._gate, nominator)
+        self.incoming_pods: Final = self._mover.incoming_pods
         self._less: Final = less
         self._members_back_off: Final = members_back_off
         self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds

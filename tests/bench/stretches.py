@@ -74,7 +74,7 @@ class Stretch(NamedTuple):
 
 
 def large_cluster(nodes_total: int, pods_total: int) -> list[Stretch]:
-    """Measure what is done with all running pods of a large cluster, and with all its nodes."""
+    """Measure work on all running pods of a large cluster, and on all its nodes."""
     return asyncio.run(_large_cluster(nodes_total, pods_total))
 
 
