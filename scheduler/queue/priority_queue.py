@@ -364,8 +364,7 @@ class PriorityQueue:
         groups = self.unschedulable_pods.groups_for(registered)
         if pre_check is not None:
             pods = [info for group in groups for info in group.values() if pre_check(info.pod_info)]
-            pods.sort(key=lambda info: self.unschedulable_pods.arrival_of(info.key))
-            groups = _one_by_one(pods)
+            groups = self.unschedulable_pods.in_groups(pods)
         decisions = self.hints.decide(groups, registered, old_obj, new_obj)
         moves = self._apply(decisions, registered, now)
         self.in_flight.add_event(event, old_obj, new_obj)
@@ -395,7 +394,8 @@ class PriorityQueue:
         for info in overdue:
             info.was_flushed_from_unschedulable = True
         registered = self.hints.registered_for(EVENT_UNSCHEDULABLE_TIMEOUT)
-        decisions = self.hints.decide(_one_by_one(overdue), registered, None, None)
+        groups = self.unschedulable_pods.in_groups(overdue)
+        decisions = self.hints.decide(groups, registered, None, None)
         moves = self._apply(decisions, registered, now)
         self.in_flight.add_event(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
         return moves
@@ -546,10 +546,6 @@ class PriorityQueue:
 
 def _moves(move: Move) -> Moves:
     return Moves((move,))
-
-
-def _one_by_one(infos: Iterable[QueuedPodInfo]) -> list[Mapping[str, QueuedPodInfo]]:
-    return [{info.key: info} for info in infos]
 
 
 def _pods(infos: Iterable[QueuedPodInfo]) -> list[Pod]:

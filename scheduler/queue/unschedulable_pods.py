@@ -184,6 +184,21 @@ class UnschedulablePods:
         pods = [pod for pod in self if now - pod.timestamp > max_wait_seconds]
         return sorted(pods, key=lambda pod: pod.timestamp)
 
+    def in_groups(self, pods: Iterable[QueuedPodInfo]) -> Iterator[Mapping[str, QueuedPodInfo]]:
+        """Yield these pods by key: a group of which all pods are given as it is, others alone.
+
+        A part of a group would have to be kept as long as the stories of its pods.
+        """
+        given: dict[int, list[_Entry]] = {}
+        for pod in pods:
+            entry = self._entries[pod.key]
+            given.setdefault(id(entry.group), []).append(entry)
+        for entries in given.values():
+            if len(entries) == len(entries[0].group):
+                yield entries[0].group
+            else:
+                yield from ({entry.pod.key: entry.pod} for entry in entries)
+
     def oldest(self) -> QueuedPodInfo | None:
         """Return the pod that has waited longest; None if there is none."""
         return self._by_age.peek()

@@ -150,6 +150,17 @@ def test_pods_taken_together_come_in_the_order_of_arrival() -> None:
     assert list(pods.complaints()) == []
 
 
+def test_only_whole_groups_of_alike_pods_are_given_together() -> None:
+    infos = [waiting(make_pod(name), plugin) for name, plugin in zip("abcd", "ABAB", strict=True)]
+    pods = UnschedulablePods(_rejectors_of, lambda info: tuple(info.rejector_plugins))
+    for info in infos:
+        pods.add(info)
+    given = [sorted(pod.pod_info.name for pod in g.values()) for g in pods.in_groups(infos)]
+    assert given == [["a", "c"], ["b", "d"]]
+    given = [sorted(pod.pod_info.name for pod in g.values()) for g in pods.in_groups(infos[:3])]
+    assert given == [["a", "c"], ["b"]]
+
+
 def test_overdue_pods_are_named_the_longest_waiting_first() -> None:
     late = waiting(make_pod("late"), "A", timestamp=START + 1)
     early = waiting(make_pod("early"), "A", timestamp=START)
