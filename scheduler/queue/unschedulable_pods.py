@@ -172,10 +172,6 @@ class UnschedulablePods:
             }.values()
         )
 
-    def arrival_of(self, key: str) -> int:
-        """Return a number that is lower for earlier arrivals; the pod must be unschedulable."""
-        return self._entries[key].arrival
-
     def overdue(self, now: float, max_wait_seconds: float) -> list[QueuedPodInfo]:
         """Return the pods that have waited for longer, the longest waiting first."""
         oldest = self._by_age.peek()

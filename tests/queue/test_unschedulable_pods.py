@@ -101,9 +101,8 @@ def registered(event: ClusterEvent, *rejectors: tuple[str, str]) -> RegisteredHi
 
 def concerned(pods: UnschedulablePods, event: RegisteredHints) -> list[str]:
     """The names of the pods that an event may move, in the order in which they came."""
-    infos = [info for group in pods.groups_for(event) for info in group.values()]
-    infos.sort(key=lambda info: pods.arrival_of(info.key))
-    return [info.pod_info.name for info in infos]
+    keys = {key for group in pods.groups_for(event) for key in group}
+    return [info.pod_info.name for info in pods if info.key in keys]
 
 
 def test_an_event_concerns_the_pods_of_plugins_that_registered_for_it() -> None:
