@@ -267,7 +267,8 @@ class PodStories:
             else:
                 for stay in skipped.moves():
                     self._record(stay)
-        for move in moves.moved:
+        # A pod moves once in a call: the moves before these would be dropped at its end.
+        for move in moves.moved[-self._pods_max :]:
             self._record(move)
 
     def _record(self, move: Move) -> None:

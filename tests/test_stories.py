@@ -147,6 +147,14 @@ def test_late_entries_of_any_predecessor_are_dropped() -> None:
     )
 
 
+def test_of_many_pods_that_move_at_once_the_last_have_stories() -> None:
+    stories = PodStories(pods_max=2)
+    stories.record(moved(queued("before", "before"), Place.OUTSIDE, Place.ACTIVE))
+    moves = [Move(1.0, queued(n, n), Place.UNSCHEDULABLE, Place.ACTIVE, "NodeAdd") for n in "abc"]
+    stories.record(Moves(moves))
+    assert stories.known() == ["default/b", "default/c"]
+
+
 def test_the_longest_untouched_story_goes_first() -> None:
     stories = PodStories(pods_max=2)
     for name in ("a", "b", "a", "c"):

@@ -276,11 +276,12 @@ class SchedulerApp:
 
     def ui_state(self) -> bytes:
         """Return the state for the page /debug/ui as JSON."""
-        return live_state(self._parts)
+        return live_state(self._core, self._parts.outside.clock.now())
 
     def ui_pod(self, namespace: str, name: str) -> bytes | None:
         """Return a pod for the page /debug/ui as JSON; None if it has no story."""
-        return live_pod(self._parts, namespace, name)
+        is_in_cycle = self._parts.loop.is_in_cycle
+        return live_pod(self._core, namespace, name, is_in_cycle=is_in_cycle)
 
     def shadow_report(self) -> bytes | None:
         """Return the page /debug/shadow as JSON; None without shadow mode."""

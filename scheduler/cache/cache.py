@@ -281,6 +281,8 @@ class Cache:
     def _add(self, pod: PodInfo) -> None:
         row = self._row(pod.spec.node_name)
         self._table.add_pod(row, pod)
+        # Looked up pod by pod as they come: the first snapshot needs the kinds of all in one step.
+        _ = pod.kind
         self._pods[pod.uid] = pod
         self._changed_rows[row] = None
 

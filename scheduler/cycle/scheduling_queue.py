@@ -14,6 +14,7 @@ import math
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from scheduler.clock import wait_for
+from scheduler.collector import paused_collection
 from scheduler.queue.queued_pod_info import NO_MOVES
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class SchedulingQueue:
     async def run(self) -> NoReturn:
         """Run the queue's flushes when they are due; sleep in between."""
         while True:
-            self._record(self._queue.flush_due(self._clock.now()))
+            with paused_collection():
+                self._record(self._queue.flush_due(self._clock.now()))
             self._earlier_deadline.clear()
             deadline = self._queue.next_deadline()
             self._deadline = math.inf if deadline is None else deadline
@@ -105,11 +107,12 @@ class SchedulingQueue:
         *,
         pre_check: Callable[[PodInfo], bool] | None = None,
     ) -> None:
-        self._record(
-            self._queue.move_all_to_active_or_backoff_queue(
-                event, old_obj, new_obj, self._clock.now(), pre_check=pre_check
+        with paused_collection():
+            self._record(
+                self._queue.move_all_to_active_or_backoff_queue(
+                    event, old_obj, new_obj, self._clock.now(), pre_check=pre_check
+                )
             )
-        )
 
     def _record(self, moves: Moves) -> None:
         if moves is NO_MOVES:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
-import gc
 import json
 import re
 import sys
@@ -24,6 +23,7 @@ from scheduler.api.core import ObjectMeta, Struct
 from scheduler.api.unstructured import Unstructured
 from scheduler.client import NODES, PODS, object_key
 from scheduler.client.kinds import KINDS_BY_NAME, GroupVersionResource, Resource
+from scheduler.collector import paused_collection
 from scheduler.explain.cluster import (
     ENDED,
     Cluster,
@@ -91,7 +91,7 @@ def read_manifests(
     `OSError`.
     """
     reading = _Reading(kinds, keeps_json=keeps_json)
-    with _no_garbage_collection():
+    with paused_collection():
         for path in paths:
             for document in _documents(path):
                 reading.add(document)
@@ -388,15 +388,3 @@ def _parts(item: object, kind: str) -> Iterator[tuple[str, Mapping[str, Any], st
                     yield f"[{key}]", element, kind[2:]
     elif isinstance(item, dict):
         yield "", item, kind
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Pause the collector: it would search the growing cluster again and again in vain."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

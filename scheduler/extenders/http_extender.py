@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 #: The fields of a JSON object, by name in lower case.
 _Fields = dict[str, msgspec.Raw]
 
-_NODES: Final = JsonKeepingDecoder(NODES)
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,19}").fullmatch
 _NOTHING: Final = msgspec.Raw(b"null")
 
@@ -75,8 +74,9 @@ class HTTPExtender:
 
         Nodes that the extender returns as objects are scored as if they had no pods, as upstream.
         """
-        body = await self.client.post(self._config.filter_verb, self._extender_args(pod, nodes))
-        result = _fields(_decoded(body), "ExtenderFilterResult")
+        body = await self._post_nodes(self._config.filter_verb, pod, nodes)
+        result = _fields_of(body, "ExtenderFilterResult")
+        await self._turns.let_others_run()
         if error := _value(result, "error", str, ""):
             raise ExtenderError(error)
         names = _value(result, "nodenames", list[str] | None, None)
@@ -85,8 +85,9 @@ class HTTPExtender:
         if names is not None and self._config.node_cache_capable:
             positions = self._positions(nodes, names)
             accepted = nodes.take(np.array([positions[n] for n in names], dtype=np.int64))
-        elif bytes(objects) != b"null":
-            items = await self._node_objects(objects)
+        elif objects != _NOTHING:
+            decoder = _AnsweredNodes({info.node.json: info.node for info in nodes})
+            items = await self._node_objects(objects, decoder)
             self._positions(nodes, [node.metadata.name for node in items])
             accepted = nodes_without_pods(nodes, items)
         return ExtenderFilterResult(
@@ -97,7 +98,7 @@ class HTTPExtender:
 
     async def prioritize(self, pod: PodInfo, nodes: Nodes) -> dict[str, int]:
         """Return the extender's scores, without the weight; the scores of one node are added up."""
-        body = await self.client.post(self._config.prioritize_verb, self._extender_args(pod, nodes))
+        body = await self._post_nodes(self._config.prioritize_verb, pod, nodes)
         listed = _decoded(body)
         scores: dict[str, int] = {}
         for entry in _converted(listed, list[msgspec.Raw] | None, "HostPriorityList") or ():
@@ -114,7 +115,7 @@ class HTTPExtender:
             "Node": node_name,
         }
         body = await self.client.post(self._config.bind_verb, msgspec.json.encode(args))
-        result = _fields(_decoded(body), "ExtenderBindingResult")
+        result = _fields_of(body, "ExtenderBindingResult")
         if error := _value(result, "error", str, ""):
             raise ExtenderError(error)
 
@@ -125,10 +126,9 @@ class HTTPExtender:
 
         Raises `ExtenderError` for a node or a victim that the snapshot does not have.
         """
-        body = await self.client.post(
-            self._config.preempt_verb, self._preemption_args(pod, victims)
-        )
-        result = _fields(_decoded(body), "ExtenderPreemptionResult")
+        args = await self._preemption_args(pod, victims)
+        body = await self.client.post(self._config.preempt_verb, args)
+        result = _fields_of(body, "ExtenderPreemptionResult")
         of_nodes = _value(result, "nodenametometavictims", dict[str, msgspec.Raw], {})
         return {name: self._victims(name, raw, snapshot) for name, raw in of_nodes.items()}
 
@@ -149,16 +149,24 @@ class HTTPExtender:
             pods.append(on_node[uid])
         return Victims(pods, _integer(fields, "numpdbviolations"))
 
-    def _extender_args(self, pod: PodInfo, nodes: Nodes) -> bytes:
-        """Return the `ExtenderArgs`: the pod, and the nodes by name or as objects."""
+    async def _post_nodes(self, verb: str, pod: PodInfo, nodes: Nodes) -> bytes:
+        """Send the `ExtenderArgs`: the pod, and the nodes by name or as objects."""
+        await self._turns.let_others_run()
         if self._config.node_cache_capable:
-            listed, names = b"null", msgspec.json.encode(nodes.names)
+            parts = [b"null", b',"NodeNames":', msgspec.json.encode(nodes.names)]
         else:
-            objects = b",".join(_json_of(info.node) for info in nodes)
-            listed, names = b'{"metadata":{},"items":[%s]}' % objects, b"null"
-        return b'{"Pod":%s,"Nodes":%s,"NodeNames":%s}' % (_json_of(pod.pod), listed, names)
+            parts = [b'{"metadata":{},"items":[']
+            for info in nodes:
+                parts += (_json_of(info.node), b",")
+            if len(nodes):
+                parts.pop()
+            parts.append(b']},"NodeNames":null')
+        # Joined once: whole nodes are tens of megabytes.
+        body = b"".join((b'{"Pod":', _json_of(pod.pod), b',"Nodes":', *parts, b"}"))
+        await self._turns.let_others_run()
+        return await self.client.post(verb, body)
 
-    def _preemption_args(self, pod: PodInfo, victims: Mapping[str, Victims]) -> bytes:
+    async def _preemption_args(self, pod: PodInfo, victims: Mapping[str, Victims]) -> bytes:
         """Return the `ExtenderPreemptionArgs`: the victims of each node by uid or as objects."""
         whole, meta = b"null", b"null"
         if self._config.node_cache_capable:
@@ -172,7 +180,10 @@ class HTTPExtender:
                 }
             )
         else:
-            of_nodes = (_json_of_victims(name, of_node) for name, of_node in victims.items())
+            of_nodes = []
+            for name, of_node in victims.items():
+                of_nodes.append(_json_of_victims(name, of_node))
+                await self._turns.let_others_run()
             whole = b"{%s}" % b",".join(of_nodes)
         args = b'{"Pod":%s,"NodeNameToVictims":%s,"NodeNameToMetaVictims":%s}'
         return args % (_json_of(pod.pod), whole, meta)
@@ -187,12 +198,23 @@ class HTTPExtender:
                 )
         return positions
 
-    async def _node_objects(self, node_list: msgspec.Raw) -> list[Node]:
+    async def _node_objects(self, node_list: msgspec.Raw, decoder: _AnsweredNodes) -> list[Node]:
         body, turns = bytes(node_list), self._turns
         try:
-            return (await _NODES.page_in_turns(body, url=self.name, turns=turns)).items
+            return (await decoder.page_in_turns(body, url=self.name, turns=turns)).items
         except DecodeError as error:
             raise ExtenderError(str(error)) from error
+
+
+class _AnsweredNodes(JsonKeepingDecoder["Node"]):
+    """Decodes the nodes of an answer. A node that comes back as it was sent is the node sent."""
+
+    def __init__(self, sent: Mapping[bytes, Node]) -> None:
+        super().__init__(NODES)
+        self._sent: Final = sent
+
+    def object(self, body: bytes, *, url: str) -> Node:
+        return self._sent.get(body) or super().object(body, url=url)
 
 
 class HTTPExtenders(contextlib.AsyncExitStack):
@@ -266,6 +288,15 @@ def _decoded(body: bytes) -> msgspec.Raw:
         raise ExtenderError(f"{problem} {where}") from error
     # Go reads one value and leaves the rest.
     return msgspec.Raw(text[:end].encode())
+
+
+def _fields_of(body: bytes, go_type: str) -> _Fields:
+    """Return the fields of the object in a body, none of null. Raises `ExtenderError`."""
+    try:
+        # Most bodies are read once only: whole nodes are tens of megabytes.
+        return _fields(msgspec.Raw(body), go_type)
+    except (ExtenderError, RecursionError):
+        return _fields(_decoded(body), go_type)
 
 
 def _fields(raw: msgspec.Raw, go_type: str) -> _Fields:

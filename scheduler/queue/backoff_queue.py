@@ -91,15 +91,23 @@ class BackoffQueue:
 
     def is_pod_backing_off(self, pod: QueuedPodInfo, now: float) -> bool:
         """Return True until the window in which the pod's backoff ends is over."""
-        return self.backoff_time(pod) >= _align_to_window(now)
+        window = _align_to_window(now)
+        # No backoff is longer: most pods have waited so long when an event comes.
+        if pod.timestamp + self._max_seconds < window:
+            return False
+        return self.backoff_time(pod) >= window
 
     def add(self, pod: QueuedPodInfo) -> bool:
         """Add a pod, or order it anew after a change. Always counts as an arrival."""
         pod.place = Place.BACKOFF
-        heap = self.pod_backoff_q if pod.rejector_plugins else self.pod_error_backoff_q
-        heap.add_or_update(pod.key, pod)
-        if heap is self.pod_backoff_q and pod.pod_info.spec.scheduling_group is None:
-            self._single_pods.add_or_update(pod.key, pod)
+        key = pod.key
+        if not pod.unschedulable_plugins and not pod.pending_plugins:
+            self.pod_error_backoff_q.add_or_update(key, pod)
+            return True
+        sort_key = self.pod_backoff_q.sort_key(pod)
+        self.pod_backoff_q.add_with_sort_key(key, pod, sort_key)
+        if pod.pod_info.spec.scheduling_group is None:
+            self._single_pods.add_with_sort_key(key, pod, sort_key)
         return True
 
     def delete(self, key: str) -> QueuedPodInfo | None:

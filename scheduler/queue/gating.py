@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scheduler.framework.events import ClusterEvent
     from scheduler.framework.status import Status
     from scheduler.metrics import SchedulerMetrics
+    from scheduler.metrics.instruments import Histogram
     from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -53,6 +54,8 @@ class Gate:
     #: The number of waiting pods by rejector plugin and profile. A first rejection adds one.
     unschedulable_reasons: Counter[tuple[str, str]]
     metrics: SchedulerMetrics
+    #: The durations of all plugins together, by profile.
+    _durations: dict[str, Histogram] = dataclasses.field(default_factory=dict, init=False)
     _sampler: Sampler = dataclasses.field(default_factory=Sampler, init=False)
     _seen_failures: SeenFailures = dataclasses.field(default_factory=SeenFailures, init=False)
 
@@ -66,10 +69,13 @@ class Gate:
         stopwatch = self.metrics.stopwatch
         started = stopwatch()
         failure = self._run(pod, self.plugins.get(profile, ()))
+        ended = stopwatch()
         # As upstream, the label is Success even if a plugin has rejected the pod.
-        self.metrics.framework_extension_point_duration.observe(
-            stopwatch() - started, _PRE_ENQUEUE, _SUCCESS, profile
-        )
+        histogram = self._durations.get(profile)
+        if histogram is None:
+            durations = self.metrics.framework_extension_point_duration
+            histogram = self._durations[profile] = durations.of(_PRE_ENQUEUE, _SUCCESS, profile)
+        histogram.observe(ended - started)
         return failure
 
     def gating_key(self, pod: QueuedPodInfo) -> Hashable | None:

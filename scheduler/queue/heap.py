@@ -16,7 +16,7 @@ import heapq
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -60,7 +60,10 @@ class Heap(Generic[T]):
 
         While its sort key is the same, an item keeps its place among equal items.
         """
-        sort_key = self.sort_key(item)
+        self.add_with_sort_key(key, item, self.sort_key(item))
+
+    def add_with_sort_key(self, key: str, item: T, sort_key: SortKey) -> None:
+        """Add or update an item whose sort key is known, as another heap in this order has it."""
         old = self._items.get(key)
         if old is not None and old[0][0] == sort_key:
             self._items[key] = (old[0], item)
@@ -79,6 +82,13 @@ class Heap(Generic[T]):
             return None
         self._remove_dead_entries()
         return removed[1]
+
+    def delete_all(self, keys: Iterable[str]) -> None:
+        """Remove the items with these keys, of which there must be one each."""
+        items = self._items
+        for key in keys:
+            del items[key]
+        self._remove_dead_entries()
 
     def peek(self) -> T | None:
         """Return the least item; None if the heap is empty."""

@@ -109,7 +109,7 @@ class Decision(NamedTuple):
 
     pods: Mapping[str, QueuedPodInfo]
     strategy: QueueingStrategy
-    answers: Sequence[HintAnswer]
+    answers: tuple[HintAnswer, ...]
 
     @property
     def has_error(self) -> bool:
@@ -309,7 +309,7 @@ class QueueingHints:
     ) -> Decision:
         answers: list[HintAnswer] = []
         strategy = self.is_pod_worth_requeuing(pod, registered, old_obj, new_obj, answers)
-        return Decision({pod.key: pod}, strategy, answers)
+        return Decision({pod.key: pod}, strategy, tuple(answers))
 
     def is_pod_worth_requeuing(
         self,

@@ -51,12 +51,12 @@ from scheduler.framework.events import (
     SCHEDULE_ATTEMPT_FAILURE,
     ClusterEvent,
 )
-from scheduler.klog import V5
 from scheduler.queue.active_queue import ActiveQueue, InFlight, sort_key_from_less
 from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.queue.gating import Gate
 from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.queue.invariants import Pool, complaints, contents
+from scheduler.queue.pod_mover import PodMover
 from scheduler.queue.property_changes import pod_scheduling_properties_change
 from scheduler.queue.queued_pod_info import (
     NO_MOVES,
@@ -72,7 +72,7 @@ from scheduler.queue.queued_pod_info import (
 from scheduler.queue.unschedulable_pods import UnschedulablePods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.metrics import SchedulerMetrics
@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from scheduler.queue.heap import SortKey
     from scheduler.queue.hints import Decision, Decisions, QueueingHintFunction, RegisteredHints
     from scheduler.queue.nominator import Nominator
+    from scheduler.queue.pod_mover import Wanted
     from scheduler.queue.queued_pod_info import HintAnswer
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -135,7 +136,6 @@ class PriorityQueue:
         max_in_unschedulable_pods_seconds: float = 300.0,
     ) -> None:
         sort_key = sort_key_from_less(less) if sort_key is None else sort_key
-        self.incoming_pods: Final[Counter[tuple[str, str]]] = Counter()
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
         self.nominator: Final = nominator
         self.hints: Final = QueueingHints(
@@ -171,6 +171,8 @@ class PriorityQueue:
             Place.UNSCHEDULABLE: self.unschedulable_pods,
             Place.GATED: self.unschedulable_pods,
         }
+        self._mover: Final = PodMover(self.pool_at, self.backoff_q, self._gate, nominator)
+        self.incoming_pods: Final = self._mover.incoming_pods
         self._less: Final = less
         self._members_back_off: Final = members_back_off
         self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds
@@ -362,7 +364,7 @@ class PriorityQueue:
         groups = self.unschedulable_pods.groups_for(registered)
         if pre_check is not None:
             pods = [info for group in groups for info in group.values() if pre_check(info.pod_info)]
-            groups = _one_by_one(sorted(pods, key=self.unschedulable_pods.arrival_of))
+            groups = self.unschedulable_pods.in_groups(pods)
         decisions = self.hints.decide(groups, registered, old_obj, new_obj)
         moves = self._apply(decisions, registered, now)
         self.in_flight.add_event(event, old_obj, new_obj)
@@ -373,12 +375,9 @@ class PriorityQueue:
     def flush_backoff_q_completed(self, now: float) -> Moves:
         """Make the pods active whose backoff is over."""
         completed = self.backoff_q.pop_all_backoff_completed(now)
-        return Moves(
-            [
-                self._move(info, Place.ACTIVE, BACKOFF_COMPLETE, now, pre_enqueue=False)
-                for info in completed
-            ]
-        )
+        wanted: Iterator[Wanted] = ((info, Place.ACTIVE, ()) for info in completed)
+        moved = self._mover.move_all(wanted, BACKOFF_COMPLETE, now, pre_enqueue=False, taken=True)
+        return Moves(moved)
 
     def flush_unschedulable_pods_leftover(self, now: float) -> Moves:
         """Move the pods that no event has helped for too long.
@@ -395,7 +394,8 @@ class PriorityQueue:
         for info in overdue:
             info.was_flushed_from_unschedulable = True
         registered = self.hints.registered_for(EVENT_UNSCHEDULABLE_TIMEOUT)
-        decisions = self.hints.decide(_one_by_one(overdue), registered, None, None)
+        groups = self.unschedulable_pods.in_groups(overdue)
+        decisions = self.hints.decide(groups, registered, None, None)
         moves = self._apply(decisions, registered, now)
         self.in_flight.add_event(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
         return moves
@@ -466,14 +466,7 @@ class PriorityQueue:
         now: float,
         answers: Sequence[HintAnswer],
     ) -> Move:
-        """Move a pod as a strategy demands. A pod whose backoff is over becomes active at once."""
-        target = Place.ACTIVE
-        if strategy == QueueingStrategy.QUEUE_SKIP:
-            target = Place.UNSCHEDULABLE
-        elif strategy == QueueingStrategy.QUEUE_AFTER_BACKOFF and self.backoff_q.is_pod_backing_off(
-            info, now
-        ):
-            target = Place.BACKOFF
+        target = self._mover.target_of(info, strategy, now)
         return self._move(info, target, event_label, now, answers)
 
     def _move(
@@ -486,28 +479,9 @@ class PriorityQueue:
         *,
         pre_enqueue: bool = True,
     ) -> Move:
-        """Move a pod from its place to `target`; all arrivals in a pool are made here.
-
-        If a PreEnqueue plugin rejects it, the pod is gated instead. `pre_enqueue` is False for pods
-        that have passed PreEnqueue before, as those in backoff have.
-        """
-        source, failure = info.place, None
-        if target in POPPABLE and pre_enqueue:
-            failure = self._gate.run_pre_enqueue_plugins(info)
-            if info.is_gated:
-                target = Place.GATED
-        if target == Place.ACTIVE and info.initial_attempt_timestamp is None:
-            info.initial_attempt_timestamp = now
-        pool, left = self.pool_at[target], self.pool_at.get(source)
-        if left is not None and left is not pool:
-            left.delete(info.key)
-        if pool.add(info):
-            self._count_arrival(info, event_label)
-        if target not in POPPABLE:
-            self.nominator.refresh(info.pod_info)
-        elif target == Place.ACTIVE and event_label in (_POD_ADDED, _POD_UPDATED):
-            self.nominator.add_nominated_pod(info.pod_info, None)
-        return Move(now, info, source, info.place, event_label, tuple(answers), failure)
+        wanted = (info, target, tuple(answers))
+        (move,) = self._mover.move_all((wanted,), event_label, now, pre_enqueue=pre_enqueue)
+        return move
 
     def _move_to_in_flight(self, info: QueuedPodInfo, now: float) -> Move:
         """Move a pod that was taken out of its pool; it is dropped if its uid is in flight."""
@@ -523,21 +497,10 @@ class PriorityQueue:
             info.place = Place.OUTSIDE
         return Move(now, info, source, info.place)
 
-    def _count_arrival(self, info: QueuedPodInfo, event_label: str) -> None:
-        # Upstream's metric has no label for gated pods: they enter the unschedulable ones.
-        queue = Place.UNSCHEDULABLE if info.place == Place.GATED else info.place
-        self.incoming_pods[queue, event_label] += 1
-        if _log.isEnabledFor(V5):
-            _log.log(
-                V5,
-                "Pod moved to an internal scheduling queue",
-                {"pod": info.key, "event": event_label, "queue": str(info.place)},
-            )
-
     def _apply(self, decisions: Decisions, registered: RegisteredHints, now: float) -> Moves:
         """Requeue pods in the order of arrival; gated ones stay together if one of them stays."""
         stay: list[Decision] = []
-        requeues: list[tuple[QueuedPodInfo, Decision]] = []
+        decision_of: dict[str, Decision] = {}
         gating_keys: dict[Hashable, bool] = {}
         for decision in decisions.requeues:
             if self._gate.rejects_all(decision.pods, gating_keys):
@@ -545,17 +508,12 @@ class PriorityQueue:
                 self.incoming_pods[Place.UNSCHEDULABLE, registered.label] += len(decision.pods)
                 stay.append(decision)
             else:
-                requeues += [(info, decision) for info in decision.pods.values()]
-        requeues.sort(key=lambda requeue: self.unschedulable_pods.arrival_of(requeue[0]))
-        moved = []
-        for info, (_, strategy, answers) in requeues:
-            # Removed first: a pod that is gated again arrives anew, and is counted.
-            self.unschedulable_pods.delete(info.key)
-            moved.append(self._requeue(info, strategy, registered.label, now, answers))
+                decision_of.update(dict.fromkeys(decision.pods, decision))
+        # Taken out first: a pod that is gated again arrives anew, and is counted.
+        taken = self.unschedulable_pods.take(decision_of)
+        moved = self._mover.requeue_all(taken, decision_of, registered.label, now)
         skipped = [
-            HintsSkipped(
-                now, pods, next(iter(pods.values())).place, registered.label, tuple(answers)
-            )
+            HintsSkipped(now, pods, next(iter(pods.values())).place, registered.label, answers)
             for pods, _, answers in (*stay, *decisions.skips)
         ]
         return Moves(moved, skipped)
@@ -588,10 +546,6 @@ class PriorityQueue:
 
 def _moves(move: Move) -> Moves:
     return Moves((move,))
-
-
-def _one_by_one(infos: Iterable[QueuedPodInfo]) -> list[Mapping[str, QueuedPodInfo]]:
-    return [{info.key: info} for info in infos]
 
 
 def _pods(infos: Iterable[QueuedPodInfo]) -> list[Pod]:

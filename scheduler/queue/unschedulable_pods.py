@@ -10,6 +10,7 @@ Source: `backend/queue/unschedulable_pods.go`; the groups and the index are ours
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from scheduler.queue.heap import Heap
 from scheduler.queue.queued_pod_info import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from scheduler.queue.hints import RegisteredHints
     from scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 #: A profile and a plugin of it that has rejected pods.
 Rejector = tuple[str, str]
+
+#: Looked up once: each look-up of a member costs as much as the call of a function.
+_GATED: Final = Place.GATED
+
+_ARRIVAL: Final = operator.attrgetter("arrival")
 
 #: The index entry of pods that any event moves.
 _ANY_EVENT: Final[Rejector] = ("", "")
@@ -124,7 +130,8 @@ class UnschedulablePods:
             arrival = self._arrivals
         else:
             arrival = old.arrival
-            self._remove_from_index(key, old)
+            self._remove_from_group(key, old)
+            self._by_age.delete(key)
         pod.place = Place.GATED if pod.is_gated else Place.UNSCHEDULABLE
         group = self._group_of(pod)
         entry = self._entries[key] = _Entry(pod, arrival, group)
@@ -135,11 +142,19 @@ class UnschedulablePods:
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove a pod; None if it is not unschedulable."""
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return None
-        self._remove_from_index(key, entry)
-        return entry.pod
+        removed = self.take((key,)) if key in self._entries else [None]
+        return removed[0]
+
+    def take(self, keys: Iterable[str]) -> list[QueuedPodInfo]:
+        """Remove and return these pods, in the order of arrival; all must be unschedulable."""
+        entries = [self._entries.pop(key) for key in keys]
+        entries.sort(key=_ARRIVAL)
+        pods = [entry.pod for entry in entries]
+        keys = [pod.key for pod in pods]
+        for key, entry in zip(keys, entries, strict=True):
+            self._remove_from_group(key, entry)
+        self._by_age.delete_all(keys)
+        return pods
 
     def groups_for(self, registered: RegisteredHints) -> list[AlikePods]:
         """Return the groups of pods that an event may move.
@@ -157,10 +172,6 @@ class UnschedulablePods:
             }.values()
         )
 
-    def arrival_of(self, pod: QueuedPodInfo) -> int:
-        """Return a number that is lower for earlier arrivals; the pod must be unschedulable."""
-        return self._entries[pod.key].arrival
-
     def overdue(self, now: float, max_wait_seconds: float) -> list[QueuedPodInfo]:
         """Return the pods that have waited for longer, the longest waiting first."""
         oldest = self._by_age.peek()
@@ -168,6 +179,21 @@ class UnschedulablePods:
             return []
         pods = [pod for pod in self if now - pod.timestamp > max_wait_seconds]
         return sorted(pods, key=lambda pod: pod.timestamp)
+
+    def in_groups(self, pods: Iterable[QueuedPodInfo]) -> Iterator[Mapping[str, QueuedPodInfo]]:
+        """Yield these pods by key: a group of which all pods are given as it is, others alone.
+
+        A part of a group would have to be kept as long as the stories of its pods.
+        """
+        given: dict[int, list[_Entry]] = {}
+        for pod in pods:
+            entry = self._entries[pod.key]
+            given.setdefault(id(entry.group), []).append(entry)
+        for entries in given.values():
+            if len(entries) == len(entries[0].group):
+                yield entries[0].group
+            else:
+                yield from ({entry.pod.key: entry.pod} for entry in entries)
 
     def oldest(self) -> QueuedPodInfo | None:
         """Return the pod that has waited longest; None if there is none."""
@@ -221,8 +247,8 @@ class UnschedulablePods:
                 self._by_rejector.setdefault(rejector, {})[key] = group
         return group
 
-    def _remove_from_index(self, key: str, entry: _Entry) -> None:
-        self.gated_total -= entry.pod.place == Place.GATED
+    def _remove_from_group(self, key: str, entry: _Entry) -> None:
+        self.gated_total -= entry.pod.place == _GATED
         group = entry.group
         group.remove(key)
         if not group:
@@ -232,4 +258,3 @@ class UnschedulablePods:
                 del groups[group.hint_group_key]
                 if not groups:
                     del self._by_rejector[rejector]
-        self._by_age.delete(key)

@@ -10,6 +10,7 @@ import numpy as np
 
 from scheduler.api import resources
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Code, Status
 from scheduler.preemption import CRITERIA
 from scheduler.reports.decision import Decision, decide
@@ -61,18 +62,18 @@ def pod_report(
     *,
     current_node: str = "",
     scenario: str = "",
+    in_one_turn: bool = False,
 ) -> PodReport:
     """Return the report of a decision; `snapshot` is as it was for the decision.
 
     `framework` is None for a pod whose scheduler name no profile has. `current_node` is the node
-    that the pod has already.
+    that the pod has already. With `in_one_turn`, a filter that takes longer than a turn of the
+    event loop is ended, and the report has only the first rejection of each node.
     """
     extra = None
     if framework is not None and decision.diagnosis is not None:
-        try:
-            extra = all_rejections(framework, snapshot, decision.pod)
-        except PluginFailedError:
-            extra = None
+        with contextlib.suppress(PluginFailedError, FilterPausedError):
+            extra = all_rejections(framework, snapshot, decision.pod, may_pause=in_one_turn)
     groups, feasible = _Groups(), _feasible(decision)
     fitting = {node.name for node in feasible}
     others = [(at, name) for at, name in enumerate(snapshot.names) if name not in fitting]
@@ -109,18 +110,21 @@ async def report_over(
     *,
     pods: Store[Pod],
     extenders: Sequence[Extender] = (),
+    in_one_turn: bool = False,
 ) -> PodReport:
     """Decide a pod over the snapshot, without preemption, and return the report.
 
     A pod that has a node is decided over the cluster without this pod. `pods` are the pods that
-    plugins list. The snapshot and `pods` are unchanged afterwards. Only extenders are awaited.
+    plugins list. The snapshot and `pods` are unchanged afterwards. Only extenders are awaited, and
+    other tasks where a filter takes long. `in_one_turn` is that of `pod_report`.
     """
     if framework is None:
         waiting = pod.without_node() if pod.spec.node_name else pod
         return pod_report(Decision(waiting, "ignored"), None, snapshot)
     with cluster_without(pod, snapshot, pods=pods) as waiting:
         decision = await decide(snapshot, framework, CycleState(), waiting, extenders=extenders)
-        return pod_report(decision, framework, snapshot, current_node=pod.spec.node_name)
+        node = pod.spec.node_name
+        return pod_report(decision, framework, snapshot, current_node=node, in_one_turn=in_one_turn)
 
 
 @contextlib.contextmanager

@@ -52,10 +52,16 @@ class AllRejections(NamedTuple):
     by_plugin: list[tuple[Plugin, Rejections]]
 
 
-def all_rejections(framework: Framework, snapshot: Snapshot, pod: PodInfo) -> AllRejections:
-    """Run PreFilter once and every filter on all nodes. Raises `PluginFailedError`."""
+def all_rejections(
+    framework: Framework, snapshot: Snapshot, pod: PodInfo, *, may_pause: bool = False
+) -> AllRejections:
+    """Run PreFilter once and every filter on all nodes. Raises `PluginFailedError`.
+
+    With `may_pause` it raises `FilterPausedError` if a filter takes long.
+    """
     nodes, state = snapshot.nodes, CycleState()
     outcome = framework.pre_filters.run(state, pod, nodes)
+    state.may_pause = may_pause
     results = AllRejections(state, outcome, [])
     for plugin in framework.plugins["filter"]:
         if plugin.name not in state.skip_filter_plugins:

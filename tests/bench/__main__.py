@@ -44,7 +44,7 @@ LARGE_CLUSTER = (5000, 150_000)
 #: Nodes, pods of lower priority with one core each, members of the gang, and cores of each.
 GROUP_PREEMPTIONS = ((20, 2000, 8, 10), (200, 20_000, 8, 10), (5000, 150_000, 1000, 20))
 #: Waiting pods that an event moves.
-WAITING_PODS = 20_000
+WAITING_PODS = 50_000
 
 
 def main() -> None:
@@ -133,6 +133,8 @@ def _stretches() -> dict[str, float]:
         print(f"{name:<40}{objects:>10}{objects / seconds:>12.0f}{1000 * stretch:>12.0f}")
         key = f"{name}-{objects}".replace(" ", "-")
         numbers |= {key: round(objects / seconds, 1), f"{key}-stretch-ms": round(1000 * stretch, 1)}
+    longest = max(measured, key=lambda row: row.stretch_seconds)
+    print(f"the longest of all: {longest.name}, {1000 * longest.stretch_seconds:.0f} ms")
     return numbers
 
 

@@ -1,7 +1,9 @@
 """The longest stretch for which the event loop is held while something large happens.
 
 a gang preempts among lower pods     a list of pods is decoded, and delivered to the handlers
-/metrics/resources is written        a new node moves all pods that wait
+/metrics/resources is written        the first snapshot of all pods is taken
+a page shows the nodes, or a pod     a new node moves all pods that wait
+an extender gets whole nodes and returns them
 """
 
 from __future__ import annotations
@@ -15,13 +17,17 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from scheduler.api.core import Pod
+from scheduler.assembly.core import Core
+from scheduler.assembly.live_answers import live_pod, live_state
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.client.decoding import decoder_of
 from scheduler.client.kinds import PODS
 from scheduler.clock import SystemClock, Turns
 from scheduler.metrics.pod_resources import pod_resources_text
+from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.bench.bare import BareScheduler
+from tests.bench.extenders import ExtenderCall
 from tests.bench.stage import Stage
 
 __all__ = ["Stretch", "Stretches", "large_cluster", "requeued", "spare_the_collector"]
@@ -68,7 +74,7 @@ class Stretch(NamedTuple):
 
 
 def large_cluster(nodes_total: int, pods_total: int) -> list[Stretch]:
-    """Measure the relist of the running pods of a large cluster, and the page with all of them."""
+    """Measure work on all running pods of a large cluster, and on all its nodes."""
     return asyncio.run(_large_cluster(nodes_total, pods_total))
 
 
@@ -90,11 +96,32 @@ async def _large_cluster(nodes_total: int, pods_total: int) -> list[Stretch]:
     measured = [await _measured("decode a list", pods_total, page)]
     first = informer.replace(await _shared(pods, share, turns), restarted=False)
     measured.append(await _measured("first list", pods_total, first))
+    spare_the_collector()
     again = informer.replace(pods, restarted=True)
     measured.append(await _measured("relist", pods_total, again))
+    measured.append(await _measured("first snapshot", pods_total, _snapshot(bare.core)))
+    measured.append(await _measured("live page", nodes_total, _live_page(bare.core)))
     text = asyncio.to_thread(pod_resources_text, pods)
     measured.append(await _measured("/metrics/resources", pods_total, text))
+    call = ExtenderCall(nodes_total)
+    spare_the_collector()
+    measured.append(await _measured("extender, whole nodes", nodes_total, call.run()))
     return measured
+
+
+async def _snapshot(core: Core) -> None:
+    core.cache.update_snapshot(core.snapshot)
+
+
+async def _live_page(core: Core) -> None:
+    """Read the state, and the page of a pod that fits on no node."""
+    pod = make_pod("web", requests={"cpu": "1k"})
+    core.informers.pods.lister.put(pod)
+    core.cycle.queue.add(PodInfo(pod))
+    live_state(core, now=0.0)
+    await asyncio.sleep(0)
+    if live_pod(core, "default", "web", is_in_cycle=False) is None:
+        raise RuntimeError("the pod has a story")
 
 
 async def _shared(pods: Sequence[Pod], share: PartSharing, turns: Turns) -> list[Pod]:

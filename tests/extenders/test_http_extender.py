@@ -97,6 +97,29 @@ async def test_whole_objects_are_sent_as_they_came() -> None:
     assert msgspec.json.decode(returned.json)["x"] == 1
 
 
+class _Client:
+    """Answers with the nodes that it is sent, some of them changed."""
+
+    async def post(self, verb: str, body: bytes) -> bytes:
+        sent = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        return b'{"nodes":%s}' % bytes(sent["Nodes"]).replace(b'"x":1', b'"x":2')
+
+
+async def test_a_node_that_comes_back_as_it_was_sent_is_not_decoded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoder = JsonKeepingDecoder(NODES)
+    raw = (b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"b"},"x":1}')
+    sent = {node.metadata.name: node for node in (decoder.object(r, url="") for r in raw)}
+    config = config_of({"urlPrefix": "http://x", "filterVerb": "filter"})
+    extender = HTTPExtender(config, clock=SystemClock(), environ={})
+    monkeypatch.setattr(extender, "client", _Client())
+    result = await extender.filter(POD, snapshot_of(list(sent.values())).nodes)
+    returned = {info.node.metadata.name: info.node for info in result.nodes}
+    assert returned["a"] is sent["a"]
+    assert returned["b"].json == b'{"metadata":{"name":"b"},"x":2}'
+
+
 async def test_victims_of_an_assumed_pod_have_their_node() -> None:
     raw = b'{"metadata":{"name":"v","namespace":"d","uid":"u"},"spec":{"hostname":"h"}}'
     victim = PodInfo(JsonKeepingDecoder(PODS).object(raw, url="")).assigned_to("a")

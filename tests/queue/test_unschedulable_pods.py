@@ -101,8 +101,8 @@ def registered(event: ClusterEvent, *rejectors: tuple[str, str]) -> RegisteredHi
 
 def concerned(pods: UnschedulablePods, event: RegisteredHints) -> list[str]:
     """The names of the pods that an event may move, in the order in which they came."""
-    infos = [info for group in pods.groups_for(event) for info in group.values()]
-    return [info.pod_info.name for info in sorted(infos, key=pods.arrival_of)]
+    keys = {key for group in pods.groups_for(event) for key in group}
+    return [info.pod_info.name for info in pods if info.key in keys]
 
 
 def test_an_event_concerns_the_pods_of_plugins_that_registered_for_it() -> None:
@@ -138,6 +138,26 @@ def test_pods_added_again_keep_their_order() -> None:
     pods = filed(first, second)
     assert not pods.add(first)
     assert concerned(pods, registered(NODE_ADD, (PROFILE, "A"))) == ["first", "second"]
+
+
+def test_pods_taken_together_come_in_the_order_of_arrival() -> None:
+    infos = [waiting(make_pod(name), plugin) for name, plugin in zip("abcd", "ABAB", strict=True)]
+    pods = filed(*infos)
+    assert [info.pod_info.name for info in pods.take(["default/d", "default/a"])] == ["a", "d"]
+    assert pods.in_order() == infos[1:3]
+    assert concerned(pods, registered(NODE_ADD, (PROFILE, "B"))) == ["b"]
+    assert list(pods.complaints()) == []
+
+
+def test_only_whole_groups_of_alike_pods_are_given_together() -> None:
+    infos = [waiting(make_pod(name), plugin) for name, plugin in zip("abcd", "ABAB", strict=True)]
+    pods = UnschedulablePods(_rejectors_of, lambda info: tuple(info.rejector_plugins))
+    for info in infos:
+        pods.add(info)
+    given = [sorted(pod.pod_info.name for pod in g.values()) for g in pods.in_groups(infos)]
+    assert given == [["a", "c"], ["b", "d"]]
+    given = [sorted(pod.pod_info.name for pod in g.values()) for g in pods.in_groups(infos[:3])]
+    assert given == [["a", "c"], ["b"]]
 
 
 def test_overdue_pods_are_named_the_longest_waiting_first() -> None:
