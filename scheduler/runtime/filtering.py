@@ -19,8 +19,8 @@ from scheduler.framework.failures import FilterPausedError, PluginFailedError
 from scheduler.framework.status import Code, Rejections, Status, as_verdict, unresolvable
 from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.meter import measured
-from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
-from scheduler.snapshot.columns import ABSENT, IntArray, World
+from scheduler.runtime.worlds import CrowdedWorlds, PodExtensions, Worlds, WorldStates, overridden
+from scheduler.snapshot.columns import ABSENT, IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,7 +160,7 @@ class Filters:
 
     def run(self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Return the rejections of these nodes, None if all pass; raises `PluginFailedError`."""
-        merged = _MergedRejections(len(nodes))
+        merged = _MergedRejections()
         left = nodes
         is_timed = state.records_plugin_metrics
         for name, run, timed_run, evaluations in self._plugins:
@@ -188,57 +188,46 @@ class Filters:
         nominated = self._nominated_pods(pod, nodes)
         if not nominated:
             return rejections
-        positions = np.array(list(nominated), dtype=np.int64)
-        worlds = Worlds(self, state, pod, nodes.take(positions))
-        added = [(World(n), pod) for n, pods in enumerate(nominated.values()) for pod in pods]
-        worlds.add_pods([world for world, _ in added], [pod for _, pod in added])
-        with_them = worlds.run_filters_as_is()
-        if with_them is None:
-            return rejections
-        merged = _MergedRejections.from_rejections(rejections, len(nodes))
-        merged.override(positions, with_them)
-        return merged.rejections
+        crowded = CrowdedWorlds(self, state, pod, nodes, nominated)
+        with_them = crowded.worlds.run_filters_or_raise()
+        return overridden(rejections, len(nodes), crowded.positions, with_them)
 
     def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
         """Return a dry run for a pod on these nodes."""
-        return Worlds(self, state, pod, nodes)
+        return Worlds(self, state, pod, nodes, nominated=self._nominated_pods(pod, nodes))
 
     def extensions(self, state: CycleState | WorldStates) -> list[PodExtensions]:
         return self._pre_filters.extensions(state)
 
     def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
         """Return the nominated pods that the pod must leave room for, by position of their node."""
-        nominator = self._nominator
-        by_row: dict[int, list[PodInfo]] = {}
+        nominator, uid, priority = self._nominator, pod.uid, pod.priority
         names = nominator.nominated_nodes
-        for name, position in nodes.positions(names).items() if names else ():
+        if not names:
+            return {}
+        if len(nodes) < len(names):
+            positions = {n: position for position, n in enumerate(nodes.names) if n in names}
+        else:
+            positions = nodes.positions(names)
+        by_position: dict[int, list[PodInfo]] = {}
+        for name, position in positions.items():
             pods = [
                 other
                 for other in nominator.nominated_pods_for_node(name)
-                if other.priority >= pod.priority and other.uid != pod.uid
+                if other.priority >= priority and other.uid != uid
             ]
             if pods:
-                by_row[position] = pods
-        return by_row
+                by_position[position] = pods
+        return by_position
 
 
 class _MergedRejections:
     """The rejections of several plugins. Each plugin has filtered the nodes left by the others."""
 
-    def __init__(self, total: int) -> None:
-        self._total: Final = total
+    def __init__(self) -> None:
         self._codes: np.ndarray[tuple[int], np.dtype[np.int32]] | None = None
         self._statuses: list[Status] = []
         self._left: IntArray | None = None
-
-    @staticmethod
-    def from_rejections(rejections: Rejections | None, total: int) -> _MergedRejections:
-        """Return a copy of the rejections of `total` nodes."""
-        merged = _MergedRejections(total)
-        if rejections is not None:
-            merged._codes = rejections.codes.astype(np.int32)  # a copy, to be written to
-            merged._statuses = list(rejections.statuses)
-        return merged
 
     def add(self, rejections: Rejections, plugin: str) -> None:
         """Add one plugin's rejections of the nodes that were left."""
@@ -253,15 +242,6 @@ class _MergedRejections:
         self._codes[self._left[rejected]] = codes[rejected].astype(np.int32) + len(self._statuses)
         self._left = self._left[~rejected]
         self._statuses += statuses
-
-    def override(self, positions: IntArray, rejections: Rejections) -> None:
-        """Replace the rejections at some positions; nodes that pass keep theirs."""
-        if self._codes is None:
-            self._codes = np.full(self._total, ABSENT, dtype=np.int32)
-        rejected = rejections.codes >= 0
-        codes = rejections.codes[rejected].astype(np.int32)
-        self._codes[positions[rejected]] = codes + len(self._statuses)
-        self._statuses += rejections.statuses
 
     @property
     def rejections(self) -> Rejections | None:

@@ -167,7 +167,9 @@ def _pod(name: str, app: str, *, cpu: int) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "default", "labels": {"app": app}},
         "spec": {
-            "containers": [{"name": "main", "image": "app:v1", "resources": {"requests": requests}}],
+            "containers": [
+                {"name": "main", "image": "app:v1", "resources": {"requests": requests}}
+            ],
             "terminationGracePeriodSeconds": 0,
         },
     }
