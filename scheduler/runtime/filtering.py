@@ -19,11 +19,11 @@ from scheduler.framework.failures import FilterPausedError, PluginFailedError
 from scheduler.framework.status import Code, Rejections, Status, as_verdict, unresolvable
 from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.meter import measured
-from scheduler.runtime.worlds import CrowdedWorlds, PodExtensions, Worlds, WorldStates, overridden
-from scheduler.snapshot.columns import ABSENT, IntArray
+from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
+from scheduler.snapshot.columns import ABSENT, IntArray, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import PodNominator
@@ -154,13 +154,15 @@ class Filters:
         self._plugins: Final = [_filter_plugin_of(p, meter) for p in plugins]
         self._pre_filters: Final = pre_filters
         self._nominator: Final = nominator
+        #: The plugins that look at more than room.
+        self._picky: Final = {p.name for p in plugins if not p.only_takes_room}
 
     def __bool__(self) -> bool:
         return bool(self._plugins)
 
     def run(self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Return the rejections of these nodes, None if all pass; raises `PluginFailedError`."""
-        merged = _MergedRejections()
+        merged = _MergedRejections(len(nodes))
         left = nodes
         is_timed = state.records_plugin_metrics
         for name, run, timed_run, evaluations in self._plugins:
@@ -188,13 +190,30 @@ class Filters:
         nominated = self._nominated_pods(pod, nodes)
         if not nominated:
             return rejections
-        crowded = CrowdedWorlds(self, state, pod, nodes, nominated)
-        with_them = crowded.worlds.run_filters_or_raise()
-        return overridden(rejections, len(nodes), crowded.positions, with_them)
+        positions = np.array(list(nominated), dtype=np.int64)
+        worlds = Worlds(self, state, pod, nodes.take(positions), run=self.run)
+        _add_pods(worlds, enumerate(nominated.values()))
+        with_them = worlds.run_filters_as_is()
+        if with_them is None:
+            return rejections
+        merged = _MergedRejections.from_rejections(rejections, len(nodes))
+        merged.override(positions, with_them)
+        return merged.rejections
 
     def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """Return a dry run for a pod on these nodes."""
-        return Worlds(self, state, pod, nodes, nominated=self._nominated_pods(pod, nodes))
+        """Return a dry run for a pod on these nodes.
+
+        Where filters only look at room, nominated pods take it in every world from the beginning: a
+        node on which the pod fits beside them has room for it without them too.
+        """
+        if not self._only_take_room(state):
+            return Worlds(self, state, pod, nodes, run=self.run_with_nominated_pods)
+        worlds = Worlds(self, state, pod, nodes, run=self.run)
+        _add_pods(worlds, self._nominated_pods(pod, nodes).items())
+        return worlds
+
+    def _only_take_room(self, state: CycleState) -> bool:
+        return self._picky <= state.skip_filter_plugins
 
     def extensions(self, state: CycleState | WorldStates) -> list[PodExtensions]:
         return self._pre_filters.extensions(state)
@@ -221,13 +240,29 @@ class Filters:
         return by_position
 
 
+def _add_pods(worlds: Worlds, pods: Iterable[tuple[int, Sequence[PodInfo]]]) -> None:
+    """Add pods, given by the number of their world."""
+    added = [(World(number), pod) for number, some in pods for pod in some]
+    worlds.add_pods([world for world, _ in added], [pod for _, pod in added])
+
+
 class _MergedRejections:
     """The rejections of several plugins. Each plugin has filtered the nodes left by the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, total: int) -> None:
+        self._total: Final = total
         self._codes: np.ndarray[tuple[int], np.dtype[np.int32]] | None = None
         self._statuses: list[Status] = []
         self._left: IntArray | None = None
+
+    @staticmethod
+    def from_rejections(rejections: Rejections | None, total: int) -> _MergedRejections:
+        """Return a copy of the rejections of `total` nodes."""
+        merged = _MergedRejections(total)
+        if rejections is not None:
+            merged._codes = rejections.codes.astype(np.int32)  # a copy, to be written to
+            merged._statuses = list(rejections.statuses)
+        return merged
 
     def add(self, rejections: Rejections, plugin: str) -> None:
         """Add one plugin's rejections of the nodes that were left."""
@@ -242,6 +277,15 @@ class _MergedRejections:
         self._codes[self._left[rejected]] = codes[rejected].astype(np.int32) + len(self._statuses)
         self._left = self._left[~rejected]
         self._statuses += statuses
+
+    def override(self, positions: IntArray, rejections: Rejections) -> None:
+        """Replace the rejections at some positions; nodes that pass keep theirs."""
+        if self._codes is None:
+            self._codes = np.full(self._total, ABSENT, dtype=np.int32)
+        rejected = rejections.codes >= 0
+        codes = rejections.codes[rejected].astype(np.int32)
+        self._codes[positions[rejected]] = codes + len(self._statuses)
+        self._statuses += rejections.statuses
 
     @property
     def rejections(self) -> Rejections | None:

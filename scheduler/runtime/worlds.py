@@ -15,18 +15,19 @@ import numpy as np
 
 from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import Code, Rejections, Status, as_verdict
-from scheduler.snapshot.columns import ABSENT, World
+from scheduler.snapshot.columns import ABSENT
 from scheduler.snapshot.what_if import WhatIf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.columns import IntArray, World
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 
+RunFilters: TypeAlias = "Callable[[CycleState | WorldStates, PodInfo, Nodes], Rejections | None]"
 _ChangePod: TypeAlias = "Callable[[CycleState, PodInfo, PodInfo, NodeInfo], object]"
 
 
@@ -48,7 +49,7 @@ class FilterRunner(Protocol):
     def run(
         self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes, /
     ) -> Rejections | None:
-        """Return the rejections of the nodes; raises `PluginFailedError`."""
+        """Return the rejections of the nodes as they are; raises `PluginFailedError`."""
         ...
 
     def extensions(self, state: CycleState | WorldStates, /) -> list[PodExtensions]:
@@ -63,7 +64,7 @@ class WorldStates:
     """
 
     def __init__(self, outer: CycleState | WorldStates) -> None:
-        self.positions: Final = outer
+        self._outer: Final = outer
         shared = outer.shared if isinstance(outer, WorldStates) else outer
         self.shared: Final[CycleState] = shared.clone()
         self._own: Final[dict[int, CycleState]] = {}
@@ -81,7 +82,7 @@ class WorldStates:
         own = self._own.get(base_row)
         if own is not None:
             return own
-        outer = self.positions
+        outer = self._outer
         return outer.of(base_row) if isinstance(outer, WorldStates) else outer
 
     def writable(self, base_row: int) -> CycleState:
@@ -95,7 +96,7 @@ class WorldStates:
 class Worlds:
     """One world for each of some nodes; satisfies `scheduler.framework.handle.Worlds`.
 
-    `nominated` are the nominated pods that the pod must leave room for, by world.
+    `run` runs the filters as `run_filters` is to do: with or without a look at nominated pods.
     """
 
     def __init__(
@@ -105,17 +106,15 @@ class Worlds:
         pod: PodInfo,
         nodes: Nodes,
         *,
-        nominated: Mapping[int, Sequence[PodInfo]],
+        run: RunFilters,
     ) -> None:
         self._filters: Final = filters
+        self._run: Final = run
         self._states: Final = WorldStates(states)
         self._pod: Final = pod
         self._what_if: Final = WhatIf(nodes)
         self._extensions: Final = filters.extensions(self._states)
         self._failures: Final[dict[World, PluginFailedError]] = {}
-        self._crowded: Final = (
-            CrowdedWorlds(filters, states, pod, nodes, nominated) if nominated else None
-        )
 
     @property
     def failures(self) -> dict[World, PluginFailedError]:
@@ -124,8 +123,6 @@ class Worlds:
 
     def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
         """Add `pods[i]` to the node of `worlds[i]`, for each i."""
-        if self._crowded is not None:
-            self._crowded.worlds.add_pods(*self._crowded.changes(worlds, pods))
         if not self._extensions:
             self._what_if.add_pods(worlds, pods)
             return
@@ -137,8 +134,6 @@ class Worlds:
 
     def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
         """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
-        if self._crowded is not None:
-            self._crowded.worlds.remove_pods(*self._crowded.changes(worlds, pods))
         if not self._extensions:
             self._what_if.remove_pods(worlds, pods)
             return
@@ -155,21 +150,21 @@ class Worlds:
         an Error status there and does not affect the other worlds.
         """
         nodes = self._what_if.nodes
-        rejections = self._filtered(nodes if worlds is None else nodes.take(worlds))
-        return rejections if self._crowded is None else self._crowded.override(rejections, worlds)
+        return self._filtered(nodes if worlds is None else nodes.take(worlds))
 
-    def run_filters_or_raise(self) -> Rejections | None:
-        """Return the rejections in all worlds; raises `PluginFailedError`."""
+    def run_filters_as_is(self) -> Rejections | None:
+        """Return the rejections without nominated pods; raises `PluginFailedError`."""
         for failure in self._failures.values():
             raise failure
         return self._filters.run(self._states, self._pod, self._what_if.nodes)
 
     def _filtered(self, nodes: Nodes) -> Rejections | None:
         try:
-            return self._filters.run(self._states, self._pod, nodes)
+            return self._run(self._states, self._pod, nodes)
         except PluginFailedError as failure:
             if len(nodes) == 1:
-                return Rejections(np.zeros(1, dtype=np.int32), (_error(failure),))
+                status = Status(Code.ERROR, str(failure), cause=failure)
+                return Rejections(np.zeros(1, dtype=np.int32), (status,))
         middle = len(nodes) // 2
         parts = [nodes.slice(0, middle), nodes.slice(middle, len(nodes))]
         return _joined([(len(part), self._filtered(part)) for part in parts])
@@ -203,59 +198,6 @@ class Worlds:
                 failures[world] = failure
 
 
-class CrowdedWorlds:
-    """The worlds with nominated pods, as if these pods ran there: the pod must fit there too.
-
-    `worlds` are numbered anew; `nominated` has the nominated pods by the outer number.
-    """
-
-    def __init__(
-        self,
-        filters: FilterRunner,
-        states: CycleState | WorldStates,
-        pod: PodInfo,
-        nodes: Nodes,
-        nominated: Mapping[int, Sequence[PodInfo]],
-    ) -> None:
-        #: The outer number of each world.
-        self.positions: Final = np.array([*nominated], dtype=np.int64)
-        self._number: Final = dict(zip(nominated, map(World, range(len(nominated))), strict=True))
-        self._total: Final = len(nodes)
-        self.worlds: Final = Worlds(filters, states, pod, nodes.take(self.positions), nominated={})
-        added = [(number, pod) for number, pods in enumerate(nominated.values()) for pod in pods]
-        self.worlds.add_pods([World(number) for number, _ in added], [pod for _, pod in added])
-
-    def changes(
-        self, worlds: Sequence[World], pods: Sequence[PodInfo]
-    ) -> tuple[list[World], list[PodInfo]]:
-        """Return the changes of worlds with nominated pods, by the numbers of these worlds."""
-        number = self._number
-        found = [(number[w], pod) for w, pod in zip(worlds, pods, strict=True) if w in number]
-        return [world for world, _ in found], [pod for _, pod in found]
-
-    def override(
-        self, rejections: Rejections | None, outer: IntArray | None = None
-    ) -> Rejections | None:
-        """Return the rejections of the `outer` worlds, by default all, or those here if any."""
-        if outer is None:
-            return overridden(rejections, self._total, self.positions, self._rejections(None))
-        here = np.array([self._number.get(world, ABSENT) for world in outer.tolist()])
-        positions = np.flatnonzero(here >= 0)
-        if not len(positions):
-            return rejections
-        return overridden(rejections, len(outer), positions, self._rejections(here[positions]))
-
-    def _rejections(self, worlds: IntArray | None) -> Rejections | None:
-        rejections, failures = self.worlds.run_filters(worlds), self.worlds.failures
-        if not failures:
-            return rejections
-        order = range(len(self.positions)) if worlds is None else worlds.tolist()
-        broken = [position for position, world in enumerate(order) if world in failures]
-        errors = [_error(failures[order[position]]) for position in broken]
-        failed = Rejections(np.arange(len(broken), dtype=np.int32), errors)
-        return overridden(rejections, len(order), np.array(broken, dtype=np.int64), failed)
-
-
 def _one_per_world(
     worlds: Sequence[World], pods: Sequence[PodInfo]
 ) -> Iterator[tuple[list[World], list[PodInfo]]]:
@@ -270,27 +212,6 @@ def _one_per_world(
         rounds[index][0].append(world)
         rounds[index][1].append(pod)
     return iter(rounds)
-
-
-def overridden(
-    rejections: Rejections | None, total: int, positions: IntArray, others: Rejections | None
-) -> Rejections | None:
-    """Return the rejections of `total` nodes, replaced by those of `others` at some positions.
-
-    A node that `others` let pass keeps its rejection.
-    """
-    if others is None:
-        return rejections
-    codes, statuses = np.full(total, ABSENT, dtype=np.int32), []
-    if rejections is not None:
-        codes[:], statuses = rejections.codes, [*rejections.statuses]
-    rejected = others.codes >= 0
-    codes[positions[rejected]] = others.codes[rejected] + np.int32(len(statuses))
-    return Rejections(codes, [*statuses, *others.statuses])
-
-
-def _error(failure: PluginFailedError) -> Status:
-    return Status(Code.ERROR, str(failure), cause=failure)
 
 
 def _joined(parts: Sequence[tuple[int, Rejections | None]]) -> Rejections | None:
