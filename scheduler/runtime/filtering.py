@@ -208,7 +208,7 @@ class Filters:
         """
         if not self._only_take_room(state):
             return Worlds(self, state, pod, nodes, run=self.run_with_nominated_pods)
-        worlds = Worlds(self, state, pod, nodes, run=self.run)
+        worlds = Worlds(self, state, pod, nodes, run=self.run, only_room=True)
         _add_pods(worlds, self._nominated_pods(pod, nodes).items())
         return worlds
 

@@ -57,13 +57,18 @@ class WhatIf:
         """Remove a pod in one world and return it; raises KeyError for an unknown pod."""
         return self._table.remove_pod(Row(world), uid)
 
-    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add the first pod in the first of `worlds`, and so on."""
         self._table.add_pods(worlds, pods)
 
-    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Remove the first pod from the first of `worlds`, and so on; raises KeyError."""
         self._table.remove_pods(worlds, pods)
+
+
+def as_worlds(worlds: Sequence[World] | IntArray) -> Sequence[World]:
+    """Return an array of worlds as a list, which is faster to iterate over."""
+    return cast("list[World]", worlds.tolist()) if isinstance(worlds, np.ndarray) else worlds
 
 
 def nodes_without_pods(nodes: Nodes, objects: Sequence[Node]) -> Nodes:
@@ -103,7 +108,7 @@ class _HypotheticalTable(NodeTable):
     def __init__(self, nodes: Nodes) -> None:
         #: Additions and removals of pods that only the counts have: a filter that looks at counts
         #: alone, as most do, leaves them here.
-        self._noted: Final[list[tuple[Sequence[World], Sequence[PodInfo], bool]]] = []
+        self._noted: Final[list[tuple[Sequence[World] | IntArray, Sequence[PodInfo], bool]]] = []
         pods: _Settled[dict[str, PodInfo]] = _Settled(self._settle)
         host_ports: _Settled[PortSet] = _Settled(self._settle)
         super().__init__(len(nodes), pods=pods, host_ports=host_ports)
@@ -129,7 +134,7 @@ class _HypotheticalTable(NodeTable):
         ):
             column.update((name, counts.take(rows)) for name, counts in of.items())
 
-    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add many pods, each to its world."""
         self._noted.append((worlds, pods, True))
         changed = np.array(worlds, dtype=np.int64)
@@ -137,7 +142,7 @@ class _HypotheticalTable(NodeTable):
         # Any lower bound is right, and few readers need an exact one in a dry run.
         self.lowest_priority[changed] = _LOWEST_PRIORITY
 
-    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Remove many pods, each from its world, where it must be."""
         self._noted.append((worlds, pods, False))
         self._count_all(np.array(worlds, dtype=np.int64), pods, -1)
@@ -155,7 +160,7 @@ class _HypotheticalTable(NodeTable):
         noted = [*self._noted]
         self._noted.clear()
         for worlds, pods, are_added in noted:
-            for world, pod in zip(worlds, pods, strict=True):
+            for world, pod in zip(as_worlds(worlds), pods, strict=True):
                 row = Row(world)
                 on_row = self._copy_pods(row)
                 if are_added:
