@@ -72,12 +72,12 @@ class Budgets:
         for budget, by_kind in matched.values():
             if sum(totals[code] for code in by_kind) <= budget.disruptions_allowed:
                 continue
-            counts = np.isin(codes, by_kind)
+            counts: IntArray = np.isin(codes, by_kind).astype(np.int64)
             if budget.disrupted_pods:
-                counts &= [pod.name not in budget.disrupted_pods for pod in pods]
-            disruptions = np.cumsum(counts)
-            before = (disruptions - counts).take(first_on_node)
-            violating |= counts & (disruptions - before > budget.disruptions_allowed)
+                counts *= [pod.name not in budget.disrupted_pods for pod in pods]
+            disruptions: IntArray = np.cumsum(counts)
+            before: IntArray = (disruptions - counts).take(first_on_node)
+            violating |= (counts > 0) & (disruptions - before > budget.disruptions_allowed)
         return violating
 
     def violations(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:

@@ -278,9 +278,9 @@ class _Reprieve:
         rejected = active[~passed]
         self._worlds.remove_pods(*self._next_pods(rejected))
         self._keep(active[passed])
-        size = self._size[rejected]
-        self._evict_next(rejected[size == 1])
-        larger = rejected[size > 1]
+        is_single = self._size[rejected] == 1
+        self._evict_next(rejected[is_single])
+        larger = rejected[~is_single]
         size = self._size[larger]
         self._doomed[larger] = size
         self._size[larger] = np.maximum(size - self._back[larger], size // 2)
