@@ -54,11 +54,11 @@ class Budgets:
         return bool(self._by_namespace)
 
     def violating(self, pods: Sequence[PodInfo], first_on_node: IntArray) -> BoolArray:
-        """Return for each pod if its eviction violates a budget after those before it on its node.
+        """Return for each pod if its eviction violates a budget.
 
-        `first_on_node` is the position of the first pod on each pod's node; the pods of a node are
-        in sequence. Every pod counts against each budget that matches it, also against budgets that
-        it violates.
+        Pods are evicted in this order, on each node as if there were no other. `first_on_node`
+        is the position of the first pod on each pod's node; the pods of a node are in sequence.
+        Every pod counts against each budget that matches it, also against budgets that it violates.
         """
         violating = np.zeros(len(pods), dtype=np.bool_)
         kinds = [pod.kind for pod in pods]

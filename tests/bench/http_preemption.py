@@ -2,7 +2,7 @@
 
 Nodes are full of pods of low priority, and pods of higher priority come. Each of them preempts,
 waits for its victims to be deleted, which have no grace, and is bound. CPU is that of a process for
-each preemption, of both attempts. `python -m tests.bench.preemptions` prints the table.
+each preemption, of both attempts. `python -m tests.bench.http_preemption` prints the table.
 """
 
 import argparse
@@ -176,7 +176,9 @@ def _pod(name: str, app: str, *, cpu: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.preemptions", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.http_preemption", description=__doc__
+    )
     parser.add_argument("only", nargs="*", type=int, help="numbers of rows; by default all")
     only = parser.parse_args().only
     head = f"{'nodes':>6}{'victims':>9}{'budgets':>9}{'each second':>13}"
