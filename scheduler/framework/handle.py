@@ -286,11 +286,16 @@ class Worlds(Protocol):
         """The error of AddPod or RemovePod, by world in which one failed."""
         ...
 
-    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    @property
+    def only_room(self) -> bool:
+        """True if a pod that fits in a world also fits there with fewer pods."""
+        ...
+
+    def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add `pods[i]` to the node of `worlds[i]`, for each i."""
         ...
 
-    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
         ...
 

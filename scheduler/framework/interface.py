@@ -66,7 +66,8 @@ class Plugin:
     `only_takes_room` promises, for pods that the plugin does not skip: PreFilter looks at no other
     pods; Filter looks at the node and its pods alone, and where it rejects a pod it also does with
     more pods there; Reserve accepts; Permit counts the members of the group that have a node.
-    Preemption for a pod group then counts room, instead of searching again for each victim.
+    Preemption for a pod group then counts room, instead of searching again for each victim, and
+    preemption for a pod puts many pods back at a time.
     Subclasses do not inherit it.
     """
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from scheduler.api.field import FieldErrors
 from scheduler.api.selectors import Selector, SelectorError, parse_label_selector
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from scheduler.api.workloads import PodDisruptionBudget
+    from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodKind
 
@@ -50,22 +53,32 @@ class Budgets:
     def __bool__(self) -> bool:
         return bool(self._by_namespace)
 
-    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Return the pods whose eviction, in this order, violates a budget, and the others.
+    def violating(self, pods: Sequence[PodInfo], first_on_node: IntArray) -> BoolArray:
+        """Return for each pod if its eviction violates a budget.
 
+        Pods are evicted in this order, on each node as if there were no other. `first_on_node`
+        is the position of the first pod on each pod's node; the pods of a node are in sequence.
         Every pod counts against each budget that matches it, also against budgets that it violates.
         """
-        violating: list[PodInfo] = []
-        others: list[PodInfo] = []
-        disruptions: Counter[int] = Counter()
-        for pod in pods:
-            violates = False
-            for budget in self._budgets_of(pod):
-                if pod.name not in budget.disrupted_pods:
-                    disruptions[budget.number] += 1
-                    violates |= disruptions[budget.number] > budget.disruptions_allowed
-            (violating if violates else others).append(pod)
-        return violating, others
+        violating = np.zeros(len(pods), dtype=np.bool_)
+        kinds = [pod.kind for pod in pods]
+        code_of = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+        codes = np.fromiter(map(code_of.__getitem__, kinds), dtype=np.int64, count=len(kinds))
+        totals = np.bincount(codes, minlength=len(code_of)).tolist()
+        matched: dict[int, tuple[_Budget, list[int]]] = {}
+        for kind, code in code_of.items():
+            for budget in self._budgets_of(kind):
+                matched.setdefault(budget.number, (budget, []))[1].append(code)
+        for budget, by_kind in matched.values():
+            if sum(totals[code] for code in by_kind) <= budget.disruptions_allowed:
+                continue
+            counts: IntArray = np.isin(codes, by_kind).astype(np.int64)
+            if budget.disrupted_pods:
+                counts *= [pod.name not in budget.disrupted_pods for pod in pods]
+            disruptions: IntArray = np.cumsum(counts)
+            before: IntArray = (disruptions - counts).take(first_on_node)
+            violating |= (counts > 0) & (disruptions - before > budget.disruptions_allowed)
+        return violating
 
     def violations(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
         """Yield for each unit of pods that are evicted together, in this order, if it violates one.
@@ -78,16 +91,15 @@ class Budgets:
             yield any(self._violates(pod, disruptions) for pod in pods)
 
     def _violates(self, pod: PodInfo, disruptions: Counter[int]) -> bool:
-        for budget in self._budgets_of(pod):
+        for budget in self._budgets_of(pod.kind):
             if pod.name not in budget.disrupted_pods:
                 disruptions[budget.number] += 1
                 if disruptions[budget.number] > budget.disruptions_allowed:
                     return True
         return False
 
-    def _budgets_of(self, pod: PodInfo) -> list[_Budget]:
-        """Return the budgets that match a pod, cached by pod kind."""
-        kind = pod.kind
+    def _budgets_of(self, kind: PodKind) -> list[_Budget]:
+        """Return the budgets that match pods of a kind."""
         budgets = self._of_kind.get(kind)
         if budgets is None:
             in_namespace = self._by_namespace.get(kind.namespace, ()) if kind.labels else ()

@@ -6,8 +6,8 @@ eviction violates a disruption budget, and the more important ones before the ot
 which the preemptor does not fit are the victims. All nodes are processed at the same time:
 
     remove all pods of lower priority   one pass of the filters over all nodes
-    round k: add the k-th pod of each   one pass over the nodes that have a k-th pod
-             remove it again where the preemptor does not fit
+    each step: add some pods to each    one pass over the nodes that have pods left
+               remove them again where the preemptor does not fit
 
 Source: `SelectVictimsOnNode`, `DryRunPreemption`.
 """
@@ -108,20 +108,20 @@ class DryRun:
         pods, violating = self._reprieve_order(potential, fitting)
         reprieve = _Reprieve(worlds, fitting, pods, violating, worlds_total=len(positions))
         reprieve.run()
-        names = nodes.names
+        names, position_of, failures = nodes.names, positions.tolist(), worlds.failures
         candidates: dict[int, Candidate] = {}
         for world, victims in reprieve.victims.items():
-            position = int(positions[world])
-            if world in worlds.failures:
+            position = position_of[world]
+            if world in failures:
                 continue
             if victims:
-                ordered = self._sorted(Victims(victims, reprieve.violations.get(world, 0)))
-                candidates[position] = Candidate(names[position], ordered)
+                found = Victims(victims, reprieve.violations.get(world, 0))
+                candidates[position] = Candidate(names[position], self._sorted(found))
             else:
                 text = f'expected at least one victim pod on node "{names[position]}"'
                 verdicts.set(position, Status(Code.ERROR, text))
-        for broken, failure in worlds.failures.items():
-            verdicts.set(int(positions[broken]), Status(Code.ERROR, str(failure), cause=failure))
+        for broken, failure in failures.items():
+            verdicts.set(position_of[broken], Status(Code.ERROR, str(failure), cause=failure))
         return DryRunOutcome(candidates, verdicts.rejections)
 
     def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, PodsByWorld]:
@@ -154,10 +154,13 @@ class DryRun:
             pods = pods.map(lambda some: by_importance(some, self._now, more_important))
         if not self._budgets:
             return pods, np.zeros(len(fitting), dtype=np.int64)
-        split = [self._budgets.split(some) for some in pods]
-        ordered = [pod for violating, others in split for pod in (*violating, *others)]
-        numbers = np.array([len(violating) for violating, _ in split], dtype=np.int64)
-        return PodsByWorld(ordered, pods.counts), numbers
+        worlds = pods.worlds
+        violating = self._budgets.violating(pods.pods, pods.starts.take(worlds))
+        numbers = np.bincount(worlds[violating], minlength=len(fitting))
+        if numbers.any():
+            order = np.lexsort((~violating, worlds))
+            pods = PodsByWorld(list(map(pods.pods.__getitem__, order.tolist())), pods.counts)
+        return pods, numbers
 
     def _sorted(self, victims: Victims) -> Victims:
         """Return the victims in order of importance, without regard to budgets."""
@@ -182,12 +185,8 @@ class PodsByWorld:
             yield pods[start : start + count]
 
     @property
-    def worlds(self) -> list[World]:
+    def worlds(self) -> IntArray:
         """The world of each pod."""
-        return cast("list[World]", self._worlds.tolist())
-
-    @property
-    def _worlds(self) -> IntArray:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     @property
@@ -210,7 +209,7 @@ class PodsByWorld:
         pods = self.pods
         priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
         times = np.array([pod.started for pod in pods], dtype=np.float64)
-        order = np.lexsort((times, -priorities, self._worlds))
+        order = np.lexsort((times, -priorities, self.worlds))
         return PodsByWorld([pods[position] for position in order.tolist()], self.counts)
 
     def map(self, reorder: Callable[[list[PodInfo]], list[PodInfo]]) -> PodsByWorld:
@@ -219,10 +218,12 @@ class PodsByWorld:
 
 
 class _Reprieve:
-    """Adds removed pods again, one per world and round, and collects pods that cannot stay.
+    """Adds removed pods again, some per world and step, and collects pods that cannot stay.
 
     `pods` are the pods to add in each of the `fitting` worlds; the eviction of the first
-    `violating` ones of each world violates a budget.
+    `violating` ones of each world violates a budget. A step adds one pod, or where filters only
+    look at room many: if the preemptor fits beside them, it also fits beside fewer. If it does not,
+    steps get smaller until the first pod that cannot stay is found.
     """
 
     def __init__(
@@ -239,6 +240,13 @@ class _Reprieve:
         self._pods: Final = pods
         self._violating: Final = violating
         self._worlds_total: Final = worlds_total
+        #: The pods of each world that are decided, the size of its next step, and if not 0 a number
+        #: of next pods of which one cannot stay.
+        self._decided: Final[IntArray] = np.zeros(len(fitting), dtype=np.int64)
+        self._size: Final[IntArray] = np.ones(len(fitting), dtype=np.int64)
+        self._doomed: Final[IntArray] = np.zeros(len(fitting), dtype=np.int64)
+        #: By how much the next step is smaller if the preemptor does not fit; at most by half.
+        self._back: Final[IntArray] = np.ones(len(fitting), dtype=np.int64)
         self.victims: Final[dict[World, list[PodInfo]]] = {
             World(world): [] for world in fitting.tolist()
         }
@@ -247,31 +255,70 @@ class _Reprieve:
 
     def run(self) -> None:
         """Reprieve every pod with which the preemptor still fits."""
-        for number in range(int(self._pods.counts.max(initial=0))):
-            self._run_round(number)
+        if self._worlds.only_room:
+            # Mostly the least important pod alone cannot stay.
+            self._size[:] = np.maximum(self._pods.counts - 1, 1)
+        while len(active := np.flatnonzero(self._decided < self._pods.counts)):
+            if self._worlds.failures:
+                broken = np.fromiter(self._worlds.failures, dtype=np.int64)
+                active = active[~np.isin(self._fitting[active], broken)]
+                if not len(active):
+                    break
+            self._step(active)
 
-    def _run_round(self, number: int) -> None:
-        active = np.flatnonzero(self._pods.counts > number)
-        if self._worlds.failures:
-            broken = np.fromiter(self._worlds.failures, dtype=np.int64)
-            active = active[~np.isin(self._fitting[active], broken)]
-        active_worlds = self._fitting[active]
-        worlds = cast("list[World]", active_worlds.tolist())
-        starts = self._pods.starts[active]
-        pods = [self._pods.pods[position] for position in (starts + number).tolist()]
-        self._worlds.add_pods(worlds, pods)
+    def _step(self, active: IntArray) -> None:
+        self._worlds.add_pods(*self._next_pods(active))
+        worlds = self._fitting[active]
         are_all = len(worlds) == self._worlds_total
-        rejections = self._worlds.run_filters(None if are_all else active_worlds)
+        rejections = self._worlds.run_filters(None if are_all else worlds)
         if rejections is None:
+            self._keep(active)
             return
-        rejected = np.flatnonzero(~rejections.passed).tolist()
-        evicted = [(worlds[i], pods[i]) for i in rejected]
-        self._worlds.remove_pods([world for world, _ in evicted], [pod for _, pod in evicted])
-        for world, pod in evicted:
-            self.victims[world].append(pod)
-        if self._violating.any():
-            violating = self._violating[active]
-            self.violations.update(worlds[i] for i in rejected if number < violating[i])
+        passed = rejections.passed
+        rejected = active[~passed]
+        self._worlds.remove_pods(*self._next_pods(rejected))
+        self._keep(active[passed])
+        is_single = self._size[rejected] == 1
+        self._evict_next(rejected[is_single])
+        larger = rejected[~is_single]
+        size = self._size[larger]
+        self._doomed[larger] = size
+        self._size[larger] = np.maximum(size - self._back[larger], size // 2)
+        self._back[larger] *= 2
+
+    def _next_pods(self, active: IntArray) -> tuple[IntArray, list[PodInfo]]:
+        """Return the pods of the next step, each with its world."""
+        sizes = self._size[active]
+        first = self._pods.starts[active] + self._decided[active] - (np.cumsum(sizes) - sizes)
+        positions = np.repeat(first, sizes) + np.arange(int(sizes.sum()))
+        worlds = np.repeat(self._fitting[active], sizes)
+        return worlds, list(map(self._pods.pods.__getitem__, positions.tolist()))
+
+    def _keep(self, active: IntArray) -> None:
+        """Let the pods of the last step stay."""
+        size, doomed = self._size, self._doomed
+        self._decided[active] += size[active]
+        if not self._worlds.only_room:
+            return
+        searched = active[doomed[active] > 0]
+        doomed[searched] -= size[searched]
+        left = self._pods.counts[active] - self._decided[active]
+        size[active] = np.maximum(np.minimum(2 * size[active], left), 1)
+        size[searched] = np.maximum(doomed[searched] // 2, 1)
+        self._evict_next(searched[doomed[searched] == 1])
+
+    def _evict_next(self, active: IntArray) -> None:
+        """Make the next pod of each of these worlds a victim."""
+        pods, numbers = self._pods.pods, self._decided[active]
+        worlds = cast("list[World]", self._fitting[active].tolist())
+        positions = (self._pods.starts[active] + numbers).tolist()
+        for world, position in zip(worlds, positions, strict=True):
+            self.victims[world].append(pods[position])
+        violations = np.flatnonzero(numbers < self._violating[active]).tolist()
+        self.violations.update(worlds[position] for position in violations)
+        self._decided[active] += 1
+        self._size[active] = 1
+        self._doomed[active] = 0
 
 
 class _Statuses:

@@ -45,7 +45,8 @@ class Nominator:
     @property
     def nominated_nodes(self) -> Collection[str]:
         """The nodes to which any pod is nominated."""
-        return self._pods_on.keys() - {""}
+        names = self._pods_on.keys()
+        return names - {""} if "" in names else names
 
     def add_nominated_pod(self, pod: PodInfo, nominating_info: NominatingInfo | None) -> None:
         """Nominate a pod to the given node, or to the one in its status, and to no other.
@@ -112,8 +113,10 @@ class Nominator:
         A pod that is being scheduled has no priority and no requests, as upstream, which looks for
         the pod in the queue in vain. This matters to the members of a pod group.
         """
-        pods = self._pods_on.get(node_name, {}).values()
-        return [_bare(pod) if self.is_in_flight(pod.uid) else pod for pod in pods]
+        pods = self._pods_on.get(node_name)
+        if pods is None:
+            return []
+        return [_bare(pod) if self.is_in_flight(uid) else pod for uid, pod in pods.items()]
 
     def nominated_pod(self, uid: str) -> PodInfo | None:
         """Return the nominated version of a pod; None if the pod is not nominated."""

@@ -23,7 +23,7 @@ from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
 from scheduler.snapshot.columns import ABSENT, IntArray, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import PodNominator
@@ -154,6 +154,8 @@ class Filters:
         self._plugins: Final = [_filter_plugin_of(p, meter) for p in plugins]
         self._pre_filters: Final = pre_filters
         self._nominator: Final = nominator
+        #: The plugins that look at more than room.
+        self._picky: Final = {p.name for p in plugins if not p.only_takes_room}
 
     def __bool__(self) -> bool:
         return bool(self._plugins)
@@ -189,9 +191,8 @@ class Filters:
         if not nominated:
             return rejections
         positions = np.array(list(nominated), dtype=np.int64)
-        worlds = Worlds(self, state, pod, nodes.take(positions))
-        added = [(World(n), pod) for n, pods in enumerate(nominated.values()) for pod in pods]
-        worlds.add_pods([world for world, _ in added], [pod for _, pod in added])
+        worlds = Worlds(self, state, pod, nodes.take(positions), run=self.run)
+        _add_pods(worlds, enumerate(nominated.values()))
         with_them = worlds.run_filters_as_is()
         if with_them is None:
             return rejections
@@ -200,26 +201,49 @@ class Filters:
         return merged.rejections
 
     def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """Return a dry run for a pod on these nodes."""
-        return Worlds(self, state, pod, nodes)
+        """Return a dry run for a pod on these nodes.
+
+        Where filters only look at room, nominated pods take it in every world from the beginning: a
+        node on which the pod fits beside them has room for it without them too.
+        """
+        if not self._only_take_room(state):
+            return Worlds(self, state, pod, nodes, run=self.run_with_nominated_pods)
+        worlds = Worlds(self, state, pod, nodes, run=self.run, only_room=True)
+        _add_pods(worlds, self._nominated_pods(pod, nodes).items())
+        return worlds
+
+    def _only_take_room(self, state: CycleState) -> bool:
+        return self._picky <= state.skip_filter_plugins
 
     def extensions(self, state: CycleState | WorldStates) -> list[PodExtensions]:
         return self._pre_filters.extensions(state)
 
     def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
         """Return the nominated pods that the pod must leave room for, by position of their node."""
-        nominator = self._nominator
-        by_row: dict[int, list[PodInfo]] = {}
+        nominator, uid, priority = self._nominator, pod.uid, pod.priority
         names = nominator.nominated_nodes
-        for name, position in nodes.positions(names).items() if names else ():
+        if not names:
+            return {}
+        if len(nodes) < len(names):
+            positions = {n: position for position, n in enumerate(nodes.names) if n in names}
+        else:
+            positions = nodes.positions(names)
+        by_position: dict[int, list[PodInfo]] = {}
+        for name, position in positions.items():
             pods = [
                 other
                 for other in nominator.nominated_pods_for_node(name)
-                if other.priority >= pod.priority and other.uid != pod.uid
+                if other.priority >= priority and other.uid != uid
             ]
             if pods:
-                by_row[position] = pods
-        return by_row
+                by_position[position] = pods
+        return by_position
+
+
+def _add_pods(worlds: Worlds, pods: Iterable[tuple[int, Sequence[PodInfo]]]) -> None:
+    """Add pods, given by the number of their world."""
+    added = [(World(number), pod) for number, some in pods for pod in some]
+    worlds.add_pods([world for world, _ in added], [pod for _, pod in added])
 
 
 class _MergedRejections:

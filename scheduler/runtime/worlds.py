@@ -16,7 +16,7 @@ import numpy as np
 from scheduler.framework.failures import PluginFailedError
 from scheduler.framework.status import Code, Rejections, Status, as_verdict
 from scheduler.snapshot.columns import ABSENT
-from scheduler.snapshot.what_if import WhatIf
+from scheduler.snapshot.what_if import WhatIf, as_worlds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 
+RunFilters: TypeAlias = "Callable[[CycleState | WorldStates, PodInfo, Nodes], Rejections | None]"
 _ChangePod: TypeAlias = "Callable[[CycleState, PodInfo, PodInfo, NodeInfo], object]"
 
 
@@ -49,12 +50,6 @@ class FilterRunner(Protocol):
         self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes, /
     ) -> Rejections | None:
         """Return the rejections of the nodes as they are; raises `PluginFailedError`."""
-        ...
-
-    def run_with_nominated_pods(
-        self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes, /
-    ) -> Rejections | None:
-        """Return the rejections with and without nominated pods; raises `PluginFailedError`."""
         ...
 
     def extensions(self, state: CycleState | WorldStates, /) -> list[PodExtensions]:
@@ -99,12 +94,25 @@ class WorldStates:
 
 
 class Worlds:
-    """One world for each of some nodes; satisfies `scheduler.framework.handle.Worlds`."""
+    """One world for each of some nodes; satisfies `scheduler.framework.handle.Worlds`.
+
+    `run` runs the filters as `run_filters` is to do: with or without a look at nominated pods.
+    With `only_room` all filters that take part only look at room (`Plugin.only_takes_room`).
+    """
 
     def __init__(
-        self, filters: FilterRunner, states: CycleState | WorldStates, pod: PodInfo, nodes: Nodes
+        self,
+        filters: FilterRunner,
+        states: CycleState | WorldStates,
+        pod: PodInfo,
+        nodes: Nodes,
+        *,
+        run: RunFilters,
+        only_room: bool = False,
     ) -> None:
+        self.only_room: Final = only_room
         self._filters: Final = filters
+        self._run: Final = run
         self._states: Final = WorldStates(states)
         self._pod: Final = pod
         self._what_if: Final = WhatIf(nodes)
@@ -116,7 +124,7 @@ class Worlds:
         """The error of AddPod or RemovePod, by world in which one failed."""
         return self._failures
 
-    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add `pods[i]` to the node of `worlds[i]`, for each i."""
         if not self._extensions:
             self._what_if.add_pods(worlds, pods)
@@ -127,7 +135,7 @@ class Worlds:
                 if plugin.add_pod is not None:
                     self._run_extension(plugin, "AddPod", plugin.add_pod, some, added)
 
-    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
         if not self._extensions:
             self._what_if.remove_pods(worlds, pods)
@@ -155,7 +163,7 @@ class Worlds:
 
     def _filtered(self, nodes: Nodes) -> Rejections | None:
         try:
-            return self._filters.run_with_nominated_pods(self._states, self._pod, nodes)
+            return self._run(self._states, self._pod, nodes)
         except PluginFailedError as failure:
             if len(nodes) == 1:
                 status = Status(Code.ERROR, str(failure), cause=failure)
@@ -194,12 +202,12 @@ class Worlds:
 
 
 def _one_per_world(
-    worlds: Sequence[World], pods: Sequence[PodInfo]
+    worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]
 ) -> Iterator[tuple[list[World], list[PodInfo]]]:
     """Split the changes into rounds with at most one pod per world, in order."""
     rounds: list[tuple[list[World], list[PodInfo]]] = []
     seen: dict[World, int] = {}
-    for world, pod in zip(worlds, pods, strict=True):
+    for world, pod in zip(as_worlds(worlds), pods, strict=True):
         index = seen.get(world, 0)
         seen[world] = index + 1
         if index == len(rounds):

@@ -62,12 +62,18 @@ class NodeTable:
     Only the table's owner may write to it.
     """
 
-    def __init__(self, capacity: int = _CAPACITY_MIN) -> None:
+    def __init__(
+        self,
+        capacity: int = _CAPACITY_MIN,
+        *,
+        pods: list[dict[str, PodInfo]] | None = None,
+        host_ports: list[PortSet] | None = None,
+    ) -> None:
         self.row_of: Final[dict[str, Row]] = {}
         self.names: Final[list[str]] = []
         self.nodes: Final[list[Node | None]] = []
-        self.pods: Final[list[dict[str, PodInfo]]] = []
-        self.host_ports: Final[list[PortSet]] = []
+        self.pods: Final = [] if pods is None else pods
+        self.host_ports: Final = [] if host_ports is None else host_ports
         self._free: Final[list[Row]] = []
         self._capacity = max(capacity, _CAPACITY_MIN)
         self.pod_count = self._zeros()

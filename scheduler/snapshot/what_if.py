@@ -7,7 +7,7 @@ column; columns derived from node objects, which no pod changes, are shared.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.node_table import PortSet
     from scheduler.snapshot.pod_info import PodInfo, PodRequests
 
+E = TypeVar("E")
 V = TypeVar("V", bound="Hashable")
 
 
@@ -56,13 +57,18 @@ class WhatIf:
         """Remove a pod in one world and return it; raises KeyError for an unknown pod."""
         return self._table.remove_pod(Row(world), uid)
 
-    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add the first pod in the first of `worlds`, and so on."""
         self._table.add_pods(worlds, pods)
 
-    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Remove the first pod from the first of `worlds`, and so on; raises KeyError."""
         self._table.remove_pods(worlds, pods)
+
+
+def as_worlds(worlds: Sequence[World] | IntArray) -> Sequence[World]:
+    """Return an array of worlds as a list, which is faster to iterate over."""
+    return cast("list[World]", worlds.tolist()) if isinstance(worlds, np.ndarray) else worlds
 
 
 def nodes_without_pods(nodes: Nodes, objects: Sequence[Node]) -> Nodes:
@@ -78,21 +84,46 @@ def nodes_without_pods(nodes: Nodes, objects: Sequence[Node]) -> Nodes:
     return Nodes(table, slice(0, len(table)), total=nodes.total, base_rows=base_rows)
 
 
+class _Settled(list[E]):
+    """A list that is brought up to date before an item is read."""
+
+    def __init__(self, settle: Callable[[], None]) -> None:
+        super().__init__()
+        self._settle: Final = settle
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> E: ...
+
+    @overload
+    def __getitem__(self, index: slice, /) -> list[E]: ...
+
+    def __getitem__(self, index: SupportsIndex | slice, /) -> E | list[E]:
+        self._settle()
+        return super().__getitem__(index)
+
+
 class _HypotheticalTable(NodeTable):
     """Some rows of another table, renumbered from 0: the row of a node is its world."""
 
     def __init__(self, nodes: Nodes) -> None:
-        super().__init__(len(nodes))
-        self._source: Final = nodes.table
-        self._rows: Final = nodes.row_array
+        #: Additions and removals of pods that only the counts have: a filter that looks at counts
+        #: alone, as most do, leaves them here.
+        self._noted: Final[list[tuple[Sequence[World] | IntArray, Sequence[PodInfo], bool]]] = []
+        pods: _Settled[dict[str, PodInfo]] = _Settled(self._settle)
+        host_ports: _Settled[PortSet] = _Settled(self._settle)
+        super().__init__(len(nodes), pods=pods, host_ports=host_ports)
+        source, rows = nodes.table, nodes.row_array
+        self._source: Final = source
+        self._rows: Final = rows
         self._ports_changed: Final[set[Row]] = set()
-        source, rows = self._source, self._rows
+        #: The rows whose pods are a copy.
+        self._copied: Final[set[Row]] = set()
         self.names.extend(nodes.names)
-        self.row_of.update((name, Row(row)) for row, name in enumerate(self.names))
-        for row in rows.tolist():
-            self.nodes.append(source.nodes[row])
-            self.pods.append(dict(source.pods[row]))
-            self.host_ports.append(source.host_ports[row])
+        self.row_of.update(zip(self.names, map(Row, range(len(rows))), strict=True))
+        numbers = rows.tolist()
+        self.nodes.extend(map(source.nodes.__getitem__, numbers))
+        self.pods.extend(map(source.pods.__getitem__, numbers))
+        self.host_ports.extend(map(source.host_ports.__getitem__, numbers))
         if len(rows):
             self.pod_count = source.pod_count.take(rows)
             self.lowest_priority = source.lowest_priority.take(rows)
@@ -103,30 +134,50 @@ class _HypotheticalTable(NodeTable):
         ):
             column.update((name, counts.take(rows)) for name, counts in of.items())
 
-    def add_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
+    def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add many pods, each to its world."""
-        for world, pod in zip(worlds, pods, strict=True):
-            row = Row(world)
-            on_row = self.pods[row]
-            assert pod.uid not in on_row, f"{pod} is on {self.names[row]} already"
-            on_row[pod.uid] = pod
-            if pod.host_ports:
-                self._set_ports(row, self.host_ports[row].union(pod.host_ports))
+        self._noted.append((worlds, pods, True))
         changed = np.array(worlds, dtype=np.int64)
         self._count_all(changed, pods, 1)
         # Any lower bound is right, and few readers need an exact one in a dry run.
         self.lowest_priority[changed] = _LOWEST_PRIORITY
 
-    def remove_pods(self, worlds: Sequence[World], pods: Sequence[PodInfo]) -> None:
-        """Remove many pods, each from its world; raises KeyError if one is not there."""
-        for world, pod in zip(worlds, pods, strict=True):
-            row = Row(world)
-            on_row = self.pods[row]
-            del on_row[pod.uid]
-            if pod.host_ports:
-                left = (port for other in on_row.values() for port in other.host_ports)
-                self._set_ports(row, frozenset(left))
+    def remove_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
+        """Remove many pods, each from its world, where it must be."""
+        self._noted.append((worlds, pods, False))
         self._count_all(np.array(worlds, dtype=np.int64), pods, -1)
+
+    def add_pod(self, row: Row, pod: PodInfo) -> None:
+        self._copy_pods(row)
+        super().add_pod(row, pod)
+
+    def remove_pod(self, row: Row, uid: str) -> PodInfo:
+        self._copy_pods(row)
+        return super().remove_pod(row, uid)
+
+    def _settle(self) -> None:
+        """Change the pods and ports as noted."""
+        noted = [*self._noted]
+        self._noted.clear()
+        for worlds, pods, are_added in noted:
+            for world, pod in zip(as_worlds(worlds), pods, strict=True):
+                row = Row(world)
+                on_row = self._copy_pods(row)
+                if are_added:
+                    assert pod.uid not in on_row, f"{pod} is on {self.names[row]} already"
+                    on_row[pod.uid] = pod
+                else:
+                    del on_row[pod.uid]
+                if pod.host_ports:
+                    ports = (port for other in on_row.values() for port in other.host_ports)
+                    self._set_ports(row, frozenset(ports))
+
+    def _copy_pods(self, row: Row) -> dict[str, PodInfo]:
+        """Return the pods of a row, copied before the first change."""
+        if row not in self._copied:
+            self.pods[row] = dict(self.pods[row])
+            self._copied.add(row)
+        return self.pods[row]
 
     def _count_all(self, rows: IntArray, pods: Sequence[PodInfo], sign: int) -> None:
         """Add `sign` times the requests to the columns, once per distinct request and column."""
@@ -159,6 +210,7 @@ class _HypotheticalTable(NodeTable):
 
     def port_column(self) -> Interned[PortSet]:
         """Return the column of the source table, with the rows whose ports have changed here."""
+        self._settle()
         if self._port_column is None:
             rows = np.arange(len(self), dtype=np.int64)
             column = self._source.port_column().rearranged(rows, self._rows, self._capacity)

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from scheduler.api.core import LabelSelector, LabelSelectorRequirement, ObjectMeta
@@ -37,9 +38,9 @@ def pods(*names: str, **labels: str) -> list[PodInfo]:
 
 
 def violating(given: list[PodInfo], *budgets: PodDisruptionBudget) -> list[str]:
-    found, others = Budgets(budgets).split(given)
-    assert len(found) + len(others) == len(given)
-    return [pod.name for pod in found]
+    """The pods of one node whose eviction violates a budget."""
+    found = Budgets(budgets).violating(given, np.zeros(len(given), dtype=np.int64))
+    return [pod.name for pod, is_violating in zip(given, found, strict=True) if is_violating]
 
 
 def test_a_budget_allows_the_first_disruptions() -> None:
@@ -47,11 +48,10 @@ def test_a_budget_allows_the_first_disruptions() -> None:
     assert violating(pods("a", "b"), budget(allowed=-1)) == ["a", "b"]
 
 
-def test_pods_keep_their_order_on_both_sides() -> None:
-    given = [*pods("a"), *pods("x", app="web"), *pods("b"), *pods("y", app="web")]
-    found, others = Budgets([budget()]).split(given)
-    assert [pod.name for pod in found] == ["a", "b"]
-    assert [pod.name for pod in others] == ["x", "y"]
+def test_each_node_is_judged_as_if_it_were_the_only_one() -> None:
+    given = [*pods("a", "b"), *pods("x", app="web"), *pods("c", "d", "e")]
+    found = Budgets([budget(allowed=1)]).violating(given, np.array([0, 0, 2, 2, 2, 2]))
+    assert found.tolist() == [False, True, False, False, True, True]
 
 
 def test_a_pod_is_charged_to_every_budget_it_falls_under_even_where_one_is_violated() -> None:
@@ -87,5 +87,6 @@ def test_a_pod_that_is_going_is_not_charged() -> None:
 
 def test_without_budgets_there_is_nothing_to_ask() -> None:
     assert not Budgets([])
-    assert not Budgets([budget(None)]).split(pods("a"))[0]
+    assert violating(pods("a"), budget(None)) == []
+    assert violating([], budget()) == []
     assert Budgets([budget()])

@@ -1,5 +1,7 @@
 """Victims on many nodes at once."""
 
+import random
+
 import pytest
 
 from scheduler.api.core import LabelSelector, ObjectMeta
@@ -8,7 +10,16 @@ from scheduler.api.workloads import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from scheduler.framework import CycleState, NodeInfo, Plugin, Status, unschedulable
+from scheduler.framework import (
+    CycleState,
+    NodeInfo,
+    NominatingInfo,
+    NominatingMode,
+    Plugin,
+    Status,
+    unschedulable,
+)
+from scheduler.plugins.node_ports import NodePorts
 from scheduler.preemption import PREEMPTION
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
@@ -104,3 +115,53 @@ async def test_a_node_to_which_a_pod_cannot_be_put_back_is_no_candidate(count: i
     pods = [running("good", "b"), running("bad", "a"), running("bad2", "a", cpu="0")][: count + 1]
     scene = Scene(*pods, filters=[CannotPutBack])
     assert await victims(scene) == {"b": ["good"]}
+
+
+class Patient(Plugin):
+    """Accepts every node, without a promise: pods are then put back one by one."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_victims_are_the_same_whether_pods_are_put_back_one_by_one_or_many_at_once(
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    names = [f"n{i}" for i in range(12)]
+    pods = [
+        make_pod(
+            f"{name}-{i}",
+            node_name=name,
+            priority=rng.randrange(12),
+            requests={"cpu": f"{rng.randrange(1, 12) * 100}m", "memory": f"{rng.randrange(9)}Gi"},
+            labels={"app": rng.choice("ab")},
+            host_ports=[80 + i] if rng.random() < 0.1 else [],
+        )
+        for name in names
+        for i in range(rng.randrange(1, 12))
+    ]
+    preemptor = make_pod("preemptor", priority=10, requests={"cpu": "2"}, host_ports=[82])
+    metadata = ObjectMeta(name="budget", namespace="default")
+    spec = PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "a"}))
+    budget = PodDisruptionBudget(metadata, spec, PodDisruptionBudgetStatus(1))
+    found = []
+    for more in ((), (Patient,)):
+        scene = Scene(*pods, preemptor=preemptor, filters=[NodePorts, *more])
+        scene.handle.listers["poddisruptionbudgets"] = FakeLister([budget])
+        for name in names[::3]:
+            expected = make_pod(f"to-{name}", priority=10, requests={"cpu": "1"})
+            scene.handle.nominator.add_nominated_pod(
+                PodInfo(expected), NominatingInfo(name, NominatingMode.OVERRIDE)
+            )
+        await scene.post_filter()
+        found.append(
+            [
+                (candidate.name, [*map(str, of.pods)], of.num_pdb_violations)
+                for candidate in scene.state.read(PREEMPTION).candidates
+                if (of := candidate.victims)
+            ]
+        )
+    assert found[0] == found[1]
+    assert len({len(victims) for _, victims, _ in found[0]}) > 1
