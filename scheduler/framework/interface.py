@@ -67,13 +67,17 @@ class Plugin:
     pods; Filter looks at the node and its pods alone, and where it rejects a pod it also does with
     more pods there; Reserve accepts; Permit counts the members of the group that have a node.
     Preemption for a pod group then counts room, instead of searching again for each victim.
-    Subclasses do not inherit it.
+    `only_ranks` promises that PreScore and Score give scores, do not fail and have no other effect,
+    and that the score of a placement looks at the members that have a node there, not at the nodes.
+    Equal members are then counted in a placement where all fit, and scored in the chosen one only.
+    Subclasses inherit neither promise.
     """
 
     name: ClassVar[str]
     reads: ClassVar[tuple[Kind, ...]] = ()
     required: ClassVar[tuple[Kind, ...]] = ()
     only_takes_room: ClassVar[bool] = False
+    only_ranks: ClassVar[bool] = False
     Args: ClassVar[type[msgspec.Struct] | None] = None
 
     args: msgspec.Struct | None
@@ -85,6 +89,8 @@ class Plugin:
             cls.name = cls.__name__
         if "only_takes_room" not in cls.__dict__:
             cls.only_takes_room = False
+        if "only_ranks" not in cls.__dict__:
+            cls.only_ranks = False
 
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"

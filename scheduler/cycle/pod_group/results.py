@@ -50,10 +50,14 @@ class PodGroupResult:
 
 @dataclass(slots=True, kw_only=True)
 class PlacementResult:
-    """The result of a group in one placement, and its scores if several placements fit."""
+    """The result of a group in one placement, and its scores if several placements fit.
+
+    All members fit in a placement that is not searched; their nodes there are not known.
+    """
 
     placement: Placement
-    result: PodGroupResult
+    result: PodGroupResult = field(default_factory=PodGroupResult)
+    is_searched: bool = False
     scores: PlacementScores | None = None
 
 

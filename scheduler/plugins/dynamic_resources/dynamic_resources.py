@@ -90,6 +90,7 @@ class DynamicResourcesError(Exception):
 class DynamicResources(Plugin):
     """Allocate devices for the claims of pods."""
 
+    only_ranks = True
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
     reads = ("resourceclaims", "deviceclasses", "resourceslices")
