@@ -121,6 +121,7 @@ class Plugin:
         async def post_filter(
             self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
         ) -> tuple[PostFilterResult | None, Status | None]: ...
+        def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool: ...
         def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None: ...
         def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
         def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray: ...
@@ -315,6 +316,18 @@ class PostFilterPlugin(Protocol):
         Success: the pod may fit later. Unschedulable: nothing was found, and the next plugin is
         called. Any other status ends PostFilter. A result may accompany any of them. The status
         does not change when the pod is retried: that depends on the plugins that rejected it.
+        """
+        ...
+
+
+class IdlePostFilterPlugin(Protocol):
+    """Spares calls of `post_filter` of the same class."""
+
+    def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool:
+        """Return True if PostFilter would do nothing for a member of a pod group, on any nodes.
+
+        It is then not called where members are only counted (see `Plugin.only_ranks`). `state` is
+        that of PreFilter.
         """
         ...
 
@@ -528,6 +541,7 @@ CONTRACTS: Final = (
     FilterPlugin,
     FilterNodesPlugin,
     PostFilterPlugin,
+    IdlePostFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     ScoreNodesPlugin,

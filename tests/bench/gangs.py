@@ -1,7 +1,8 @@
 """Gangs against as many single pods, on the same nodes and under the same feature gates.
 
 Members and single pods are equal but for `spec.schedulingGroup`. With topology, the nodes are in
-`DOMAINS` domains, and the members of a gang have to be in one of them.
+`DOMAINS` domains, and the members of a gang have to be in one of them. In `FULL_DOMAINS` no member
+fits, and the last one to be tried is the best, as pods run there already.
 """
 
 from typing import Final

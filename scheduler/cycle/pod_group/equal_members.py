@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from scheduler.framework.types import EqualMembers
+from scheduler.framework.types import EqualMembers, FitError
 from scheduler.snapshot.claims_and_disks import NO_VOLUMES
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.attempt import CycleParts
     from scheduler.cycle.pod_group.results import MemberResult, PodGroupAttempt, PodGroupResult
+    from scheduler.framework.interface import Plugin
     from scheduler.runtime.framework import Framework
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -37,7 +38,7 @@ def equal_members(
     `fitting` is the result of a search without the pods of lower priority. What plugins skip is
     compared with the first search: it must be the same with all of these pods, and then with some.
     """
-    needed = _needed(fitting)
+    needed = quorum(fitting)
     if not needed or not _is_everywhere(parts, attempt):
         return None
     tried = (*fitting.members, *attempt.result.members)
@@ -47,9 +48,9 @@ def equal_members(
 def equal_members_in_placements(
     parts: CycleParts, framework: Framework, attempt: PodGroupAttempt, tried: Sequence[MemberResult]
 ) -> EqualMembers | None:
-    """Return the members of a group if counting all is right in placements, else None.
+    """Return the members of a group if counting them is right in placements, else None.
 
-    `tried` are those that have found nodes in a placement.
+    `tried` are those that were tried in a placement, `needed` is the number of all.
     """
     ranking = (plugin for point in _RANKING for plugin in framework.plugins[point])
     if not all(plugin.only_ranks for plugin in ranking):
@@ -86,7 +87,7 @@ def _countable(
     return EqualMembers(pods, needed, state)
 
 
-def _needed(fitting: PodGroupResult) -> int:
+def quorum(fitting: PodGroupResult) -> int:
     """Return the number of members with a node at which Permit allowed the group; 0 if never."""
     placed = 0
     for member in fitting.members:
@@ -118,6 +119,26 @@ def _is_everywhere(parts: CycleParts, attempt: PodGroupAttempt) -> bool:
 
 
 def _has_own_nodes(member: MemberResult) -> bool:
-    """True if PreFilter has narrowed the search for a member that has a node."""
-    found = member.found.result
-    return found is not None and found.diagnosis.pre_filter_node_names is not None
+    """True if PreFilter has narrowed the search for a member, or has rejected it."""
+    if member.found.result is not None:
+        diagnosis = member.found.result.diagnosis
+    elif member.status is not None and isinstance(member.status.cause, FitError):
+        diagnosis = member.status.cause.diagnosis
+    else:
+        return True
+    return diagnosis.pre_filter_node_names is not None or diagnosis.pre_filter_status is not None
+
+
+def post_filter_is_idle(framework: Framework, members: EqualMembers) -> bool:
+    """True if PostFilter does nothing for members that do not fit."""
+    return all(_is_idle(plugin, members) for plugin in framework.plugins["post_filter"])
+
+
+def _is_idle(plugin: Plugin, members: EqualMembers) -> bool:
+    """Ask the plugin, unless the answer is that of a class whose PostFilter is another one."""
+    for owner in type(plugin).__mro__:
+        if "post_filter_is_idle" in vars(owner):
+            return plugin.post_filter_is_idle(members.state, members.pods[0])
+        if "post_filter" in vars(owner):
+            return False
+    return False

@@ -40,18 +40,16 @@ class PlacementRoom:
         self._rows: Final = np.concatenate(rows)
         self._placements: Final = np.repeat(np.arange(len(rows)), [len(some) for some in rows])
         self._room: Final[IntArray] = np.zeros(len(framework.handle.snapshot), dtype=np.int64)
-        self._is_short: BoolArray = np.ones(len(rows), dtype=np.bool_)
+        self._totals: IntArray = np.zeros(len(rows), dtype=np.int64)
 
-    async def is_enough(self) -> list[bool]:
-        """Return for each placement if all members fit there.
-
-        If a filter fails on a node, the answer is no for all: only a search can tell.
-        """
+    async def members(self) -> list[int] | None:
+        """Return the number of members that fit in each placement; None if a filter fails."""
         try:
             await self._count()
         except (PluginFailedError, _FilterFailedError):
-            self._is_short[:] = True
-        return cast("list[bool]", (~self._is_short).tolist())
+            return None
+        totals = np.minimum(self._totals, len(self._members.pods))
+        return cast("list[int]", totals.tolist())
 
     async def _count(self) -> None:
         handle, state, pods = self._framework.handle, self._members.state, self._members.pods
@@ -78,14 +76,13 @@ class PlacementRoom:
                 raise _FilterFailedError
             rows = rows[rejections.passed]
         self._room[rows] += 1
-        totals = np.bincount(
-            self._placements, self._room[self._rows], minlength=len(self._is_short)
-        )
-        self._is_short = totals < len(self._members.pods)
+        room = np.bincount(self._placements, self._room[self._rows], minlength=len(self._totals))
+        self._totals = room.astype(np.int64)
         return rows[self._are_needed(rows)]
 
     def _are_needed(self, rows: IntArray) -> BoolArray:
         """True for nodes of placements whose room is not enough so far."""
         needed = np.zeros(len(self._room), dtype=np.bool_)
-        needed[self._rows[self._is_short[self._placements]]] = True
+        is_short = self._totals < len(self._members.pods)
+        needed[self._rows[is_short[self._placements]]] = True
         return cast("BoolArray", needed[rows])

@@ -1,12 +1,13 @@
 """The search for the best placement of a pod group.
 
-The group is tried in each placement, in order, until two members have found nodes in one of them:
+The group is tried in each placement, in order, until two members were tried in one of them:
 
     their plugins only look at room --> count the room in all placements --> search the best one
     else                            --> search all placements
 
-Where equal members all have room, a search could only find that they fit, so that the best of these
-placements alone is searched. One without room for all is searched, as PostFilter runs there.
+As many of equal members find nodes in a placement as have room there (`equal_members`). With that
+number, placements can be scored and compared; only the one that is chosen needs a search. Where not
+all members have room PostFilter runs, so that such a placement is searched unless that is idle.
 Source: `podGroupSchedulingPlacementAlgorithm` of `pkg/scheduler/schedule_one_podgroup.go`.
 """
 
@@ -15,7 +16,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from scheduler.cycle.pod_group.equal_members import equal_members_in_placements
+from scheduler.cycle.pod_group.equal_members import (
+    equal_members_in_placements,
+    post_filter_is_idle,
+    quorum,
+)
 from scheduler.cycle.pod_group.placement_room import PlacementRoom
 from scheduler.cycle.pod_group.results import PlacementResult, PodGroupResult
 from scheduler.framework.status import Code, Status
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.pod_group.results import MemberResult, PodGroupAttempt
     from scheduler.framework.types import EqualMembers
     from scheduler.runtime.framework import Framework
+    from scheduler.snapshot.pod_info import PodInfo
 
 #: What plugins do with a second member shows if they look at the first one.
 _MEMBERS_THAT_TELL: Final = 2
@@ -51,6 +57,10 @@ class _FailedError(Exception):
         self.result: Final = result
 
 
+class _MiscountedError(Exception):
+    """A search contradicts the count: a plugin has broken its promise."""
+
+
 class PlacementSearch:
     """One search; `schedule_members` runs for each placement that is searched."""
 
@@ -70,6 +80,8 @@ class PlacementSearch:
         #: The members, once it is known that they need only be counted.
         self._counted: EqualMembers | None = None
         self._may_count = not parts.searches_all_placements
+        #: With so many members the group fits, as far as is known.
+        self._quorum = len(attempt.members)
 
     async def run(self, *, records: bool) -> PodGroupResult:
         """Return the result of the best placement that fits. `records` keeps all in the attempt."""
@@ -82,42 +94,50 @@ class PlacementSearch:
             attempt.placements = results
         try:
             await self._try_each(placements)
-            best = await self._best()
-            if best is not None and not self._is_as_counted(best.result):
-                for one in results:
-                    if not one.is_searched:
-                        await self._search(one)
+            try:
                 best = await self._best()
+            except _MiscountedError:
+                await self._search_each(results)
+                best = await self._best()
+            if best is None:
+                await self._search_each(results[:1])
+                return self._fits_nowhere()
         except _FailedError as failure:
             return failure.result
-        if best is None:
-            return self._fits_nowhere()
         if records:
             attempt.placement = best.placement
         return best.result
 
     async def _try_each(self, placements: Sequence[Placement]) -> None:
-        """Add the result of each placement, in order."""
+        """Add the result of each placement, in order, or its room."""
+        results = self._results
         self._may_count = self._may_count and len(placements) > 1
         for number, placement in enumerate(placements):
-            await self._search(self._added(placement))
+            results.append(PlacementResult(placement=placement))
+            await self._search(results[-1])
             if self._counted is not None:
-                self._results.pop()
-                await self._count(self._counted, placements[number:])
+                results[number:] = [PlacementResult(placement=p) for p in placements[number:]]
+                await self._count(self._counted, results[number:])
                 return
 
-    async def _count(self, members: EqualMembers, placements: Sequence[Placement]) -> None:
-        """Add the result of each placement; search only those without room for all members."""
-        room = PlacementRoom(self._framework, members, placements)
-        for placement, is_enough in zip(placements, await room.is_enough(), strict=True):
-            one = self._added(placement)
-            if not is_enough:
-                await self._search(one)
+    async def _count(self, members: EqualMembers, results: Sequence[PlacementResult]) -> None:
+        """Count the members that fit in each placement; search where that is not enough."""
+        placements = [one.placement for one in results]
+        rooms = await PlacementRoom(self._framework, members, placements).members()
+        if rooms is None:
+            self._counted = None
+            await self._search_each(results)
+            return
+        for one, room in zip(results, rooms, strict=True):
+            one.room = room
+        if not post_filter_is_idle(self._framework, members):
+            await self._search_each([one for one in results if one.room < len(members.pods)])
 
-    def _added(self, placement: Placement) -> PlacementResult:
-        result = PlacementResult(placement=placement)
-        self._results.append(result)
-        return result
+    async def _search_each(self, results: Sequence[PlacementResult]) -> None:
+        """Search those placements that are not searched yet, in order."""
+        for one in results:
+            if not one.is_searched:
+                await self._search(one)
 
     async def _search(self, one: PlacementResult) -> None:
         with self._snapshot.placement(one.placement.nodes):
@@ -127,9 +147,9 @@ class PlacementSearch:
             raise _FailedError(one.result)
 
     def _can_count(self, tried: Sequence[MemberResult]) -> bool:
-        """Decide once if the members need only be counted: when the first ones have nodes."""
+        """Decide once if the members need only be counted: when the first ones were tried."""
         enough = min(_MEMBERS_THAT_TELL, len(self._attempt.members))
-        if not self._may_count or len(tried) != enough or any(m.status is not None for m in tried):
+        if not self._may_count or len(tried) != enough:
             return False
         self._may_count = False
         self._counted = equal_members_in_placements(
@@ -137,51 +157,60 @@ class PlacementSearch:
         )
         return self._counted is not None
 
-    def _is_as_counted(self, result: PodGroupResult) -> bool:
-        """True if the search shows what counting relies on.
-
-        Else a plugin has broken its promise, or Permit does not allow the group with all members.
-        """
-        counted = self._counted
-        return counted is None or (
-            _fits(result)
-            and all(
-                member.attempt.state.skip_filter_plugins == counted.state.skip_filter_plugins
-                for member in result.members
-            )
-        )
+    # The choice.
 
     async def _best(self) -> PlacementResult | None:
-        """Return the searched placement with the highest score, the first of several."""
-        fitting = [one for one in self._results if _fits(one.result)]
-        if not fitting:
-            return None
-        scores = self._scores(fitting)
-        best = fitting[scores.index(max(scores))]
-        if not best.is_searched:
-            await self._search(best)
-        return best
+        """Return the searched placement with the highest score, the first of several.
 
-    def _scores(self, fitting: Sequence[PlacementResult]) -> list[int]:
-        """Return the score of each placement; a single one needs none."""
-        if len(fitting) == 1:
-            return [0]
-        everyone = tuple((member.pod_info, "") for member in self._attempt.members)
-        assignments = [
-            PodGroupAssignments(
-                one.placement,
-                tuple((m.attempt.pod, m.host) for m in one.result.members if m.host)
-                if one.is_searched
-                else everyone,
-            )
-            for one in fitting
-        ]
+        A search tells the quorum: then more placements may fit, or none, and are compared again.
+        If none has room for all members, the one with the most room tells it.
+        """
+        while True:
+            best = self._highest([one for one in self._results if self._fits(one)])
+            if best is None:
+                best = max(self._results, key=lambda one: 0 if one.is_searched else one.room)
+                if best.is_searched or not best.room:
+                    return None
+            if best.is_searched:
+                return best
+            await self._search(best)
+            self._learn_quorum(best)
+
+    def _learn_quorum(self, one: PlacementResult) -> None:
+        """Take the quorum from a search, which is to find what was counted."""
+        members, counted = one.result.members, self._counted
+        assert counted is not None, "members were counted"
+        skipped = counted.state.skip_filter_plugins
+        placed = sum(bool(member.host) for member in members)
+        if placed != one.room or any(
+            member.attempt.state.skip_filter_plugins != skipped for member in members
+        ):
+            raise _MiscountedError
+        self._quorum = quorum(one.result) or one.room + 1
+
+    def _fits(self, one: PlacementResult) -> bool:
+        if one.is_searched:
+            return one.result.status is None or one.result.waiting_on_preemption
+        return one.room >= self._quorum
+
+    def _highest(self, fitting: Sequence[PlacementResult]) -> PlacementResult | None:
+        """Return the placement with the highest score; a single one needs none."""
+        if len(fitting) <= 1:
+            return fitting[0] if fitting else None
+        assignments = [PodGroupAssignments(one.placement, self._proposed(one)) for one in fitting]
         scores = self._framework.placements.score(self._attempt.info, assignments)
         if isinstance(scores, Status):
             raise _FailedError(PodGroupResult(status=scores))
         for one, of_one in zip(fitting, scores, strict=True):
             one.scores = of_one
-        return [of_one.total for of_one in scores]
+        totals = [of_one.total for of_one in scores]
+        return fitting[totals.index(max(totals))]
+
+    def _proposed(self, one: PlacementResult) -> Sequence[tuple[PodInfo, str]]:
+        """Return the members that fit; those of a placement that is not searched have no node."""
+        if one.is_searched:
+            return tuple((m.attempt.pod, m.host) for m in one.result.members if m.host)
+        return tuple((member.pod_info, "") for member in self._attempt.members[: one.room])
 
     def _fits_nowhere(self) -> PodGroupResult:
         first = self._results[0].result
@@ -191,7 +220,3 @@ class PlacementSearch:
             f"{first.status.reasons[0]}"
         )
         return replace(first, status=Status(Code.UNSCHEDULABLE, text))
-
-
-def _fits(result: PodGroupResult) -> bool:
-    return result.status is None or result.waiting_on_preemption

@@ -52,12 +52,13 @@ class PodGroupResult:
 class PlacementResult:
     """The result of a group in one placement, and its scores if several placements fit.
 
-    All members fit in a placement that is not searched; their nodes there are not known.
+    A placement that is not searched has no result; so many members fit there as `room` says.
     """
 
     placement: Placement
     result: PodGroupResult = field(default_factory=PodGroupResult)
     is_searched: bool = False
+    room: int = 0
     scores: PlacementScores | None = None
 
 

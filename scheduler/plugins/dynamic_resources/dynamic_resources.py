@@ -291,6 +291,11 @@ class DynamicResources(Plugin):
             return None, _DELETED
         return None, _STILL_NOT_SCHEDULABLE
 
+    def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool:
+        """True for a pod without claims."""
+        data = state.find(STATE)
+        return data is not None and not data.claims
+
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return the sum over all requests of 8 minus the position of the chosen alternative."""
         data = state.read(STATE)
