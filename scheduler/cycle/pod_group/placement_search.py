@@ -80,8 +80,9 @@ class PlacementSearch:
         #: The members, once it is known that they need only be counted.
         self._counted: EqualMembers | None = None
         self._may_count = not parts.searches_all_placements
-        #: With so many members the group fits, as far as is known.
+        #: The group fits with so many members, as far as is known, and not with so few.
         self._quorum = len(attempt.members)
+        self._too_few = 0
 
     async def run(self, *, records: bool) -> PodGroupResult:
         """Return the result of the best placement that fits. `records` keeps all in the attempt."""
@@ -169,7 +170,7 @@ class PlacementSearch:
             best = self._highest([one for one in self._results if self._fits(one)])
             if best is None:
                 best = max(self._results, key=lambda one: 0 if one.is_searched else one.room)
-                if best.is_searched or not best.room:
+                if best.is_searched or best.room <= self._too_few:
                     return None
             if best.is_searched:
                 return best
@@ -186,7 +187,11 @@ class PlacementSearch:
             member.attempt.state.skip_filter_plugins != skipped for member in members
         ):
             raise _MiscountedError
-        self._quorum = quorum(one.result) or one.room + 1
+        if found := quorum(one.result):
+            self._quorum = found
+        else:
+            self._too_few = one.room
+            self._quorum = max(self._quorum, one.room + 1)
 
     def _fits(self, one: PlacementResult) -> bool:
         if one.is_searched:
