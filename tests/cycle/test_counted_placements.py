@@ -282,37 +282,49 @@ async def test_an_inherited_answer_is_not_that_of_another_post_filter() -> None:
     assert _searched(await cluster.attempt(Own, names=names)) == ["rack-0", "rack-1", "rack-3"]
 
 
-def _first(self: Plugin, state: object, pod: PodInfo, nodes: Nodes) -> Status | None:
-    """Skip the first member of a group."""
-    return None if nodes.pod_count.any() else skip()
+async def test_a_plugin_that_looks_at_other_members_is_called_in_all_placements() -> None:
+    def skip_the_first(self: Plugin, state: object, pod: PodInfo, nodes: Nodes) -> Status | None:
+        calls.append((pod.name, ""))
+        return None if nodes.pod_count.any() else skip()
 
+    def same_node(self: Plugin, state: object, pod: PodInfo, node: NodeInfo) -> Status | None:
+        calls.append((pod.name, node.name))
+        return None if node.pods else unschedulable("no member here")
 
-def _same_node(self: Plugin, state: object, pod: PodInfo, node: NodeInfo) -> Status | None:
-    return None if node.pods else unschedulable("no member here")
-
-
-async def test_a_plugin_that_looks_at_other_members_sees_all_placements() -> None:
-    beside = plugin("Beside", pre_filter=_first, filter=_same_node)
+    calls: list[tuple[str, str]] = []
+    beside = plugin("Beside", pre_filter=skip_the_first, filter=same_node)
     cluster = _racks([2, 2, 2], size=2, min_count=1)
-    attempt = await cluster.attempt(beside)
-    assert len(_searched(attempt)) == 3
-    assert _outcome(attempt) == _outcome(await cluster.attempt(beside, searches_all=True))
+    outcome = _outcome(await cluster.attempt(beside))
+    calls_then, calls = calls, []
+    assert outcome == _outcome(await cluster.attempt(beside, searches_all=True))
+    assert calls_then == calls
 
 
 def _first_and_second(self: Plugin, state: object, pod: PodInfo, nodes: Nodes) -> Status | None:
     return None if nodes.pod_count.sum() == 2 else skip()
 
 
-@pytest.mark.parametrize("only_takes_room", [True, False])
+def _not_the_third(self: Plugin, state: object, pod: PodInfo, node: NodeInfo) -> Status | None:
+    total = self.handle.snapshot.nodes.pod_count.sum()
+    return None if total < 2 else unschedulable("two are enough")
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [{"pre_filter": _first_and_second, "filter": _nothing}, {"filter": _not_the_third}],
+    ids=["another plugin takes part", "less members fit"],
+)
 async def test_a_search_that_contradicts_the_count_is_followed_by_all_others(
-    only_takes_room: bool,
+    methods: dict[str, Any],
 ) -> None:
-    late = plugin("Late", pre_filter=_first_and_second, filter=_same_node)
-    late.only_takes_room = only_takes_room
+    late = plugin("Late", **methods)
+    late.only_takes_room = "pre_filter" not in methods
     cluster = _racks([3, 3, 3], size=3, min_count=2)
-    attempt = await cluster.attempt(late)
+    names = ("GangScheduling", "TopologyPlacementGenerator")
+    attempt = await cluster.attempt(late, names=names)
+    searched = await cluster.attempt(late, names=names, searches_all=True)
     assert len(_searched(attempt)) == 3
-    assert _outcome(attempt) == _outcome(await cluster.attempt(late, searches_all=True))
+    assert _outcome(attempt) == _outcome(searched)
 
 
 def _fails_on_a_node(self: Plugin, state: object, pod: PodInfo, node: NodeInfo) -> None:
