@@ -320,7 +320,7 @@ async def test_a_search_that_contradicts_the_count_is_followed_by_all_others(
     late = plugin("Late", **methods)
     late.only_takes_room = "pre_filter" not in methods
     cluster = _racks([3, 3, 3], size=3, min_count=2)
-    names = ("GangScheduling", "TopologyPlacementGenerator")
+    names = ("TaintToleration", "GangScheduling", "TopologyPlacementGenerator")
     attempt = await cluster.attempt(late, names=names)
     searched = await cluster.attempt(late, names=names, searches_all=True)
     assert len(_searched(attempt)) == 3
