@@ -135,7 +135,7 @@ def post_filter_is_idle(framework: Framework, members: EqualMembers) -> bool:
 
 
 def _is_idle(plugin: Plugin, members: EqualMembers) -> bool:
-    """Ask the plugin, unless the answer is that of a class whose PostFilter is another one."""
+    """Ask the plugin. An answer that a class with its own PostFilter inherits does not count."""
     for owner in type(plugin).__mro__:
         if "post_filter_is_idle" in vars(owner):
             return plugin.post_filter_is_idle(members.state, members.pods[0])

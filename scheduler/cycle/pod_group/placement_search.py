@@ -5,9 +5,9 @@ The group is tried in each placement, in order, until two members were tried in 
     their plugins only look at room --> count the room in all placements --> search the best one
     else                            --> search all placements
 
-As many of equal members find nodes in a placement as have room there (`equal_members`). With that
-number, placements can be scored and compared; only the one that is chosen needs a search. Where not
-all members have room PostFilter runs, so that such a placement is searched unless that is idle.
+As many of equal members find nodes in a placement as have room there (`equal_members`). Placements
+are scored and compared by this number; only the chosen one needs a search. Where not all members
+have room, PostFilter runs: such a placement is searched, too, unless PostFilter is idle.
 Source: `podGroupSchedulingPlacementAlgorithm` of `pkg/scheduler/schedule_one_podgroup.go`.
 """
 
@@ -45,7 +45,7 @@ class ScheduleMembers(Protocol):
     async def __call__(
         self, *, is_enough: Callable[[Sequence[MemberResult]], bool]
     ) -> PodGroupResult:
-        """Return the result, of a part of the members if `is_enough` says so of those tried."""
+        """Return the result. `is_enough` gets the members tried so far; True ends the search."""
         ...
 
 
@@ -135,7 +135,7 @@ class PlacementSearch:
             await self._search_each([one for one in results if one.room < len(members.pods)])
 
     async def _search_each(self, results: Sequence[PlacementResult]) -> None:
-        """Search those placements that are not searched yet, in order."""
+        """Search the placements that are not searched yet, in order."""
         for one in results:
             if not one.is_searched:
                 await self._search(one)
@@ -163,8 +163,8 @@ class PlacementSearch:
     async def _best(self) -> PlacementResult | None:
         """Return the searched placement with the highest score, the first of several.
 
-        A search tells the quorum: then more placements may fit, or none, and are compared again.
-        If none has room for all members, the one with the most room tells it.
+        A search finds the quorum: then more placements may fit, or none, and are compared again.
+        If none has room for all members, the one with the most room is searched for the quorum.
         """
         while True:
             best = self._highest([one for one in self._results if self._fits(one)])
@@ -212,7 +212,7 @@ class PlacementSearch:
         return fitting[totals.index(max(totals))]
 
     def _proposed(self, one: PlacementResult) -> Sequence[tuple[PodInfo, str]]:
-        """Return the members that fit; those of a placement that is not searched have no node."""
+        """Return the members that fit, with their nodes if the placement is searched."""
         if one.is_searched:
             return tuple((m.attempt.pod, m.host) for m in one.result.members if m.host)
         return tuple((member.pod_info, "") for member in self._attempt.members[: one.room])

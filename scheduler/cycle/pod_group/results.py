@@ -52,7 +52,7 @@ class PodGroupResult:
 class PlacementResult:
     """The result of a group in one placement, and its scores if several placements fit.
 
-    A placement that is not searched has no result; so many members fit there as `room` says.
+    A placement that is not searched has no result; `room` is the number of members that fit there.
     """
 
     placement: Placement

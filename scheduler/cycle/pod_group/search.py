@@ -63,7 +63,7 @@ class PodGroupSearch:
         run_post_filters: bool,
         is_enough: Callable[[Sequence[MemberResult]], bool] = lambda tried: False,
     ) -> PodGroupResult:
-        """Schedule each member in turn, until those tried are enough.
+        """Schedule each member in turn, until the members tried are enough.
 
         Source: `podGroupSchedulingDefaultAlgorithm`.
         """
