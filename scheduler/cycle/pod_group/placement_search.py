@@ -167,7 +167,8 @@ class PlacementSearch:
         If none has room for all members, the one with the most room is searched for the quorum.
         """
         while True:
-            best = self._highest([one for one in self._results if self._fits(one)])
+            fitting = [one for one in self._results if self._fits(one)]
+            best = self._highest(fitting)
             if best is None:
                 best = max(self._results, key=lambda one: 0 if one.is_searched else one.room)
                 if best.is_searched or best.room <= self._too_few:
@@ -176,6 +177,8 @@ class PlacementSearch:
                 return best
             await self._search(best)
             self._learn_quorum(best)
+            if fitting and len(fitting) == sum(map(self._fits, self._results)):
+                return best
 
     def _learn_quorum(self, one: PlacementResult) -> None:
         """Take the quorum from a search, which is to find what was counted."""

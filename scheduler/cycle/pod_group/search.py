@@ -76,13 +76,10 @@ class PodGroupSearch:
                 )
                 result.members.append(member)
                 await self._parts.let_others_run()
-                if is_enough(result.members):
-                    break
-                if member.status is not None and not member.requires_preemption:
-                    if member.status.is_rejected:
-                        continue
-                    text = f"failed to schedule other pod from a pod group: {member.status.message}"
-                    result.status = Status(Code.ERROR, text, cause=member.status.cause)
+                failure = None if member.requires_preemption else member.status
+                if failure is not None and not failure.is_rejected:
+                    text = f"failed to schedule other pod from a pod group: {failure.message}"
+                    result.status = Status(Code.ERROR, text, cause=failure.cause)
                     result.waiting_on_preemption = False
                     break
                 requires_preemption |= member.requires_preemption
@@ -93,6 +90,8 @@ class PodGroupSearch:
                         result.waiting_on_preemption = True
                     else:
                         result.status = None
+                if is_enough(result.members):
+                    break
         return result
 
     async def _schedule_member(
