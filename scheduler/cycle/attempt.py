@@ -59,7 +59,9 @@ class CycleParts:
     """The parts of the scheduler that the scheduling cycle and the binding cycle use.
 
     `profiles` are by scheduler name. `pod_lister` returns the pod of a namespace and a name as the
-    informer has it, or None; `pod_group_lister` does the same for pod groups.
+    informer has it, or None; `pod_group_lister` does the same for pod groups. With
+    `searches_all_placements` a pod group gets nodes in each placement, for records, even where it
+    is known that all members fit.
     """
 
     profiles: Mapping[str, Framework]
@@ -75,6 +77,7 @@ class CycleParts:
     feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
     pod_group_lister: Callable[[str, str], PodGroup | None] = _no_pod_group
     let_others_run: Callable[[], Awaitable[None]] = run_on
+    searches_all_placements: bool = False
 
     def activate(self, attempt: Attempt) -> None:
         """Activate the pods that plugins have requested in this attempt, once."""

@@ -68,13 +68,17 @@ class Plugin:
     more pods there; Reserve accepts; Permit counts the members of the group that have a node.
     Preemption for a pod group then counts room, instead of searching again for each victim, and
     preemption for a pod puts many pods back at a time.
-    Subclasses do not inherit it.
+    `only_ranks` promises that PreScore and Score give scores, do not fail and have no other effect,
+    and that the score of a placement looks at the members that have a node there, not at the nodes.
+    Equal members are then counted in a placement where all fit, and scored in the chosen one only.
+    Subclasses inherit neither promise.
     """
 
     name: ClassVar[str]
     reads: ClassVar[tuple[Kind, ...]] = ()
     required: ClassVar[tuple[Kind, ...]] = ()
     only_takes_room: ClassVar[bool] = False
+    only_ranks: ClassVar[bool] = False
     Args: ClassVar[type[msgspec.Struct] | None] = None
 
     args: msgspec.Struct | None
@@ -86,6 +90,8 @@ class Plugin:
             cls.name = cls.__name__
         if "only_takes_room" not in cls.__dict__:
             cls.only_takes_room = False
+        if "only_ranks" not in cls.__dict__:
+            cls.only_ranks = False
 
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"
@@ -116,6 +122,7 @@ class Plugin:
         async def post_filter(
             self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
         ) -> tuple[PostFilterResult | None, Status | None]: ...
+        def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool: ...
         def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None: ...
         def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
         def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray: ...
@@ -310,6 +317,18 @@ class PostFilterPlugin(Protocol):
         Success: the pod may fit later. Unschedulable: nothing was found, and the next plugin is
         called. Any other status ends PostFilter. A result may accompany any of them. The status
         does not change when the pod is retried: that depends on the plugins that rejected it.
+        """
+        ...
+
+
+class IdlePostFilterPlugin(Protocol):
+    """Spares calls of `post_filter` of the same class."""
+
+    def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool:
+        """Return True if PostFilter would do nothing for a member of a pod group, on any nodes.
+
+        It is then not called where members are only counted (see `Plugin.only_ranks`). `state` is
+        that of PreFilter.
         """
         ...
 
@@ -523,6 +542,7 @@ CONTRACTS: Final = (
     FilterPlugin,
     FilterNodesPlugin,
     PostFilterPlugin,
+    IdlePostFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
     ScoreNodesPlugin,

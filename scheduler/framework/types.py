@@ -72,7 +72,10 @@ class PodGroupInfo(NamedTuple):
 
 
 class PodGroupAssignments(NamedTuple):
-    """A placement, and the members with the nodes proposed for them."""
+    """A placement, and the members with the nodes proposed for them.
+
+    If all plugins have promised not to look at the nodes (`Plugin.only_ranks`) they may be empty.
+    """
 
     placement: Placement
     proposed: Sequence[tuple[PodInfo, str]]

@@ -132,6 +132,10 @@ class DefaultPreemption(Plugin):
             status = status.with_reasons_before("preemption: ")
         return result, status
 
+    def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool:
+        """True for a member that may not preempt by itself."""
+        return self._ineligibility_of_member(pod) is not None
+
     def _ineligibility_of_member(self, pod: PodInfo) -> str | None:
         """Return the reason why a member of a pod group may not preempt by itself."""
         if pod.spec.scheduling_group is None:

@@ -32,6 +32,8 @@ _MAX_CONTAINER_THRESHOLD_BYTES: Final = 1000 * _MIB
 class ImageLocality(Plugin):
     """Prefer nodes that need not pull images."""
 
+    only_ranks = True
+
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return scores from 0 to 100; 0 for a node without any of the pod's images."""
         sums: IntArray = uniform(len(nodes), np.int64(0))

@@ -85,6 +85,7 @@ class NodeAffinity(Plugin):
     """Filter and score nodes by node selector and node affinity."""
 
     only_takes_room: ClassVar[bool] = True
+    only_ranks = True
     Args = NodeAffinityArgs
     args: NodeAffinityArgs
 

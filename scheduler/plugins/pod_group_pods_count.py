@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class PodGroupPodsCount(Plugin):
     """Score placements by their members."""
 
+    only_ranks = True
+
     def score_placement(
         self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
     ) -> int:

@@ -44,6 +44,7 @@ class TaintToleration(Plugin):
     """Keep pods off nodes whose taints they do not tolerate."""
 
     only_takes_room: ClassVar[bool] = True
+    only_ranks = True
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         tolerations = pod.spec.tolerations

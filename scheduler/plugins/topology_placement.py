@@ -47,11 +47,12 @@ class TopologyPlacementGenerator(Plugin):
         required = self._domain_of(key, members.scheduled_pods)
         labels = parent.nodes.labels(key)
         placements = []
+        in_order = np.argsort(labels.codes, kind="stable")
+        ends = np.searchsorted(labels.codes[in_order], np.arange(-1, len(labels.values)), "right")
         for code, domain in enumerate(labels.values):
-            if domain is not None and required in (None, domain):
-                positions = np.flatnonzero(labels.codes == code)
-                if len(positions):
-                    placements.append(Placement(domain, parent.nodes.take(positions)))
+            positions = in_order[ends[code] : ends[code + 1]]
+            if len(positions) and domain is not None and required in (None, domain):
+                placements.append(Placement(domain, parent.nodes.take(positions)))
         return sorted(placements, key=lambda placement: placement.name)
 
     def _domain_of(self, key: str, scheduled: Sequence[PodInfo]) -> str | None:

@@ -35,7 +35,7 @@ BUSY: dict[str, Callable[[int, int], Workload]] = {
     "spread soft": lambda nodes, pods: spreading_workload(nodes, pods, "ScheduleAnyway"),
     **{name: functools.partial(affinity_workload, name) for name in AFFINITIES},
 }
-#: The members of all gangs together; a tenth of them with topology.
+#: The members of all gangs together.
 GANG_MEMBERS = 2000
 #: Nodes, devices that each pod claims, and True if selectors choose them.
 DEVICES = ((100, 1, True), (1000, 1, False), (1000, 1, True), (1000, 8, True))
@@ -110,9 +110,8 @@ def _print_row(name: str, nodes: int, cycles: float) -> None:
 
 
 def _gangs(size: int, repeat: int, *, with_topology: bool) -> dict[str, float]:
-    members = max(size, GANG_MEMBERS if not with_topology else GANG_MEMBERS // 10)
     of_gangs, of_single = gang_rates(
-        BUSY_NODES, size=size, members=members, with_topology=with_topology, repeat=repeat
+        BUSY_NODES, size=size, members=GANG_MEMBERS, with_topology=with_topology, repeat=repeat
     )
     name = f"gangs of {size}{' in domains' if with_topology else ''}"
     ratio = of_gangs / of_single

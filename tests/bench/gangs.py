@@ -1,7 +1,8 @@
 """Gangs against as many single pods, on the same nodes and under the same feature gates.
 
 Members and single pods are equal but for `spec.schedulingGroup`. With topology, the nodes are in
-`DOMAINS` domains, and the members of a gang have to be in one of them.
+`DOMAINS` domains, and the members of a gang have to be in one of them. The first of these are full,
+and the last one is the best: pods run there already.
 """
 
 from typing import Final
@@ -24,6 +25,8 @@ __all__ = ["GANG_SIZES", "gang_rates"]
 
 GANG_SIZES: Final = (8, 64, 1000)
 DOMAINS: Final = 50
+_FULL_DOMAINS: Final = 10
+_FULL: Final = {"cpu": "3950m"}
 _RACK: Final = "example.com/rack"
 
 
@@ -45,8 +48,13 @@ def gang_rates(
 def _workload(nodes_total: int, size: int, members: int, *, with_topology: bool) -> Workload:
     """Return a workload of single pods to warm up, and then of gangs with so many members."""
     nodes = [
-        make_node(f"node-{i}", allocatable=NODE, labels={_RACK: f"rack-{i % DOMAINS}"})
+        make_node(f"node-{i}", allocatable=NODE, labels={_RACK: f"rack-{i % DOMAINS:02}"})
         for i in range(nodes_total)
+    ]
+    running = [
+        make_pod(f"running-{i}", node_name=f"node-{i}", requests=requests)
+        for i in range(nodes_total if with_topology else 0)
+        if (requests := _running_in(i % DOMAINS)) is not None
     ]
     topology = (TopologyConstraint(_RACK),) if with_topology else ()
     spec = PodGroupSpec(
@@ -63,7 +71,14 @@ def _workload(nodes_total: int, size: int, members: int, *, with_topology: bool)
         for i in range(size):
             pod = make_pod(f"{group.metadata.name}-{i}", requests=POD)
             pods.append(replace(pod, spec=replace(pod.spec, scheduling_group=name)))
-    return Workload(f"gangs of {size}", nodes, [], pods, groups)
+    return Workload(f"gangs of {size}", nodes, running, pods, groups)
+
+
+def _running_in(domain: int) -> dict[str, str] | None:
+    """Return the requests of the pod on each node of a domain; None where no pod runs."""
+    if domain < _FULL_DOMAINS:
+        return _FULL
+    return POD if domain == DOMAINS - 1 else None
 
 
 def _single(pod: Pod) -> Pod:

@@ -5,6 +5,7 @@ Binding cycles are kept, so that they run after the cycle that began them.
 
 import random
 from collections.abc import Coroutine, Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from scheduler.assembly.core import Core, SchedulerOptions, build_core
@@ -61,8 +62,10 @@ class Player(AtOnce):
         options = SchedulerOptions(
             plugins=tuple(plugins), feature_gates=feature_gates, members_back_off=False
         )
-        self.core: Final[Core] = build_core(
-            config, api.ports(rng=rng, tie_break=FirstByName(), tasks=self), options
+        core = build_core(config, api.ports(rng=rng, tie_break=FirstByName(), tasks=self), options)
+        # Recordings have the nodes of the members in all placements.
+        self.core: Final[Core] = replace(
+            core, cycle=replace(core.cycle, searches_all_placements=True)
         )
 
     @property

@@ -50,10 +50,15 @@ class PodGroupResult:
 
 @dataclass(slots=True, kw_only=True)
 class PlacementResult:
-    """The result of a group in one placement, and its scores if several placements fit."""
+    """The result of a group in one placement, and its scores if several placements fit.
+
+    A placement that is not searched has no result; `room` is the number of members that fit there.
+    """
 
     placement: Placement
-    result: PodGroupResult
+    result: PodGroupResult = field(default_factory=PodGroupResult)
+    is_searched: bool = False
+    room: int = 0
     scores: PlacementScores | None = None
 
 

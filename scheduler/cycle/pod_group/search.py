@@ -13,24 +13,19 @@ Source: `pkg/scheduler/schedule_one_podgroup.go`.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+import functools
 from typing import TYPE_CHECKING, Final
 
 from scheduler.config import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
-from scheduler.cycle.pod_group.results import (
-    SUCCESS,
-    UNSCHEDULABLE,
-    MemberResult,
-    PlacementResult,
-    PodGroupResult,
-)
+from scheduler.cycle.pod_group.placement_search import PlacementSearch
+from scheduler.cycle.pod_group.results import SUCCESS, UNSCHEDULABLE, MemberResult, PodGroupResult
 from scheduler.cycle.schedule_one import Found, find_node
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import NominatingInfo, NominatingMode, Placement, PodGroupAssignments
+from scheduler.framework.types import NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from scheduler.cycle.attempt import CycleParts
     from scheduler.cycle.pod_group.results import PodGroupAttempt
@@ -54,68 +49,24 @@ class PodGroupSearch:
 
     async def run(self, *, run_post_filters: bool) -> PodGroupResult:
         """Run the algorithm: with the feature gate in each placement, else once over all nodes."""
+        schedule = functools.partial(self._schedule_members, run_post_filters=run_post_filters)
         if TOPOLOGY_AWARE_WORKLOAD_SCHEDULING in self._parts.feature_gates:
-            run = self._schedule_in_placements
+            search = PlacementSearch(self._parts, self.framework, self._attempt, schedule)
+            self.last = await search.run(records=run_post_filters)
         else:
-            run = self._schedule_members
-        self.last = await run(run_post_filters=run_post_filters)
+            self.last = await schedule()
         return self.last
 
-    async def _schedule_in_placements(self, *, run_post_filters: bool) -> PodGroupResult:
-        """Try each placement; return the result of the best that fits.
+    async def _schedule_members(
+        self,
+        *,
+        run_post_filters: bool,
+        is_enough: Callable[[Sequence[MemberResult]], bool] = lambda tried: False,
+    ) -> PodGroupResult:
+        """Schedule each member in turn, until the members tried are enough.
 
-        Source: `podGroupSchedulingPlacementAlgorithm`.
+        Source: `podGroupSchedulingDefaultAlgorithm`.
         """
-        attempt, runner = self._attempt, self.framework.placements
-        records = run_post_filters
-        placements = runner.generate(attempt.info, Placement("", self._snapshot.nodes))
-        if isinstance(placements, Status):
-            return PodGroupResult(status=placements)
-        results: list[PlacementResult] = []
-        for placement in placements:
-            with self._snapshot.placement(placement.nodes):
-                result = await self._schedule_members(run_post_filters=run_post_filters)
-            results.append(PlacementResult(placement=placement, result=result))
-            if records:
-                attempt.placements = results
-            if result.status is not None and result.status.code == Code.ERROR:
-                return result
-        fitting = [r for r in results if r.result.status is None or r.result.waiting_on_preemption]
-        if not fitting:
-            first = results[0].result
-            assert first.status is not None, "a group that does not fit has a status"
-            text = (
-                f"0/{len(placements)} placements are available, first placement status: "
-                f"{first.status.reasons[0]}"
-            )
-            return replace(first, status=Status(Code.UNSCHEDULABLE, text))
-        best = self._best(fitting)
-        if isinstance(best, Status):
-            return PodGroupResult(status=best)
-        if records:
-            attempt.placement = best.placement
-        return best.result
-
-    def _best(self, fitting: Sequence[PlacementResult]) -> PlacementResult | Status:
-        """Return the placement with the highest score, the first of several; or an error."""
-        if len(fitting) == 1:
-            return fitting[0]
-        assignments = [
-            PodGroupAssignments(
-                r.placement, tuple((m.attempt.pod, m.host) for m in r.result.members if m.host)
-            )
-            for r in fitting
-        ]
-        scores = self.framework.placements.score(self._attempt.info, assignments)
-        if isinstance(scores, Status):
-            return scores
-        for one, of_one in zip(fitting, scores, strict=True):
-            one.scores = of_one
-        totals = [of_one.total for of_one in scores]
-        return fitting[totals.index(max(totals))]
-
-    async def _schedule_members(self, *, run_post_filters: bool) -> PodGroupResult:
-        """Schedule each member in turn; source: `podGroupSchedulingDefaultAlgorithm`."""
         result = PodGroupResult(status=Status(Code.UNSCHEDULABLE, UNSCHEDULABLE))
         requires_preemption = False
         with contextlib.ExitStack() as placed:
@@ -125,11 +76,10 @@ class PodGroupSearch:
                 )
                 result.members.append(member)
                 await self._parts.let_others_run()
-                if member.status is not None and not member.requires_preemption:
-                    if member.status.is_rejected:
-                        continue
-                    text = f"failed to schedule other pod from a pod group: {member.status.message}"
-                    result.status = Status(Code.ERROR, text, cause=member.status.cause)
+                failure = None if member.requires_preemption else member.status
+                if failure is not None and not failure.is_rejected:
+                    text = f"failed to schedule other pod from a pod group: {failure.message}"
+                    result.status = Status(Code.ERROR, text, cause=failure.cause)
                     result.waiting_on_preemption = False
                     break
                 requires_preemption |= member.requires_preemption
@@ -140,6 +90,8 @@ class PodGroupSearch:
                         result.waiting_on_preemption = True
                     else:
                         result.status = None
+                if is_enough(result.members):
+                    break
         return result
 
     async def _schedule_member(

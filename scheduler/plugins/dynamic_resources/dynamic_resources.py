@@ -90,6 +90,7 @@ class DynamicResourcesError(Exception):
 class DynamicResources(Plugin):
     """Allocate devices for the claims of pods."""
 
+    only_ranks = True
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
     reads = ("resourceclaims", "deviceclasses", "resourceslices")
@@ -289,6 +290,11 @@ class DynamicResources(Plugin):
             await self._binder.delete(extended)
             return None, _DELETED
         return None, _STILL_NOT_SCHEDULABLE
+
+    def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool:
+        """True for a pod without claims."""
+        data = state.find(STATE)
+        return data is not None and not data.claims
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return the sum over all requests of 8 minus the position of the chosen alternative."""

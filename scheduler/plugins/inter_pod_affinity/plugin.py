@@ -84,6 +84,7 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
 class InterPodAffinity(Plugin):
     """Keep pods together or apart."""
 
+    only_ranks = True
     Args = InterPodAffinityArgs
     args: InterPodAffinityArgs
     reads: ClassVar[tuple[str, ...]] = ("namespaces",)

@@ -35,6 +35,7 @@ _HALF: Final = MAX_NODE_SCORE // 2
 class NodeResourcesBalancedAllocation(Plugin):
     """Do not use up one resource of a node while another lies idle."""
 
+    only_ranks = True
     Args = NodeResourcesBalancedAllocationArgs
     args: NodeResourcesBalancedAllocationArgs
     reads = ("resourceclaims", "deviceclasses", "resourceslices")

@@ -93,6 +93,7 @@ class NodeResourcesFit(Plugin):
     """Never promise more than a node has."""
 
     only_takes_room: ClassVar[bool] = True
+    only_ranks = True
     Args = NodeResourcesFitArgs
     args: NodeResourcesFitArgs
     reads = ("resourceclaims", "deviceclasses", "resourceslices")

@@ -133,6 +133,7 @@ def _same_domain(constraint: TopologySpreadConstraint, other: TopologySpreadCons
 class PodTopologySpread(Plugin):
     """Apply topology spread constraints: the pod's own, else the profile's."""
 
+    only_ranks = True
     reads: ClassVar[tuple[str, ...]] = LISTED_KINDS
     Args = PodTopologySpreadArgs
     args: PodTopologySpreadArgs

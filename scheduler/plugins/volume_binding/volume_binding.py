@@ -121,6 +121,7 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 class VolumeBinding(Plugin):
     """Keep pods on nodes that can reach their volumes, and bind the volumes."""
 
+    only_ranks = True
     Args = VolumeBindingArgs
     args: VolumeBindingArgs
     reads = (
