@@ -30,11 +30,15 @@ class NoBinary(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """A program, the Go package of its `main`, and the variable that names a built one."""
+    """A program, the Go package of its `main`, and the variable that names a built one.
+
+    `source` is a folder beside this module: a package of our own.
+    """
 
     name: str
     package: str
     variable: str
+    source: str = ""
 
     def find(self, version: str = VERSION) -> Path:
         """Return the path of the program, after a build if there is none yet.
@@ -50,9 +54,13 @@ class Program:
         path = directory / self.name
         with (directory / "lock").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not path.exists():
+            if not path.exists() or path.stat().st_mtime < self._changed_at():
                 self._build(path, version)
         return path
+
+    def _changed_at(self) -> float:
+        own = (Path(__file__).parent / self.source).iterdir() if self.source else ()
+        return max((file.stat().st_mtime for file in own), default=0.0)
 
     def _build(self, path: Path, version: str) -> None:
         go = shutil.which("go")
@@ -60,6 +68,9 @@ class Program:
             raise NoBinary(f"no {self.name}: set ${self.variable}, or install Go to build it")
         module = path.parent / "module"
         _write_module(go, module, version)
+        if self.source:
+            source = Path(__file__).parent / self.source
+            shutil.copytree(source, module / self.source, dirs_exist_ok=True)
         listed = _run(module, go, "list", "-mod=mod", "-deps", self.package)
         if listed.returncode != 0:
             raise NoBinary(f"no modules to build {self.name}: {listed.stderr[-300:]}")
@@ -85,6 +96,10 @@ KUBE_CONTROLLER_MANAGER: Final = Program(
 )
 KUBE_SCHEDULER: Final = Program(
     "kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler", "KUBE_SCHEDULER"
+)
+#: Measures kube-scheduler's cycles.
+UPSTREAM_CYCLE: Final = Program(
+    "upstream-cycle", "./upstream_cycle", "UPSTREAM_CYCLE", source="upstream_cycle"
 )
 KUBECTL: Final = Program("kubectl", "k8s.io/kubernetes/cmd/kubectl", "KUBECTL")
 
