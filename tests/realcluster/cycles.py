@@ -4,7 +4,7 @@
 
 Both look at all nodes (percentageOfNodesToScore: 100), in turn, and the best of the rounds counts.
 kube-scheduler is the program in upstream_cycle/, which Go builds; it filters and scores with 16
-goroutines on all cores, ours in one thread. `--into` replaces the table between the marks in a file.
+goroutines on all cores, ours in one thread. `--into` replaces the table between marks in a file.
 """
 
 import argparse
@@ -67,7 +67,8 @@ def main() -> None:
         return
     before, begin, rest = arguments.into.read_text(encoding="utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
-    assert begin and end, f"{arguments.into} has no marks {_BEGIN.strip()} and {_END.strip()}"
+    if not (begin and end):
+        sys.exit(f"{arguments.into}: expected the marks {_BEGIN.strip()} and {_END.strip()}")
     arguments.into.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
 
 
