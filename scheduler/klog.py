@@ -15,7 +15,6 @@ Source: `k8s.io/klog/v2` (`internal/serialize`, `internal/buffer`), component-ba
 
 from __future__ import annotations
 
-import datetime
 import fnmatch
 import io
 import json
@@ -23,6 +22,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -181,11 +181,19 @@ class _ModuleLevels(logging.Filter):
 class TextFormatter(logging.Formatter):
     """Formats a record as klog's text: a header, the message, and keys with values."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = 0
+        self._second_as_text = ""
+
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.datetime.fromtimestamp(record.created).strftime("%m%d %H:%M:%S.%f")
+        second, microseconds = divmod(round(record.created * 1e6), 1_000_000)
+        if second != self._second:
+            self._second = second
+            self._second_as_text = time.strftime("%m%d %H:%M:%S", time.localtime(second))
+        moment = f"{self._second_as_text}.{microseconds:06}"
         letter = "I" if record.levelno < logging.WARNING else record.levelname[0].replace("C", "F")
-        where = f"{os.path.basename(record.pathname)}:{record.lineno}"
-        header = f"{letter}{moment} {record.process:7} {where}] "
+        header = f"{letter}{moment} {record.process:7} {record.filename}:{record.lineno}] "
         if isinstance(record.args, Mapping):
             pairs = "".join(f" {key}={_text(value)}" for key, value in _pairs(record))
             line = f"{header}{quoted(record.getMessage())}{pairs}"
