@@ -15,6 +15,7 @@ Source: `k8s.io/klog/v2` (`internal/serialize`, `internal/buffer`), component-ba
 
 from __future__ import annotations
 
+import datetime
 import fnmatch
 import io
 import json
@@ -22,7 +23,6 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -190,10 +190,11 @@ class TextFormatter(logging.Formatter):
         second, microseconds = divmod(round(record.created * 1e6), 1_000_000)
         if second != self._second:
             self._second = second
-            self._second_as_text = time.strftime("%m%d %H:%M:%S", time.localtime(second))
-        moment = f"{self._second_as_text}.{microseconds:06}"
+            moment = datetime.datetime.fromtimestamp(second)
+            self._second_as_text = moment.strftime("%m%d %H:%M:%S")
+        when = f"{self._second_as_text}.{microseconds:06}"
         letter = "I" if record.levelno < logging.WARNING else record.levelname[0].replace("C", "F")
-        header = f"{letter}{moment} {record.process:7} {record.filename}:{record.lineno}] "
+        header = f"{letter}{when} {record.process:7} {record.filename}:{record.lineno}] "
         if isinstance(record.args, Mapping):
             pairs = "".join(f" {key}={_text(value)}" for key, value in _pairs(record))
             line = f"{header}{quoted(record.getMessage())}{pairs}"

@@ -10,7 +10,7 @@ scheduler finds all pods in its queue, and nothing else works for the clients me
 
 Pods per second are counted from the first binding to the last, by the audit log. CPU is user and
 system time from the idle process before the creation to the idle process after the last event: it
-includes the decoding of what is watched. What was used before, for the start of the program and the
+includes the decoding of watched objects. The CPU before that, for the start of the program and the
 lists of nodes and other objects, is in columns of its own.
 """
 
@@ -68,7 +68,7 @@ class Row:
 
 
 class Run(NamedTuple):
-    """What one scheduler did in one run."""
+    """The figures of one scheduler in one run."""
 
     pods_per_second: float
     cpu_seconds: float
