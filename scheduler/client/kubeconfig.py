@@ -1,9 +1,13 @@
 """Kubeconfig: from `--kubeconfig`, `--master` and the environment to a `Connection`.
 
-Files are read as kubectl reads them: the first of several with a current context decides, a failing
-exec plugin is an error with the plugin's text, a token file is read again every minute by our
-clock, and `act-as` becomes impersonation headers. The tokens of an auth provider (OIDC) are left to
-the official `kubernetes` package, which takes 17 MiB and is imported for them only.
+The official `kubernetes` package interprets contexts, client certificates, tokens, basic auth, OIDC
+and exec plugins. It is imported on demand, because the import takes a third of a second. Four
+things are done here, because the package differs from kubectl:
+
+- the first of several files with a current context decides (there: the last);
+- a failing exec plugin is an error with the plugin's text (there: a log line, then no identity);
+- a token file is read again every minute (there: once), by our clock;
+- `act-as` becomes impersonation headers (there: it is ignored).
 
 The source of the configuration, as in `clientcmd.BuildConfigFromFlags`:
 
@@ -19,7 +23,6 @@ Every failure is a one-line KubeconfigError that names the file.
 from __future__ import annotations
 
 import base64
-import contextlib
 import functools
 import importlib
 import logging
@@ -82,11 +85,33 @@ class _NoServerError(KubeconfigError):
 
 
 @dataclass
-class _Provided:
-    """The attributes of `client.Configuration` in which the package leaves a provider's token."""
+class _Settings:
+    """The attributes of `client.Configuration` that the package's loaders set."""
 
+    host: str = ""
+    ssl_ca_cert: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    verify_ssl: bool = True
+    tls_server_name: str | None = None
+    proxy: str | None = None
     api_key: dict[str, str] = field(default_factory=dict)
-    refresh_api_key_hook: Callable[[_Provided], None] | None = None
+    refresh_api_key_hook: Callable[[_Settings], None] | None = None
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context for `host`; None for plain HTTP."""
+        if not self.host.startswith("https:"):
+            return None
+        try:
+            context = tls_context(ca_file=self.ssl_ca_cert, verify=self.verify_ssl)
+        except OSError as error:
+            raise ValueError(f"certificate-authority: {error}") from error
+        if self.cert_file:
+            try:
+                context.load_cert_chain(self.cert_file, self.key_file)
+            except OSError as error:
+                raise ValueError(f"client-certificate, client-key: {error}") from error
+        return context
 
 
 def connect(
@@ -156,24 +181,23 @@ def connection_in_cluster(
     service_account: Path = _SERVICE_ACCOUNT,
 ) -> Connection:
     """Return the connection of a pod by its service account."""
-    environ = os.environ if environ is None else environ
-    host, port = (environ.get(f"KUBERNETES_SERVICE_{name}") for name in ("HOST", "PORT"))
-    token = service_account / "token"
+    module: Any = importlib.import_module("kubernetes.config.incluster_config")
+    token, settings = service_account / "token", _Settings()
     try:
-        if not host or not port:
-            raise ValueError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
-        _check_exists(str(token))
-        ca_file = str(service_account / "ca.crt")
-        _check_exists(ca_file)
-        context = tls_context(ca_file=ca_file)
-    except (OSError, ValueError) as error:
+        module.InClusterConfigLoader(
+            token_filename=str(token),
+            cert_filename=str(service_account / "ca.crt"),
+            environ=os.environ if environ is None else environ,
+        ).load_and_set(settings)
+        context = settings.tls()
+    except Exception as error:  # the package raises whatever comes up
         raise KubeconfigError(f"in cluster: {service_account}: {_one_line(error)}") from error
     try:
         namespace = (service_account / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
         namespace = ""
     return Connection(
-        base_url=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        base_url=settings.host,
         ssl_context=context,
         credentials=RenewedCredentials(TokenFile(token, clock=clock), clock=clock),
         namespace=namespace or "default",
@@ -195,20 +219,19 @@ def connection_from_kubeconfig(
     if master:
         files.cluster["server"] = master
     try:
-        files.check()
-        tls = files.tls()
-        credentials = files.credentials(tls, clock=clock)
+        settings = files.settings()
+        tls = settings.tls()
     except KubeconfigError:
         raise
     except Exception as error:  # the package raises whatever comes up
         raise KubeconfigError(f"{files.source}: {_one_line(error)}") from error
-    base_url = checked_url(files.host, source=f"{files.source}: cluster.server")
+    base_url = checked_url(settings.host, source=f"{files.source}: cluster.server")
     return Connection(
         base_url=base_url,
         ssl_context=tls,
-        credentials=credentials,
-        server_hostname=files.cluster.get("tls-server-name"),
-        proxy=_proxy(files.cluster.get("proxy-url"), base_url, environ or {}, source=files.source),
+        credentials=files.credentials(settings, tls, clock=clock),
+        server_hostname=settings.tls_server_name,
+        proxy=_proxy(settings.proxy, base_url, environ or {}, source=files.source),
         headers=tuple(_impersonation(files.user)),
         namespace=str(files.context.get("namespace") or "default"),
         compression=not files.cluster.get("disable-compression"),
@@ -235,15 +258,8 @@ class _Files:
             self.user, self._user_directory = self._entry("user", self._user_name)
             _make_absolute(self.user, self._user_directory, "client-certificate", "client-key")
 
-    @property
-    def host(self) -> str:
-        """The URL of the API server, unchecked."""
-        return str(self.cluster.get("server") or "").rstrip("/")
-
-    def check(self) -> None:
-        """Raise KubeconfigError without a server, and for what kubectl refuses."""
-        if not self.host:
-            raise KubeconfigError(f"{self.source}: cluster: expected a server")
+    def settings(self) -> _Settings:
+        """Load the context with the package, without exec plugins and token files."""
         if self.cluster.get("insecure-skip-tls-verify") and any(
             self.cluster.get(name)
             for name in ("certificate-authority", "certificate-authority-data")
@@ -258,65 +274,36 @@ class _Files:
                 f"{self.source}: user {self._user_name!r}: expected auth-provider to be "
                 f"{_PROVIDER}, got {provider.get('name')!r}; use an exec plugin"
             )
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Return the TLS context of the server; None for plain HTTP."""
-        if not self.host.startswith("https:"):
-            return None
-        verify = not self.cluster.get("insecure-skip-tls-verify")
-        try:
-            with _as_file(self.cluster, "certificate-authority") as ca_file:
-                context = tls_context(ca_file=ca_file, verify=verify)
-        except OSError as error:
-            raise ValueError(f"certificate-authority: {error}") from error
-        with (
-            _as_file(self.user, "client-certificate") as certificate,
-            _as_file(self.user, "client-key") as key,
-        ):
-            if certificate:
-                try:
-                    context.load_cert_chain(certificate, key)
-                except OSError as error:
-                    raise ValueError(f"client-certificate, client-key: {error}") from error
-        return context
-
-    def _provided(self) -> _Provided:
-        """Let the package get the token of an auth provider."""
         # The package would ignore a failing plugin, and read a token file only once.
         user = {key: self.user[key] for key in self.user if key not in {"exec", "tokenFile"}}
         package: Any = importlib.import_module("kubernetes.config.kube_config")
+        context = {**self.context, "cluster": "cluster", "user": "user"}
         loader = package.KubeConfigLoader(
             config_dict={
                 "current-context": "context",
-                "contexts": [{"name": "context", "context": {"cluster": "c", "user": "user"}}],
-                "clusters": [{"name": "c", "cluster": {"server": self.host}}],
+                "contexts": [{"name": "context", "context": context}],
+                "clusters": [{"name": "cluster", "cluster": self.cluster}],
                 "users": [{"name": "user", "user": user}],
             },
             config_base_path=None,
             config_persister=self._save,
         )
-        provided = _Provided()
-        loader.load_and_set(provided)
-        return provided
+        settings = _Settings()
+        loader.load_and_set(settings)
+        if not settings.host:
+            raise KubeconfigError(f"{self.source}: cluster: expected a server")
+        return settings
 
-    def _authorization(self) -> str | None:
-        """Return the header of a token or a password; None without either."""
-        if token := self.user.get("token"):
-            return f"Bearer {token}"
-        if "username" in self.user and "password" in self.user:
-            pair = f"{self.user['username']}:{self.user['password']}"
-            return f"Basic {base64.b64encode(pair.encode()).decode()}"
-        return None
-
-    def credentials(self, tls: ssl.SSLContext | None, *, clock: Clock) -> Credentials:
+    def credentials(
+        self, settings: _Settings, tls: ssl.SSLContext | None, *, clock: Clock
+    ) -> Credentials:
         """Return the credentials of the user. Raises KubeconfigError if an exec plugin fails."""
         if self.user.get("tokenFile"):
             path = self._user_directory / str(self.user["tokenFile"])
             return RenewedCredentials(TokenFile(path, clock=clock), clock=clock)
         if self.user.get("auth-provider"):
             return RenewedCredentials(
-                functools.partial(_renew_by_provider, self._provided(), clock, self.source),
-                clock=clock,
+                functools.partial(_renew_by_provider, settings, clock, self.source), clock=clock
             )
         if self.user.get("exec") and not any(self.user.get(name) for name in _IDENTITIES):
             plugin = ExecPlugin(
@@ -328,7 +315,7 @@ class _Files:
             return RenewedCredentials(
                 plugin, clock=clock, use_certificate=functools.partial(_use_certificate, tls)
             )
-        return StaticCredentials(self._authorization())
+        return StaticCredentials(settings.api_key.get("BearerToken"))
 
     def _entry(self, kind: str, name: str) -> tuple[dict[str, Any], Path]:
         """Return the first entry of that name, and the directory of its relative paths."""
@@ -382,25 +369,6 @@ def _check_base64(entry: dict[str, Any], *, source: str) -> None:
             raise KubeconfigError(f"{source}: {name}: expected base64: {error}") from error
 
 
-@contextlib.contextmanager
-def _as_file(entry: dict[str, Any], name: str) -> Iterator[str | None]:
-    """Yield the file of an entry, or one of its data for the ssl module; None without either."""
-    if not (data := entry.get(f"{name}-data")):
-        if path := entry.get(name):
-            _check_exists(path)
-        yield path
-        return
-    with tempfile.NamedTemporaryFile(suffix=".pem") as pem:
-        pem.write(base64.b64decode(data))
-        pem.flush()
-        yield pem.name
-
-
-def _check_exists(path: str) -> None:
-    if not os.path.isfile(path):
-        raise ValueError(f"File does not exist: {path}")
-
-
 def _make_absolute(entry: dict[str, Any], directory: Path, *names: str) -> None:
     for name in names:
         if entry.get(name):
@@ -431,14 +399,14 @@ def _impersonation(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"Impersonate-Extra-{quote(str(key), safe='')}", str(value)
 
 
-def _renew_by_provider(provided: _Provided, clock: Clock, source: str) -> Credential:
+def _renew_by_provider(settings: _Settings, clock: Clock, source: str) -> Credential:
     try:
-        if provided.refresh_api_key_hook is not None:
-            provided.refresh_api_key_hook(provided)
+        if settings.refresh_api_key_hook is not None:
+            settings.refresh_api_key_hook(settings)
     except Exception as error:  # the package raises whatever comes up
         raise KubeconfigError(f"{source}: auth-provider: {_one_line(error)}") from error
     return Credential(
-        header=provided.api_key.get("BearerToken"), stale_at=clock.now() + _PROVIDER_SECONDS
+        header=settings.api_key.get("BearerToken"), stale_at=clock.now() + _PROVIDER_SECONDS
     )
 
 
