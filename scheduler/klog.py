@@ -181,11 +181,20 @@ class _ModuleLevels(logging.Filter):
 class TextFormatter(logging.Formatter):
     """Formats a record as klog's text: a header, the message, and keys with values."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = 0
+        self._second_as_text = ""
+
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.datetime.fromtimestamp(record.created).strftime("%m%d %H:%M:%S.%f")
+        second, microseconds = divmod(round(record.created * 1e6), 1_000_000)
+        if second != self._second:
+            self._second = second
+            moment = datetime.datetime.fromtimestamp(second)
+            self._second_as_text = moment.strftime("%m%d %H:%M:%S")
+        when = f"{self._second_as_text}.{microseconds:06}"
         letter = "I" if record.levelno < logging.WARNING else record.levelname[0].replace("C", "F")
-        where = f"{os.path.basename(record.pathname)}:{record.lineno}"
-        header = f"{letter}{moment} {record.process:7} {where}] "
+        header = f"{letter}{when} {record.process:7} {record.filename}:{record.lineno}] "
         if isinstance(record.args, Mapping):
             pairs = "".join(f" {key}={_text(value)}" for key, value in _pairs(record))
             line = f"{header}{quoted(record.getMessage())}{pairs}"

@@ -29,6 +29,15 @@ def test_a_plain_message_stays_as_it_is() -> None:
     assert text(logging.WARNING, "100%") == "W 100%"
 
 
+def test_each_line_has_the_time_of_its_record() -> None:
+    formatter, times = TextFormatter(), []
+    for seconds in (5.25, 5.5, 6.000001, 5.75):
+        made = record(V2, "Bound")
+        made.created = 1795387470 + seconds
+        times.append(formatter.format(made).split()[1][-9:])
+    assert times == ["35.250000", "35.500000", "36.000001", "35.750000"]
+
+
 def test_a_mapping_becomes_keys_with_values() -> None:
     values = {"pod": "ns/a", "node": 'n"', "count": 3, "share": 0.5, "ok": True, "list": ["a"]}
     assert text(V2, "Bound", values) == (

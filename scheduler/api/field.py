@@ -90,6 +90,8 @@ def aggregate(errors: Iterable[Exception]) -> str:
 
 def quoted(text: str) -> str:
     """Quote a text, with escapes for what cannot be printed, as Go's `%q` does."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return f'"{"".join(map(_escaped, text))}"'
 
 

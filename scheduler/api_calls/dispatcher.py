@@ -78,8 +78,9 @@ T = TypeVar("T", bound=ApiObject)
 _VOLUMES: Final[Resource[PersistentVolume]] = KINDS["persistentvolumes"]
 _CLAIMS: Final[Resource[PersistentVolumeClaim]] = KINDS["persistentvolumeclaims"]
 
-#: The most writes under way at once.
-_SLOTS: Final = 100
+#: The most writes under way at once. Each has a connection, whose handshake costs as much CPU as
+#: ten writes: so many keep an API server busy that answers in 10 ms.
+_SLOTS: Final = 32
 #: The most pod groups of which the condition is remembered: until their informer has it.
 _TRUE_GROUPS_MAX: Final = 10_000
 #: The most pods remembered of which the outcome of a binding is unknown.

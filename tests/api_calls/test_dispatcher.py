@@ -321,7 +321,7 @@ async def test_only_so_many_writes_are_under_way_at_once_and_they_are_made_in_or
     await _settle()
     client.hold.set()
     await asyncio.gather(*binds)
-    assert client.most_at_once == 100
+    assert client.most_at_once == 32
     assert client.bound == [f"pod-{i}" for i in range(150)]
 
 
@@ -330,7 +330,7 @@ async def _no_places() -> AsyncIterator[tuple[ApiDispatcher, ScriptedClient, lis
     """All places are taken until the block ends; what the calls begun in it came to."""
     dispatcher, client, _ = _dispatcher()
     client.hold = asyncio.Event()
-    binds = _binds(dispatcher, 100)
+    binds = _binds(dispatcher, 32)
     await _settle()
     work: list[Outcome] = []
     yield dispatcher, client, work

@@ -20,10 +20,10 @@ _LOOK_SECONDS = 0.1
 
 
 def pod(name: str, cpu: str = "10m", **spec: Any) -> Json:
-    """Return a small pod that is deleted at once."""
+    """Return a small pod, with the label `app: a`, that is deleted at once."""
     container = {"name": "c", "image": "app:v1", "resources": {"requests": {"cpu": cpu}}}
     whole = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
-    return {"metadata": {"name": name}, "spec": whole}
+    return {"metadata": {"name": name, "labels": {"app": "a"}}, "spec": whole}
 
 
 class Workload:
