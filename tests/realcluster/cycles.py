@@ -19,9 +19,8 @@ import msgspec
 from tests.bench.__main__ import BUSY, GROWTH_PODS
 from tests.bench.cycles import Workload, basic_workload, cycles_per_second
 from tests.realcluster.binaries import UPSTREAM_CYCLE
+from tests.realcluster.throughput import write_table
 
-_BEGIN: Final = "<!-- cycles -->\n"
-_END: Final = "<!-- /cycles -->\n"
 WORKLOADS: Final[dict[str, Callable[[int, int], Workload]]] = {"plain": basic_workload, **BUSY}
 
 
@@ -64,12 +63,8 @@ def main() -> None:
     table = "\n".join(lines) + "\n"
     if arguments.into is None:
         print(table, end="")
-        return
-    before, begin, rest = arguments.into.read_text(encoding="utf-8").partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        sys.exit(f"{arguments.into}: expected the marks {_BEGIN.strip()} and {_END.strip()}")
-    arguments.into.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
+    else:
+        write_table(arguments.into, table, name="cycles")
 
 
 if __name__ == "__main__":

@@ -36,8 +36,6 @@ from tests.realcluster.cluster import AuditEvent, RealCluster
 from tests.realcluster.process import Process
 from tests.realcluster.workload import LEASE, PATIENCE_SECONDS, Workload
 
-_BEGIN: Final = "<!-- throughput -->\n"
-_END: Final = "<!-- /throughput -->\n"
 _KINDS: Final = ("ours", "stock")
 #: No client waits for its own rate limit, and a lease that is free is soon taken.
 _FLAGS: Final = (
@@ -216,13 +214,14 @@ def _columns(runs: dict[str, list[Run]]) -> Iterator[str]:
     yield from (f"{ours.start_cpu_seconds:.2f}", f"{stock.start_cpu_seconds:.2f}")
 
 
-def with_table(document: str, table: str) -> str:
-    """Return a document with a new table between its marks. Raises ValueError without marks."""
-    before, begin, rest = document.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise ValueError(f"expected the marks {_BEGIN.strip()} and {_END.strip()}")
-    return f"{before}{begin}\n{table}\n{end}{after}"
+def write_table(file: Path, table: str, *, name: str) -> None:
+    """Replace the table between the marks of that name in a file. Raises ValueError without."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    before, has_begin, rest = file.read_text(encoding="utf-8").partition(begin)
+    _, has_end, after = rest.partition(end)
+    if not has_begin or not has_end:
+        raise ValueError(f"{file}: expected the marks {begin.strip()} and {end.strip()}")
+    file.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
 
 
 def main() -> int:
@@ -246,8 +245,7 @@ def main() -> int:
     table = "\n".join([*lines, ""])
     print(table)
     if options.into:
-        before = options.into.read_text(encoding="utf-8")
-        options.into.write_text(with_table(before, table), encoding="utf-8")
+        write_table(options.into, table, name="throughput")
     return 0
 
 
