@@ -233,10 +233,14 @@ class FakeApiServer:
         """
         return self._guard.kubeconfig(self.url, user, groups)
 
-    def write_kubeconfig(self, path: str | Path) -> Path:
-        """Write the kubeconfig to a file, readable for this user only; return its path."""
+    def write_kubeconfig(self, path: str | Path, *, user: str = "") -> Path:
+        """Write a kubeconfig to a file, readable for its owner only; return its path.
+
+        It is the administrator's, or that of `user` as `kubeconfig_for` makes it.
+        """
         target = Path(path)
-        private_file.replace(target, self.kubeconfig.encode())
+        text = self.kubeconfig_for(user) if user else self.kubeconfig
+        private_file.replace(target, text.encode())
         return target
 
     @property

@@ -43,6 +43,12 @@ class StartOptions:
     port: int = option(0, "Port to listen on; 0 picks a free one.", minimum=0, maximum=65535)
     print_kubeconfig: bool = option(False, "Write only a kubeconfig to stdout.")
     kubeconfig_out: Path | None = file_option("Write a kubeconfig to this file.", written=True)
+    kubeconfig_for: tuple[str, ...] = option(
+        (),
+        "Write the kubeconfig of a user to this file, with a new certificate if the server has "
+        "--tls, else with the user's token. May be repeated.",
+        metavar="USER=FILE",
+    )
     load: tuple[Path, ...] = option(
         (),
         "Manifests to start with: a YAML or JSON file, a directory, or - for the standard input; "
@@ -53,6 +59,17 @@ class StartOptions:
     seed: int | None = option(
         None, "Makes uids, generated names and random faults the same on every run.", type=int
     )
+
+    @property
+    def kubeconfigs_of_users(self) -> list[tuple[str, Path]]:
+        """Pairs of a user and a file. Raises click.UsageError."""
+        pairs = []
+        for text in self.kubeconfig_for:
+            user, _, file = text.partition("=")
+            if not user or not file:
+                raise click.UsageError(f"--kubeconfig-for: expected USER=FILE, got {text}")
+            pairs.append((user, Path(file)))
+        return pairs
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +112,9 @@ _GROUPS: Final = {
 def command(**given: object) -> None:
     """Run a Kubernetes API server for schedulers and tests, until SIGTERM or SIGINT."""
     values = values_of(_GROUPS, given)
-    _refuse_overwriting(files_of(values, written=True), files_of(values, written=False))
+    of_users = (("--kubeconfig-for", path) for _, path in values["start"].kubeconfigs_of_users)
+    written = (*files_of(values, written=True), *of_users)
+    _refuse_overwriting(written, files_of(values, written=False))
     _serve(**values)
 
 
@@ -168,6 +187,8 @@ async def _run(
     async with server, actors, _keeping_state(server, replay, stop):
         if start.kubeconfig_out is not None:
             server.write_kubeconfig(start.kubeconfig_out)
+        for user, path in start.kubeconfigs_of_users:
+            server.write_kubeconfig(path, user=user)
         if start.print_kubeconfig:
             click.echo(server.kubeconfig, nl=False)
         else:

@@ -472,7 +472,25 @@ async def test_the_static_pod_runs_in_kube_schedulers_place(cluster: Cluster) ->
     assert not [one for one in cluster.ours if one.status in (401, 403)]
 
 
-async def test_the_pod_monitor_selects_the_port_and_its_account_may_read_metrics(
+async def test_the_account_for_metrics_is_made_where_no_prometheus_operator_is(
+    cluster: Cluster,
+) -> None:
+    await cluster.run("apply", "-f", str(DEPLOY / "metrics.yaml"))
+    secret = document("metrics.yaml", "Secret")["metadata"]
+    path = await cluster.kubeconfig_of(secret["annotations"]["kubernetes.io/service-account.name"])
+    can = ("auth", "can-i", f"--kubeconfig={path}", "get")
+    assert await cluster.run(*can, "/metrics") == "yes\n"
+    assert "no" in (await asyncio.to_thread(cluster.kubectl.run, *can, "pods")).stdout
+    page = (DEPLOY / "README.md").read_text(encoding="utf-8")
+    [job] = yaml.safe_load(re.findall(r"```yml\n(.*?)```", page, re.DOTALL)[0])["scrape_configs"]
+    template = document("deployment.yaml", "Deployment")["spec"]["template"]
+    [by_label, by_port] = job["relabel_configs"]
+    assert by_label["regex"] == template["metadata"]["labels"]["app"]
+    ports = [port["containerPort"] for port in template["spec"]["containers"][0]["ports"]]
+    assert int(by_port["replacement"].rpartition(":")[2]) in ports
+
+
+async def test_the_pod_monitor_selects_the_port_and_the_account_for_metrics(
     cluster: Cluster,
 ) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -494,13 +512,8 @@ async def test_the_pod_monitor_selects_the_port_and_its_account_may_read_metrics
     assert monitor["selector"]["matchLabels"] == template["metadata"]["labels"]
     [endpoint], [container] = monitor["podMetricsEndpoints"], template["spec"]["containers"]
     assert endpoint["port"] in [port["name"] for port in container["ports"]]
-    secret = document("podmonitor.yaml", "Secret")["metadata"]
+    secret = document("metrics.yaml", "Secret")["metadata"]
     assert endpoint["authorization"]["credentials"]["name"] == secret["name"]
-    account = secret["annotations"]["kubernetes.io/service-account.name"]
-    path = await cluster.kubeconfig_of(account)
-    can = ("auth", "can-i", f"--kubeconfig={path}", "get")
-    assert await cluster.run(*can, endpoint["path"]) == "yes\n"
-    assert "no" in (await asyncio.to_thread(cluster.kubectl.run, *can, "pods")).stdout
 
 
 def test_both_manifests_name_the_image_that_the_readme_builds() -> None:

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 import yaml
 
 from fakeapi.cli.command import run
+from scheduler.client import connect_process
+from scheduler.clock import SystemClock
 
 pytestmark = pytest.mark.slow
 
@@ -160,3 +163,28 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
     assert code == 2
     assert "Usage:" in errors
     assert "Traceback" not in errors
+
+
+def test_the_kubeconfig_of_a_user_has_the_rights_of_that_user(tmp_path: Path) -> None:
+    scheduler, jane = tmp_path / "scheduler", tmp_path / "jane"
+    for_users = (f"system:kube-scheduler={scheduler}", f"jane={jane}")
+    options = [word for text in for_users for word in ("--kubeconfig-for", text)]
+    command = [*COMMAND, "--tls", "--authorization-mode=RBAC", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("https://")
+        answers = [_list_of_nodes(file) for file in (scheduler, jane)]
+        process.terminate()
+    assert answers == [200, 403]
+
+
+def _list_of_nodes(kubeconfig: Path) -> int:
+    connection = connect_process(kubeconfig=str(kubeconfig), clock=SystemClock())
+    assert connection.ssl_context is not None
+    request = urllib.request.Request(f"{connection.base_url}/api/v1/nodes")
+    try:
+        with urllib.request.urlopen(request, context=connection.ssl_context) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code

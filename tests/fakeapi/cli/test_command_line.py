@@ -138,3 +138,18 @@ def test_a_standard_input_with_nothing_in_it_is_refused(nothing: str) -> None:
     result = CliRunner().invoke(command, ["--load", "-"], input=nothing)
     assert isinstance(result.exception, LoadError)
     assert str(result.exception) == "standard input: expected manifests, found nothing"
+
+
+@pytest.mark.parametrize("text", ["system:kube-scheduler", "=file", "jane="])
+def test_a_kubeconfig_for_a_user_needs_both(text: str) -> None:
+    result = CliRunner().invoke(command, ["--kubeconfig-for", text])
+    assert result.exit_code == 2
+    assert f"--kubeconfig-for: expected USER=FILE, got {text}" in result.output
+
+
+def test_a_kubeconfig_for_a_user_is_no_file_that_another_flag_names(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious", encoding="utf-8")
+    result = CliRunner().invoke(command, ["--kubeconfig-for", f"jane={file}", "--load", str(file)])
+    assert result.exit_code == 2
+    assert file.read_text(encoding="utf-8") == "precious"
