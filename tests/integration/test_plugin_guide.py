@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.thoroughness import thorough_only
+
 pytestmark = pytest.mark.slow
 
 TEXT = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -43,6 +45,7 @@ def test_the_guide_has_five_plugins_with_a_test_each() -> None:
     )
 
 
+@thorough_only  # tests/typing_example.py is checked with all else
 def test_all_are_typed(folder: Path) -> None:
     _run(folder, "mypy", "--strict", "--no-error-summary", *FILES)
 
