@@ -13,7 +13,7 @@ import sys
 from typing import Final
 
 #: Errors of the standard output; those of files have a file name.
-_OUTPUT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_OUTPUT_ERRORS: Final = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def kubesched() -> None:
@@ -31,13 +31,16 @@ def _run(name: str, module: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.argv[0] = name
     try:
-        importlib.import_module(module).main()
-    except BrokenPipeError:
-        # The reader is gone: the rest of the output is discarded, also at the exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
+        try:
+            importlib.import_module(module).main()
+        finally:
+            # An output that is buffered fails here, not in the last moments of the interpreter.
+            sys.stdout.flush()
     except OSError as error:
         if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
             raise
-        sys.stderr.write(f"{name}: standard output: {error.strerror}\n")
+        if error.errno != errno.EPIPE:
+            sys.stderr.write(f"{name}: standard output: {error.strerror}\n")
+        # The rest of the output is discarded, also at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from error
