@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from scheduler.api.core import Node, Pod
-from scheduler.api.unstructured import Unstructured
+from scheduler.api.unstructured import Kind, Unstructured
 from scheduler.framework import (
     ActionType,
     ClusterEventWithHint,
@@ -54,7 +54,7 @@ ABOUT: dict[str, Any] = {
 class Planted(Plugin):
     """`events` are those of the correct plugin."""
 
-    reads = (CONFIG_MAPS, Pod)
+    reads: ClassVar[tuple[Kind, ...]] = (CONFIG_MAPS, Pod)
     events: ClassVar[Events] = []
 
     def events_to_register(self) -> Events:
