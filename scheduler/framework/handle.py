@@ -7,7 +7,7 @@ Source: `Handle` in `k8s.io/kube-scheduler/framework/interface.go`.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -446,6 +446,15 @@ class Handle(Protocol):
 
         For a kind without a type of its own, `<plural>.<version>.<group>`, the objects are
         `Unstructured`. Raises `KeyError` if the kind is not watched.
+        """
+        ...
+
+    def on_change(self, kind: Kind, function: Callable[[Any, Any], object], /) -> None:
+        """Call `function(old, new)` for each change of an object of a kind, written as in `reads`.
+
+        `old` is None for a new object, as for all of the first list, and `new` for a deleted one.
+        The lister has the change already. For `__init__` of a plugin only; the function may not
+        wait. It is how Permit waits for an object: allow or reject the waiting pods there.
         """
         ...
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.framework.status import Status
 from scheduler.snapshot.pod_info import PodInfo
+from scheduler.testing.object_changes import object_changes
 from scheduler.testing.virtual_clock import run_on_clock
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ _TURNS: Final = 3
 def check_held_pods(trial: Trial) -> None:
     """Schedule all pods of the cluster, one after another, and note if a held one is allowed.
 
-    Each pod that Permit accepts or holds keeps its node, so that the plugin sees all of them.
+    Each pod that Permit accepts or holds keeps its node, so that the plugin sees all of them. Then
+    the objects change, for plugins that wait for them by `handle.on_change`.
     """
     if hasattr(trial.plugin, "permit"):
         run_on_clock(_schedule_all(trial), trial.handle.clock)
@@ -31,6 +33,10 @@ async def _schedule_all(trial: Trial) -> None:
         for pod in map(PodInfo, trial.cluster.incoming)
         if _is_held(trial, pod)
     ]
+    for kind, items in trial.objects.items():
+        for obj, changed, _ in object_changes(items):
+            trial.handle.change(kind, obj, changed)
+            trial.handle.change(kind, changed, obj)
     for _ in range(_TURNS):
         await asyncio.sleep(0)
     for task in held:
