@@ -246,7 +246,7 @@ class _Life:
             return {"create": [{"object": obj}]}
         self._existing.remove(obj)
         metadata = part(obj, "metadata")
-        names = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+        names: Json = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
         subject = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **names}
         return {"delete": {"object": subject}}
 
