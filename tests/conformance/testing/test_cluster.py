@@ -12,7 +12,7 @@ import yaml
 import conformance
 from conformance.errors import InputError, RequestFailed, TargetError
 from conformance.targets.target import TargetOptions
-from conformance.testing import Cluster
+from conformance.testing import Cluster, Pod
 
 from .plugins import NotOnNodeA
 
@@ -99,6 +99,16 @@ def test_a_plugin_is_a_class_or_a_reference() -> None:
             cluster.node("a").node("b")
             cluster.pod("p", count=3)
             cluster.expect(pods=["p-0", "p-1", "p-2"], bound_to="b")
+
+
+def test_the_pages_table_has_each_method() -> None:
+    page = (Path(conformance.__file__).parent / "README.md").read_text(encoding="utf-8")
+    table = page.partition("| method | |")[2].partition("\n\n")[0]
+    rows = table.splitlines()
+    for owner, of_owner in ((Cluster, rows), (Pod, [row for row in rows if "`Pod`:" in row])):
+        public = {name for name in vars(owner) if not name.startswith("_")}
+        named = set(re.findall(r"\b(\w+)\b", "\n".join(of_owner)))
+        assert public <= named, owner
 
 
 def test_a_class_among_the_options_of_a_target_is_refused() -> None:
