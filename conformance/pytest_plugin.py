@@ -15,8 +15,8 @@
 
 `cluster` is a server and a scheduler of the test's own in virtual time (see `Cluster`); `scheduler`
 runs beside the server of `fake_api`, in real time. The marker sets up the schedulers of both:
-`plugins`, `config` (a KubeSchedulerConfiguration), `gates`, `seed`. Nothing of the suite is
-imported before a test needs it.
+`plugins`, `config` (a KubeSchedulerConfiguration), `gates`, `seed`, and `objects`, which exist
+before the start. Nothing of the suite is imported before a test needs it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["cluster", "scheduler"]
 #: A file of cases has these keys; other YAML files are not tests.
 _KEYS: Final = (re.compile(rb"^area:", re.MULTILINE), re.compile(rb"^cases:", re.MULTILINE))
 _SUFFIXES: Final = frozenset({".yaml", ".yml"})
-_KEYWORDS: Final = frozenset({"plugins", "config", "gates", "seed"})
+_KEYWORDS: Final = frozenset({"plugins", "config", "gates", "objects", "seed"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,8 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and refuse an empty command."""
     config.addinivalue_line(
         "markers",
-        "scheduler(plugins=, config=, gates=, seed=): set up the scheduler of `cluster` and "
-        "`scheduler`",
+        "scheduler(plugins=, config=, gates=, objects=, seed=): set up the scheduler of `cluster` "
+        "and `scheduler`",
     )
     command = config.getoption("scheduler_command")
     if command is not None and not command.strip():

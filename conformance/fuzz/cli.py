@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..clock import RealClock
 from ..errors import InputError
 from ..invariants import INVARIANTS
+from ..invariants.with_plugins import left_out_for
 from ..options import SuiteCommand, given_by, options_of, takes
 from ..targets import target_kind
 from ..targets.options import seed_option, target_options, timeout_option
@@ -50,7 +51,10 @@ class FuzzOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     seed: int = given_by(seed_option)
     names: str = _option(
-        "--invariants", metavar="A,B", default="", help="The invariants to check; all if not given."
+        "--invariants",
+        metavar="A,B",
+        default="",
+        help="The invariants to check; by default all but those that a --plugin may break.",
     )
     lists: bool = _option("--list", help="Print the invariants, and run nothing.")
     output: Path = _option(
@@ -106,11 +110,14 @@ def fuzz(options: FuzzOptions) -> None:
         _print_invariants()
         return
     target_kind(options.target)
+    left_out = {} if options.names else left_out_for(options.target.plugins)
+    for name, method in left_out.items():
+        click.echo(f"{name} is left out: {method} may break it")
     task = Task(
         target=options.target,
         seed=options.seed,
         examples=options.examples,
-        invariants=invariant_names(options.names),
+        invariants=tuple(n for n in invariant_names(options.names) if n not in left_out),
         nodes_max=options.nodes,
         pods_max=options.pods,
         steps_max=options.steps,

@@ -31,6 +31,7 @@ from .history import Binding, History, Preemption
 from .judge import violations
 from .state import State
 from .violation import INVARIANTS, Invariant, Violation
+from .with_plugins import invariants_with
 
 __all__ = [
     "INVARIANTS",
@@ -43,6 +44,7 @@ __all__ = [
     "budgets_violated_only_if_unavoidable",
     "feasibility_monotone_in_capacity",
     "hard_spread_held",
+    "invariants_with",
     "no_overcommit",
     "no_pod_lost",
     "no_pod_starved",

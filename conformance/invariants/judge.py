@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..format.resources import objects
 from ..outcome import Verdict
 from .history import History
-from .violation import INVARIANTS, Violation
+from .violation import INVARIANTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..outcome import Outcome
     from ..run.observation import Observation
-    from .violation import Invariant, Observe
+    from .violation import Invariant, Observe, Violation
 
 
 class NotObserved(Exception):
@@ -31,7 +32,8 @@ def violations(
 ) -> list[Violation]:
     """Run a case, once or more often, and return the violations of some invariants, or of all.
 
-    `observe` runs one case. Raises NotObserved for a case that does not run to its end.
+    `invariants` may be some of one's own. `observe` runs one case. Raises NotObserved for a case
+    that does not run to its end.
     """
     chosen = list(INVARIANTS.values() if invariants is None else invariants)
 
@@ -45,11 +47,15 @@ def violations(
     history = History(observed(case), scheduler_names=_scheduler_names(case))
     for invariant in chosen:
         if invariant.check is not None:
-            broken += invariant.check(history)
+            broken += _named(invariant.check(history), invariant)
     for invariant in chosen:
         if invariant.comparison is not None:
-            broken += invariant.comparison(case, observed)
+            broken += _named(invariant.comparison(case, observed), invariant)
     return broken
+
+
+def _named(broken: Iterable[Violation], invariant: Invariant) -> list[Violation]:
+    return [replace(violation, invariant=invariant.name) for violation in broken]
 
 
 def _scheduler_names(case: Case) -> Collection[str]:

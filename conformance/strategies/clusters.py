@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from .objects import GPU, PodValues, Volume, budgets, nodes, pods, volumes
 from .rules import (
     NAMESPACE_LABELS,
     NODE_LABELS,
+    POD_LABELS,
     TAINTS,
     one_of_these,
     optionally,
@@ -36,7 +38,10 @@ if TYPE_CHECKING:
 
     from ..api import Json
     from ..format.case import Case
+    from .rules import Values
 
+#: No further labels.
+_NO_LABELS: Final[Values] = MappingProxyType({})
 _NODE_NAMES: Final = "abcdefghijklmno"
 _SECOND_NAMESPACE: Final = "team"
 #: The priorities of one cluster: without different ones no pod preempts another.
@@ -69,13 +74,17 @@ def clusters(
     nodes_max: int = 4,
     pods_max: int = 4,
     features_max: int = 3,
+    labels: Values = _NO_LABELS,
+    objects: Sequence[Json] = (),
 ) -> Cluster:
     """Draw a cluster with nodes `a`, `b`... and pods `p1`, `p2`..., most of them waiting.
 
-    A pod with a node was put there by something else and may not fit. The cluster shrinks to one
-    node and no pods.
+    A pod with a node was put there by something else and may not fit. `labels` are further labels
+    of nodes and pods with their values. Each of `objects` is in the cluster or not. The cluster
+    shrinks to one node and no pods.
     """
-    drawn = draw(st.lists(nodes(), min_size=1, max_size=nodes_max))
+    some_nodes = nodes(labels={**NODE_LABELS, **labels})
+    drawn = draw(st.lists(some_nodes, min_size=1, max_size=nodes_max))
     names = _NODE_NAMES[: len(drawn)]
     claimed = draw(optionally(_claims(names), one_in=3)) or []
     second = draw(optionally(subsets(NAMESPACE_LABELS), one_in=5))
@@ -86,6 +95,8 @@ def clusters(
         claims=[volume.claim for volume in claimed],
         priorities=draw(st.sampled_from(_PRIORITIES)),
         features_max=features_max,
+        labels={**POD_LABELS, **labels},
+        node_labels={**NODE_LABELS, **labels},
     )
     found = draw(optionally(st.lists(budgets(), min_size=1, max_size=2), one_in=3)) or []
     placed = draw(st.lists(_placed_pods(values), max_size=pods_max))
@@ -96,6 +107,7 @@ def clusters(
             *(_named(node, name) for node, name in zip(drawn, names, strict=True)),
             *_objects_behind(claimed),
             *(_named(budget, f"b{number}") for number, budget in enumerate(found, 1)),
+            *(obj for obj in objects if draw(st.booleans())),
             *(_named(pod, f"p{number}") for number, pod in enumerate(placed, 1)),
         )
     )
@@ -154,19 +166,24 @@ def histories(
     features_max: int = 3,
     restarts: bool = True,
     advances: Sequence[str] = ("1s", "12s", "6m"),
+    labels: Values = _NO_LABELS,
+    objects: Sequence[Json] = (),
 ) -> list[Json]:
     """Draw changes in a cluster, as steps of a case that can be carried out with any scheduler.
 
+    `labels` and `objects` are as of `clusters`; the objects are created and deleted.
     A step about a pod names no pod that the scheduler may have deleted: the pod has the highest
     priority so far, so no other pod can have preempted it. Shrinks to one new pod.
     """
-    life = _Life(cluster, features_max=features_max)
+    life = _Life(cluster, features_max=features_max, labels=labels, objects=objects)
     actions: list[Callable[[DrawFn], Json | None]] = [
         *(life.create_pod,) * 3,
         *(life.delete_pod, life.label_pod, life.tolerate, life.ungate),
         *(life.create_node, life.label_node, life.taint_node, life.cordon),
         *(life.resize_node, life.delete_node, life.label_namespace),
     ]
+    if objects:
+        actions += (life.create_or_delete_object,) * 3
     if advances:
         actions.append(lambda draw: {"advance": draw(st.sampled_from(advances))})
     if restarts:
@@ -184,7 +201,11 @@ def _steps(draw: DrawFn, actions: Sequence[Callable[[DrawFn], Json | None]]) -> 
 class _Life:
     """The objects of a cluster while its history is drawn. Each method draws one step, or None."""
 
-    def __init__(self, cluster: Cluster, *, features_max: int) -> None:
+    def __init__(
+        self, cluster: Cluster, *, features_max: int, labels: Values, objects: Sequence[Json]
+    ) -> None:
+        self._further_objects = objects
+        self._existing = [obj for obj in objects if obj in cluster.objects]
         self._nodes = {_name(node): node for node in cluster.nodes}
         self._nodes_so_far = len(self._nodes)
         self._pods = {_pod_name(pod): copy.deepcopy(pod) for pod in cluster.pods}
@@ -198,6 +219,8 @@ class _Life:
             claims=[_name(claim) for claim in cluster.of_kind("PersistentVolumeClaim")],
             priorities=[0, *priorities],
             features_max=features_max,
+            labels={**POD_LABELS, **labels},
+            node_labels={**NODE_LABELS, **labels},
         )
 
     def create_pod(self, draw: DrawFn) -> Json:
@@ -214,6 +237,18 @@ class _Life:
         self._nodes_so_far += 1
         self._nodes[name] = _named(draw(nodes()), name)
         return {"create": entries_of([self._nodes[name]])}
+
+    def create_or_delete_object(self, draw: DrawFn) -> Json:
+        """Create one of the further objects, or delete it if it exists."""
+        obj = draw(st.sampled_from(self._further_objects))
+        if obj not in self._existing:
+            self._existing.append(obj)
+            return {"create": [{"object": obj}]}
+        self._existing.remove(obj)
+        metadata = part(obj, "metadata")
+        names: Json = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+        subject = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **names}
+        return {"delete": {"object": subject}}
 
     def delete_pod(self, draw: DrawFn) -> Json | None:
         name = self._some_pod(draw)
@@ -245,8 +280,9 @@ class _Life:
         return {"patch": {"pod": name, "patch": {"spec": {"schedulingGates": None}}}}
 
     def label_node(self, draw: DrawFn) -> Json | None:
-        key = draw(st.sampled_from([*NODE_LABELS]))
-        value = draw(st.sampled_from([None, *NODE_LABELS[key]]))
+        labels = self._values.node_labels
+        key = draw(st.sampled_from([*labels]))
+        value = draw(st.sampled_from([None, *labels[key]]))
         return self._patch_node(draw, {"metadata": {"labels": {key: value}}})
 
     def taint_node(self, draw: DrawFn) -> Json | None:
@@ -384,14 +420,27 @@ def cases(
     advances: Sequence[str] = ("1s", "12s", "6m"),
     rest: str = "15s",
     config: SearchStrategy[Json] | None = None,
+    labels: Values = _NO_LABELS,
+    objects: Sequence[Json] = (),
 ) -> Case:
     """Draw a case without expectations: a cluster, a configuration, a history.
+
+    `labels` and `objects` are what a plugin is about: further labels of nodes and pods with their
+    values, and objects that come and go.
 
     The case ends with a pause, `rest`, in which a scheduler can try each pod again after its
     backoff. A third of the cases have a configuration of `configurations()`, or all of `config`.
     Shrinks to one node, one pod, and the default configuration.
     """
-    cluster = draw(clusters(nodes_max=nodes_max, pods_max=pods_max, features_max=features_max))
+    cluster = draw(
+        clusters(
+            nodes_max=nodes_max,
+            pods_max=pods_max,
+            features_max=features_max,
+            labels=labels,
+            objects=objects,
+        )
+    )
     steps = draw(
         histories(
             cluster,
@@ -399,6 +448,8 @@ def cases(
             features_max=features_max,
             restarts=restarts,
             advances=advances,
+            labels=labels,
+            objects=objects,
         )
     )
     if config is None:

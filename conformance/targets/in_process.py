@@ -349,10 +349,16 @@ class _Recorder(logging.Handler):
 
 @contextlib.contextmanager
 def _capture_log(clock: Clock) -> Iterator[collections.deque[str]]:
-    """Record the log while the block runs."""
+    """Record the log while the block runs.
+
+    Other handlers, such as pytest's, get no lines that they would not get without this one.
+    """
     lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES_MAX)
     root, handler = logging.getLogger(), _Recorder(clock, lines)
     level = root.level
+    others = [(other, other.level) for other in root.handlers if other.level < level]
+    for other, _ in others:
+        other.setLevel(level)
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     try:
@@ -360,3 +366,5 @@ def _capture_log(clock: Clock) -> Iterator[collections.deque[str]]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
+        for other, level_before in others:
+            other.setLevel(level_before)

@@ -83,6 +83,13 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     real_seconds_max: float = 20.0
     metrics_url: str = "https://127.0.0.1:{port}/metrics"
 
+    def __post_init__(self) -> None:
+        given: tuple[object, ...] = self.plugins
+        classes = [plugin for plugin in given if isinstance(plugin, type)]
+        if classes:
+            names = ", ".join(f'"{each.__module__}:{each.__qualname__}"' for each in classes)
+            raise TypeError(f'plugins: expected texts "module:Class", got a class; write {names}')
+
     @property
     def in_real_time(self) -> bool:
         """True if the scheduler has a clock of its own."""

@@ -56,8 +56,9 @@ class Cluster:
 
     `target` is the scheduler: by default our own, in this process. `plugins` are classes, or
     references `module:Class`, that are added to its profiles. `config` is a
-    KubeSchedulerConfiguration without its connection. `gates` are feature gates. Equal `seed`s give
-    equal runs.
+    KubeSchedulerConfiguration without its connection. `gates` are feature gates. `objects` exist
+    before the scheduler starts: objects of the API, or short forms of a case (`{"node": {"name":
+    "a"}}`). Equal `seed`s give equal runs.
 
     Methods raise AssertionError for an expectation that does not hold, InputError for invalid
     arguments, RequestFailed if the API server refuses a step, TargetError if the scheduler has
@@ -71,6 +72,7 @@ class Cluster:
         plugins: Sequence[str | type] = (),
         config: Json | None = None,
         gates: Mapping[str, bool] | None = None,
+        objects: Iterable[Json] = (),
         seed: int = 0,
         timeout_seconds: float = 60.0,
     ) -> None:
@@ -78,6 +80,8 @@ class Cluster:
         settings: Json = {} if config is None else {"config": config}
         if gates:
             settings["gates"] = {**gates}
+        if entries := entries_given(objects):
+            settings["cluster"] = entries
         self._case = _case(settings)
         self._seed = seed
         self._timeout_seconds = timeout_seconds
@@ -285,6 +289,11 @@ def with_plugins(target: TargetOptions, plugins: Iterable[str | type]) -> Target
         for plugin in plugins
     ]
     return msgspec.structs.replace(target, plugins=(*target.plugins, *more))
+
+
+def entries_given(objects: Iterable[Json]) -> list[Json]:
+    """Return the entries of `cluster` for objects of the API and for short forms."""
+    return [{"object": item} if "kind" in item else item for item in objects]
 
 
 def _parsed(steps: Sequence[Json]) -> tuple[Step, ...]:

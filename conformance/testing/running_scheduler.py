@@ -8,13 +8,16 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..clock import RealClock
+from ..format.objects import Item, objects_of
 from ..targets import target_kind
 from ..targets.target import Surroundings
-from .cluster import with_plugins
+from .cluster import entries_given, with_plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fakeapi import BackgroundServer, FakeApiServer
 
@@ -27,7 +30,8 @@ __all__ = ["RunningScheduler"]
 class RunningScheduler:
     """A scheduler that runs in the server's thread, or as a command. A context manager.
 
-    Entering returns when the scheduler watches the server. Raises InputError and TargetError.
+    `objects`, as of `Cluster`, exist before the scheduler starts. Entering returns when the
+    scheduler watches the server. Raises InputError and TargetError.
     """
 
     def __init__(
@@ -38,8 +42,14 @@ class RunningScheduler:
         plugins: Sequence[str | type] = (),
         config: Json | None = None,
         gates: Mapping[str, bool] | None = None,
+        objects: Iterable[Json] = (),
         seed: int = 0,
     ) -> None:
+        self._objects = [
+            obj
+            for entry in entries_given(objects)
+            for obj in objects_of(msgspec.convert(entry, Item))
+        ]
         self._server = server
         self._kind = target_kind(with_plugins(target, plugins))
         self._config = config
@@ -52,6 +62,7 @@ class RunningScheduler:
 
     def __enter__(self) -> RunningScheduler:
         """Start the scheduler."""
+        self._server.load(self._objects)
         self._server.call(self._start)
         self._started.wait()
         self._raise_failure()

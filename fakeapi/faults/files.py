@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -112,20 +112,21 @@ def _converted(value: object, kind: type[_T], where: str) -> _T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise FaultError(f"{_prefix(where)}{_explained(str(error))}") from error
+        raise FaultError(f"{_prefix(where)}{_explained(str(error), kind)}") from error
 
 
 def _prefix(where: str) -> str:
     return f"{where}: " if where else ""
 
 
-def _explained(text: str) -> str:
+def _explained(text: str, kind: object) -> str:
     """Return msgspec's error in our form: the field, then the expected value."""
     match = _PATH.match(text)
     assert match is not None
     problem, path = match["what"], match["path"] or ""
     if unknown := _UNKNOWN.match(problem):
-        problem = f"unknown field {unknown['field']}{_hint(unknown['field'])}"
+        fields = ", ".join(_fields_at(path, kind))
+        problem = f"unknown field {unknown['field']}{_hint(unknown['field'])}; expected {fields}"
     elif missing := _MISSING.match(problem):
         problem = f"{missing['field']} is missing"
     else:
@@ -143,3 +144,12 @@ def _hint(field: str) -> str:
         return " here"  # it is one of another mapping
     close = difflib.get_close_matches(field, _FIELDS, 1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def _fields_at(path: str, kind: object) -> tuple[str, ...]:
+    """Return the fields of the struct at a path such as `faults[0].match`."""
+    for step in filter(None, path.split(".")):
+        hint = get_type_hints(kind).get(step.partition("[")[0])
+        kind = next(each for each in (hint, *get_args(hint)) if hasattr(each, "__struct_fields__"))
+    fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+    return fields

@@ -4,7 +4,7 @@
     pod_status_patch         1      merge: the newest condition and the newest nomination win
     pod_condition_patch      1      the newest wins; keyed by pod and condition
     object_patch             1      the newest wins; a volume or a claim
-    claim_write              1      never merged; a resource claim, which several pods write
+    object_write             1      never merged; a claim, which several pods write, or a plugin's
     pod_binding              2      replaces a status patch
     pod_deletion             1      the newest wins; waits for no other call for the pod
 
@@ -49,7 +49,7 @@ RELEVANCES: Final[Mapping[str, int]] = {
     "pod_status_patch": 1,
     "pod_condition_patch": 1,
     "object_patch": 1,
-    "claim_write": 1,
+    "object_write": 1,
     "pod_binding": 2,
     "pod_deletion": 1,
 }
@@ -200,15 +200,15 @@ class PodGroupPatchCall(ObjectPatchCall):
 
 
 @dataclass(frozen=True)
-class ClaimWriteCall(_LastWins):
-    """Write a resource claim. Each pod that uses a claim writes it; no write replaces another.
+class ObjectWriteCall(_LastWins):
+    """Write a resource claim, which each pod that uses it writes, or an object of a plugin.
 
-    `number` differs for all calls.
+    No write replaces another. `number` differs for all calls.
     """
 
     metadata: ObjectMeta
     number: int
-    call_type: ClassVar = "claim_write"
+    call_type: ClassVar = "object_write"
 
     @property
     def object_uid(self) -> str:

@@ -44,6 +44,7 @@ from scheduler.api_calls import (
     QueuedCall,
 )
 from scheduler.api_calls.calls import POD_SCHEDULED, pod_group_patch
+from scheduler.api_calls.object_client import PluginCalls
 from scheduler.api_calls.resource_claims import ResourceClaimCalls
 from scheduler.client import (
     MERGE_PATCH,
@@ -105,6 +106,10 @@ class ApiDispatcher:
         self._room: Final = asyncio.Event()
         self._room.set()
         self.resource_claims: Final = ResourceClaimCalls(client, clock, self._slot)
+        of_plugins = PluginCalls(client, clock, self._slot)
+        self.patch_pod: Final = of_plugins.patch_pod
+        #: Returns the client of a kind for plugins.
+        self.client: Final = of_plugins.client
 
     async def wait_for_room(self) -> None:
         """Return once the backlog is below its limit."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import msgspec
 
 from scheduler.api.dynamic_resources import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
-from scheduler.api_calls.calls import ClaimWriteCall
+from scheduler.api_calls.calls import ObjectWriteCall
 from scheduler.client import (
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
@@ -59,7 +59,7 @@ _USER_UID: Final = 5
 class Slot(Protocol):
     """Waits until a call may be made."""
 
-    def __call__(self, call: ClaimWriteCall) -> AbstractAsyncContextManager[ClaimWriteCall]: ...
+    def __call__(self, call: ObjectWriteCall) -> AbstractAsyncContextManager[ObjectWriteCall]: ...
 
 
 class ResourceClaimCalls:
@@ -211,7 +211,7 @@ class ResourceClaimCalls:
     async def _write(
         self, claim: ResourceClaim, retry: Retry, send: Callable[[], Awaitable[R]]
     ) -> R:
-        async with self._slot(ClaimWriteCall(claim.metadata, next(self._numbers))):
+        async with self._slot(ObjectWriteCall(claim.metadata, next(self._numbers))):
             return await repeat_write(send, retry, self._clock)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scheduler.clock import Clock
     from scheduler.config import EffectiveVersion, KubeSchedulerConfiguration
 
-_USER_AGENT: Final = "kubesched/scheduler"
+USER_AGENT: Final = "kubesched/scheduler"
 
 
 class Outside:
@@ -91,7 +91,7 @@ class Outside:
         return RestClient(
             connection,
             clock=self.clock,
-            user_agent=_USER_AGENT,
+            user_agent=USER_AGENT,
             qps=limits.qps,
             burst=limits.burst,
             metrics=self.metrics,

@@ -216,6 +216,7 @@ class _Shared:
             pods_in_pre_bind=self.pods_in_pre_bind,
             worlds=worlds,
             lister=self.informers.lister,
+            on_change=self.informers.on_change,
             pod_group=self.cache.pod_group,
             activate=self._activate,
             spawn=ports.tasks.spawn_for_plugin,

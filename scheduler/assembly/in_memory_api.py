@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.core import Pod
@@ -18,7 +20,9 @@ from scheduler.api_calls.calls import PodStatusPatchCall
 from scheduler.assembly.claims_in_memory import ClaimsInMemory
 from scheduler.assembly.core import Ports
 from scheduler.client import NODES, PODS, ApiObject, Informer, Store, object_key
-from scheduler.client.kinds import POD_GROUPS
+from scheduler.client.errors import WriteRefused
+from scheduler.client.kinds import POD_GROUPS, kind_key
+from scheduler.framework.handle import ObjectNotFoundError
 from scheduler.metrics import SchedulerMetrics
 from scheduler.reports.decision import result_of
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import ObjectReference, PodExtendedResourceClaimStatus
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.api.unstructured import Kind
     from scheduler.assembly.core import Tasks
     from scheduler.client import ListOptions, Page, Resource, WatchEvent
     from scheduler.client.kinds import GroupVersionResource
@@ -46,8 +51,8 @@ _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 class InMemoryApi:
     """Stores objects by the key of their kind, and gives each change to the informer.
 
-    It makes the informers (`MakesInformers`), takes the writes of the scheduler (`ApiWriter`) and
-    drops its events.
+    It makes the informers (`MakesInformers`), takes the writes of the scheduler (`ApiWriter`),
+    refuses those that only plugins make (`patch_pod`, `client`) and drops its events.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -222,6 +227,18 @@ class InMemoryApi:
             self.terminate(PODS.plural, stored.key)
         return True
 
+    async def patch_pod(
+        self,
+        pod: Pod,
+        *,
+        labels: Mapping[str, str | None] = MappingProxyType({}),
+        annotations: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> Pod:
+        raise _refusal("PATCH", f"pods {pod.key}")
+
+    def client(self, kind: Kind, /) -> ReadingClient:
+        return ReadingClient(self.objects(kind_key(kind)), kind_key(kind))
+
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         self.put("persistentvolumes", volume)
         return volume
@@ -240,6 +257,40 @@ class InMemoryApi:
         if stored is not None:
             changed = replace(stored.status, extended_resource_claim_status=status)
             self.put(PODS.plural, replace(stored, status=changed))
+
+
+class ReadingClient:
+    """Reads the objects of one kind, and refuses the writes of plugins."""
+
+    def __init__(self, objects: Store[Any], kind: str) -> None:
+        self._objects: Final = objects
+        self._kind: Final = kind
+
+    async def get(self, name: str, *, namespace: str = "") -> Unstructured:
+        obj = self._objects.get(name, namespace)
+        if obj is None:
+            raise ObjectNotFoundError(f'{self._kind} "{name}" not found')
+        return obj if isinstance(obj, Unstructured) else Unstructured(msgspec.to_builtins(obj))
+
+    async def create(self, obj: Mapping[str, object]) -> Unstructured:
+        raise _refusal("POST", self._kind)
+
+    async def patch(
+        self,
+        name: str,
+        patch: Mapping[str, object],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> Unstructured:
+        raise _refusal("PATCH", f"{self._kind} {name}")
+
+    async def delete(self, name: str, *, namespace: str = "") -> bool:
+        raise _refusal("DELETE", f"{self._kind} {name}")
+
+
+def _refusal(method: str, what: str) -> WriteRefused:
+    return WriteRefused(f"{method} {what}: not sent, this process only reads")
 
 
 class AtOnce:

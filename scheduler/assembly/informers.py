@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
     from scheduler.runtime import Framework
+
+_log: Final = logging.getLogger(__name__)
 
 A = TypeVar("A", bound=ApiObject)
 T = TypeVar("T")
@@ -86,6 +89,28 @@ class Informers:
         if key not in self.by_kind:
             raise KindNotWatchedError(key)
         return self.by_kind[key].lister
+
+    def on_change(self, kind: Kind, function: Callable[[Any, Any], object], /) -> None:
+        """Call a plugin's function with each object of a kind before and after a change.
+
+        Raises RuntimeError once all plugins are created: the function would miss changes.
+        """
+        if self._is_complete:
+            raise RuntimeError("on_change: to be called in __init__ of a plugin")
+        self.lister(kind)
+        key = kind_key(kind)
+
+        def call(old: Any, new: Any) -> None:
+            try:
+                function(old, new)
+            except Exception:  # noqa: BLE001 - code of a plugin
+                _log.exception("A plugin's function failed for a change of %s", key)
+
+        self.by_kind[key].add_event_handler(
+            on_add=lambda new, *, is_initial: call(None, new),
+            on_update=call,
+            on_delete=lambda old, *, final_state_unknown: call(old, None),
+        )
 
     def watch(
         self, resource: Resource[Any] | GroupVersionResource, *, required: Required

@@ -148,10 +148,22 @@ def build_profiles(
         except PluginSetupError as error:
             raise PluginSetupError(
                 f"initializing profiles: creating profile for scheduler name {name}: {error}"
+                f"{_hint_of_missing(profile, registry)}"
             ) from error
         _require_same_queue_sort(config.profiles[0], profile, profiles)
         _warn_of_unused_args(profile, profiles[name])
     return profiles
+
+
+def _hint_of_missing(profile: KubeSchedulerProfile, registry: Registry) -> str:
+    """Return how to load the first plugin that the profile enables and that is not loaded."""
+    sets = msgspec.structs.asdict(profile.plugins).values()
+    enabled = (entry.name for plugin_set in sets for entry in plugin_set.enabled)
+    missing = next((name for name in enabled if name not in registry), None)
+    if missing is None:
+        return ""
+    nearest = field.nearest(missing, registry)
+    return f"{nearest}; a plugin of your own is loaded by --plugin MODULE:{missing}"
 
 
 def _warn_of_unused_args(profile: KubeSchedulerProfile, framework: Framework) -> None:

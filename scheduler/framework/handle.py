@@ -6,7 +6,8 @@ Source: `Handle` in `k8s.io/kube-scheduler/framework/interface.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -168,11 +169,64 @@ class ResourceClaimWriter(Protocol):
         ...
 
 
+class ObjectClient(Protocol):
+    """Requests for the objects of one kind. Each waits for the response of the API server.
+
+    Objects that are sent are JSON as plain values; those that come back are `Unstructured`. A
+    refusal raises the client's `ApiError` where no other error is named, and `WriteRefused` a write
+    that is not sent: in shadow mode, in `kubesched-explain`, and while another process may lead.
+    """
+
+    async def get(self, name: str, *, namespace: str = "") -> Unstructured:
+        """Return an object as the API server has it; raises `ObjectNotFoundError`."""
+        ...
+
+    async def create(self, obj: Mapping[str, object]) -> Unstructured:
+        """Create an object of `metadata.namespace`; return it with its uid and version."""
+        ...
+
+    async def patch(
+        self,
+        name: str,
+        patch: Mapping[str, object],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> Unstructured:
+        """Set fields by a JSON merge patch; None removes a field. Return the object.
+
+        Raises `ObjectNotFoundError`, and `WriteConflictError` if the patch has a
+        `metadata.resourceVersion` that is not the object's.
+        """
+        ...
+
+    async def delete(self, name: str, *, namespace: str = "") -> bool:
+        """Delete an object; False if there is none."""
+        ...
+
+
 class ApiWriter(Protocol):
     """The writes that plugins can make. Each waits for the response of the API server.
 
     A refusal raises the client's `ApiError`.
     """
+
+    async def patch_pod(
+        self,
+        pod: Pod,
+        *,
+        labels: Mapping[str, str | None] = MappingProxyType({}),
+        annotations: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> Pod:
+        """Set labels and annotations of a pod; None removes one. Return the pod.
+
+        Raises `ObjectNotFoundError` if the pod is gone, and `WriteRefused` as `ObjectClient`.
+        """
+        ...
+
+    def client(self, kind: Kind, /) -> ObjectClient:
+        """Return the client of any kind, written as in `Plugin.reads`; ValueError for a bad one."""
+        ...
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod to a node."""
@@ -392,6 +446,15 @@ class Handle(Protocol):
 
         For a kind without a type of its own, `<plural>.<version>.<group>`, the objects are
         `Unstructured`. Raises `KeyError` if the kind is not watched.
+        """
+        ...
+
+    def on_change(self, kind: Kind, function: Callable[[Any, Any], object], /) -> None:
+        """Call `function(old, new)` for each change of an object of a kind, written as in `reads`.
+
+        `old` is None for a new object, as for all of the first list, and `new` for a deleted one.
+        The lister has the change already. For `__init__` of a plugin only; the function may not
+        wait. It is how Permit waits for an object: allow or reject the waiting pods there.
         """
         ...
 

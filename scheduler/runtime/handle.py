@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from scheduler.clock import run_on
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
+    from scheduler.api.unstructured import Kind
     from scheduler.clock import Clock
     from scheduler.config import FeatureGates
     from scheduler.framework.cycle_state import CycleState
@@ -69,6 +70,7 @@ class PluginHandle:
     pods_in_pre_bind: PodsInPreBind
     worlds: DryRun
     lister: Listers
+    on_change: Callable[[Kind, Callable[[Any, Any], object]], None]
     pod_group: Callable[[str], PodGroupState | None]
     activate: Callable[[Mapping[str, PodInfo]], None]
     spawn: Callable[[Coroutine[None, None, None], str], None]

@@ -12,14 +12,17 @@ The rules:
 - Arguments are never modified.
 - Each method returns only values that its contract allows; `post_filter`, `pre_bind`, `bind` and
   `post_bind` are async, all others are not.
-- The result for a node does not depend on the other nodes in the argument or on their order.
+- The result for a node does not depend on the other nodes in the argument, nor on the order of the
+  nodes: another order gives equal verdicts and scores.
 - A dry run does not change the state of the real run. A node is filtered after the removal of a
   pod in a dry run as in a cluster without the pod.
 - Scores are in range.
-- After Unreserve the plugin decides as before Reserve.
-- If an event makes the plugin accept a pod, it has registered for the event, and the hint returns
-  QUEUE. The events are new nodes, deleted pods, changed labels of nodes, of running pods and of the
-  pod itself, and additions, changes and deletions of the `objects`.
+- After Unreserve the plugin decides as before Reserve, about this pod and about others.
+- If an event makes the plugin accept a pod, up to Permit, it has registered for the event, and the
+  hint returns QUEUE. The events are new nodes, deleted pods, changed labels and annotations of
+  nodes, of running pods and of the pod itself, changed resources and taints of nodes, and
+  additions, changes and deletions of the `objects`. The pod waits in a cluster of the nodes that
+  reject it.
 - If a `twin` is given, it returns the same results.
 """
 
@@ -28,10 +31,13 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Final
 
+from scheduler.api.core import Node, Pod
+from scheduler.client.kinds import kind_key
 from scheduler.framework.interface import Plugin
 from scheduler.runtime.extension_points import EXTENSION_POINTS, require_extension_point
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing.event_checks import check_hints, check_order
+from scheduler.testing.held_pods import check_held_pods
 from scheduler.testing.pod_life import check_life, check_post_filter
 from scheduler.testing.random_cluster import random_cluster
 from scheduler.testing.trial import Observations, Trial, TrialSetup
@@ -39,7 +45,6 @@ from scheduler.testing.trial import Observations, Trial, TrialSetup
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind
     from scheduler.testing.doubles import ApiObject
 
@@ -94,6 +99,7 @@ def check_plugin(
                 Trial(plugin_class, setup).check_removals(pod)
                 check_hints(Trial(plugin_class, setup), pod)
         check_order(Trial(plugin_class, setup))
+        check_held_pods(Trial(plugin_class, setup))
     notes = tuple(_not_judged(plugin_class, seen))
     if notes:
         warnings.warn(
@@ -114,8 +120,11 @@ def _check_decisions(
         results = first.results(pod)
         first.expect_same(results, first.results(pod), "answered differently when asked again")
         first.expect_same(results, again.results(pod), "answered differently when made anew")
-        alone = Trial(plugin_class, setup).results(pod)
+        alone_trial = Trial(plugin_class, setup)
+        alone = alone_trial.results(pod)
         first.expect_same(results, alone, "answered differently after other pods")
+        reordered = alone_trial.results_in_another_order(pod)
+        first.expect_same(results, reordered, "answered differently for nodes in another order")
         if twin is not None:
             twins = twin.results(pod)
             common = results._replace(verdicts=twins.verdicts, scores=twins.scores)
@@ -144,5 +153,12 @@ def _not_judged(plugin_class: type[Plugin], seen: Observations) -> Iterable[str]
         yield "all scores were equal"
     if seen.has_rejected_a_pod and not hasattr(plugin_class, "events_to_register"):
         yield "it has no events_to_register: every change retries the pods that it rejects"
+    if seen.waits_for_nothing:
+        yield "it has registered for no event: the pods that it rejects wait for minutes"
+    if seen.has_held_a_pod and not seen.has_allowed_a_pod:
+        yield "permit let pods wait, and none was ever allowed (give `pods` or `objects`)"
+    for kind in (*plugin_class.reads, *plugin_class.required):
+        if kind not in (Node, Pod) and kind_key(kind) not in map(kind_key, seen.changed_kinds):
+            yield f"no event of {kind_key(kind)} was tried (give `objects`)"
     for hint in sorted(seen.hints - seen.called):
         yield f"{hint} was never called"

@@ -28,7 +28,7 @@ from scheduler.testing.fake_api import FakeApi, RecordedEvents
 from scheduler.testing.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
     from scheduler.api.core import ObjectMeta
     from scheduler.api.unstructured import Kind
@@ -60,6 +60,14 @@ class FakeLister:
             (o.metadata.namespace, o.metadata.name): o for o in objects
         }
 
+    def change(self, old: ApiObject | None, new: ApiObject | None) -> None:
+        """Put the new object in the place of the old one; None stands for no object."""
+        for obj in (old, new):
+            if obj is not None:
+                self._objects.pop((obj.metadata.namespace, obj.metadata.name), None)
+        if new is not None:
+            self._objects[new.metadata.namespace, new.metadata.name] = new
+
     def get(self, name: str, namespace: str = "") -> Any:
         return self._objects.get((namespace, name))
 
@@ -73,9 +81,9 @@ class FakeLister:
 class FakeHandle(PluginHandle):
     """The handle of one plugin on its own, made of fakes that record the plugin's actions.
 
-    `listers` are by kind, written as in `Plugin.reads`. Writes are in `api`, events in
-    `event_recorder`, activated pods in `activated`, work for the background in `spawned`. For dry
-    runs it needs a framework: `make` serves as its `make_handle`.
+    `listers` are by kind, written as in `Plugin.reads`; `change` changes an object of one. Writes
+    are in `api`, events in `event_recorder`, activated pods in `activated`, work for the background
+    in `spawned`. For dry runs it needs a framework: `make` serves as its `make_handle`.
     """
 
     api: FakeApi
@@ -103,6 +111,7 @@ class FakeHandle(PluginHandle):
         self.pod_groups: Final[dict[str, PodGroupState]] = {}
         self.spawned: Final[list[Coroutine[None, None, None]]] = []
         self.listers: Final = {kind_key(kind): lister for kind, lister in (listers or {}).items()}
+        self._on_change: Final[dict[str, list[Callable[[Any, Any], object]]]] = {}
         unassigned = Pod()
         super().__init__(
             profile_name=profile_name,
@@ -119,6 +128,7 @@ class FakeHandle(PluginHandle):
             pods_in_pre_bind=PodsInPreBind(),
             worlds=self._worlds,
             lister=self._lister,
+            on_change=self._add_function,
             pod_group=self.pod_groups.get,
             activate=self.activated.update,
             spawn=self._spawn,
@@ -131,6 +141,14 @@ class FakeHandle(PluginHandle):
         """Return this handle for a framework, whose filters the handle then runs in dry runs."""
         self.dry_run = worlds
         return self
+
+    def change(self, kind: Kind, old: ApiObject | None, new: ApiObject | None) -> None:
+        """Change an object in its `FakeLister`, and call the functions of `on_change`."""
+        lister = self._lister(kind)
+        assert isinstance(lister, FakeLister), "the lister of this kind is no FakeLister"
+        lister.change(old, new)
+        for function in self._on_change.get(kind_key(kind), ()):
+            function(old, new)
 
     def with_parts(self, **parts: object) -> MakeHandle:
         """Return a `make_handle` for other parts, by field name, in place of some of the fakes."""
@@ -148,6 +166,9 @@ class FakeHandle(PluginHandle):
         if key not in self.listers:
             raise KindNotWatchedError(key)
         return self.listers[key]
+
+    def _add_function(self, kind: Kind, function: Callable[[Any, Any], object], /) -> None:
+        self._on_change.setdefault(kind_key(kind), []).append(function)
 
     def _worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
         assert self.dry_run is not None, "the handle belongs to no framework"

@@ -7,7 +7,6 @@ otherwise the pod waits for minutes.
 
 from __future__ import annotations
 
-import itertools
 import random
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -28,10 +27,10 @@ from scheduler.queue.property_changes import (
     pod_scheduling_properties_change,
 )
 from scheduler.snapshot.pod_info import PodInfo
-from scheduler.testing.object_changes import changes_of
+from scheduler.testing.object_changes import object_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
     from scheduler.api.unstructured import Kind
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 #: The hints are called with so many objects of each kind.
 _OBJECTS_MAX: Final = 2
-#: So many changes of each object are tried.
-_CHANGES_MAX: Final = 20
 _NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 
@@ -61,20 +58,23 @@ def check_hints(trial: Trial, pod: PodInfo) -> None:
             trial.seen.hints.add(_hint_name(entry.event))
         for old, new in _changes(trial, entry.event):
             _hint(trial, entry, pod, old, new)
-    verdicts = trial.results(pod).verdicts
-    by_name = dict(zip((node.metadata.name for node in trial.cluster.nodes), verdicts, strict=True))
-    nodes = [node for node in trial.cluster.nodes if by_name[node.metadata.name] is not None]
-    names = {node.metadata.name for node in nodes}
-    running = [other for other in trial.cluster.running if other.spec.node_name in names]
-    # A cluster of the nodes that reject the pod, in which it waits.
-    cluster = trial.cluster._replace(nodes=nodes, running=running)
+    fitting = trial.fitting_nodes(pod)
+    cluster = _without_nodes(trial.cluster, fitting)
     before = trial.on_cluster(cluster)
-    if nodes and not before.accepts(pod):
-        arriving = [node for node in trial.cluster.nodes if node.metadata.name not in names]
+    if cluster.nodes and not before.fitting_nodes(pod):
+        arriving = [node for node in trial.cluster.nodes if node.metadata.name in fitting]
         for after, events, old, new in _cluster_changes(before, arriving):
             _check_event(before, after, registered, pod, events, old, new)
-        _check_own_labels(before, registered, pod)
-    _check_objects(trial, pod)
+        _check_own_changes(before, registered, pod)
+    _check_objects(trial, pod, fitting)
+
+
+def _without_nodes(cluster: RandomCluster, names: Collection[str]) -> RandomCluster:
+    """Return the cluster of the nodes that reject a pod, in which it waits."""
+    return cluster._replace(
+        nodes=[node for node in cluster.nodes if node.metadata.name not in names],
+        running=[pod for pod in cluster.running if pod.spec.node_name not in names],
+    )
 
 
 def _cluster_changes(
@@ -89,7 +89,8 @@ def _cluster_changes(
         left = [*running[:index], *running[index + 1 :]]
         yield cluster._replace(running=left), [_POD_DELETE], gone, None
     for index, node in enumerate(nodes):
-        for changed in _relabelled(node, [*nodes, *arriving], rng):
+        several = [*nodes, *arriving]
+        for changed in (*_relabelled(node, several, rng), _respecified(node, several, rng)):
             others = [*nodes[:index], changed, *nodes[index + 1 :]]
             events = node_scheduling_properties_change(changed, node)
             yield cluster._replace(nodes=others), events, node, changed
@@ -101,21 +102,37 @@ def _cluster_changes(
 
 
 def _relabelled(obj: T, others: Sequence[T], rng: random.Random) -> Iterator[T]:
-    """Yield an object with the labels of another one, and without one of its labels."""
-    labels = obj.metadata.labels
-    choices = [rng.choice(others).metadata.labels]
-    if labels:
-        dropped = rng.choice(sorted(labels))
-        choices.append({key: value for key, value in labels.items() if key != dropped})
-    for choice in choices:
-        if choice != labels:
-            yield replace(obj, metadata=replace(obj.metadata, labels=choice))
+    """Yield an object with the labels of another one, and without one of its labels.
+
+    Then the same for annotations.
+    """
+    for part in ("labels", "annotations"):
+        own: Mapping[str, str] = getattr(obj.metadata, part)
+        choices = [getattr(rng.choice(others).metadata, part)]
+        if own:
+            dropped = rng.choice(sorted(own))
+            choices.append({key: value for key, value in own.items() if key != dropped})
+        for choice in choices:
+            if choice != own:
+                yield replace(obj, metadata=replace(obj.metadata, **{part: choice}))
 
 
-def _check_own_labels(
+def _respecified(node: Node, others: Sequence[Node], rng: random.Random) -> Node:
+    """Return a node with the resources or the taints of another one, or cordoned otherwise."""
+    other = rng.choice(others)
+    return rng.choice(
+        (
+            replace(node, status=replace(node.status, allocatable=other.status.allocatable)),
+            replace(node, spec=replace(node.spec, taints=other.spec.taints)),
+            replace(node, spec=replace(node.spec, unschedulable=not node.spec.unschedulable)),
+        )
+    )
+
+
+def _check_own_changes(
     before: Trial, registered: Sequence[ClusterEventWithHint], pod: PodInfo
 ) -> None:
-    """Check the hints for changes of the waiting pod's own labels."""
+    """Check the hints for changes of the waiting pod's own labels and annotations."""
     cluster = before.cluster
     for changed in _relabelled(pod.pod, cluster.incoming, random.Random(0)):
         incoming = [changed if other is pod.pod else other for other in cluster.incoming]
@@ -124,22 +141,43 @@ def _check_own_labels(
         _check_event(before, after, registered, PodInfo(changed), events, pod.pod, changed)
 
 
-def _check_objects(trial: Trial, pod: PodInfo) -> None:
-    """Check the hints for objects of further kinds that are added, changed or deleted."""
-    accepts = trial.accepts(pod)
+def _check_objects(trial: Trial, pod: PodInfo, fitting: Collection[str]) -> None:
+    """Check the hints for objects of further kinds that are added, changed or deleted.
+
+    `fitting` are the nodes that take the pod.
+    """
     for kind, items in trial.objects.items():
-        for index, obj in enumerate(items):
-            others = [*items[:index], *items[index + 1 :]]
-            for changed in (None, *itertools.islice(changes_of(obj, others), _CHANGES_MAX)):
-                now = others if changed is None else [*items[:index], changed, *items[index + 1 :]]
-                after = trial.on_cluster(trial.cluster, objects={**trial.objects, kind: now})
-                if after.accepts(pod) == accepts:
-                    continue
-                # The event leads from the objects that reject the pod to those that accept it.
-                fitting = trial if accepts else after
-                old, new = (changed, obj) if accepts else (obj, changed)
-                event = ClusterEvent(_resource_of(kind), _action(old, new))
-                _expect_retry(fitting, fitting.registered, pod, [event], old, new)
+        for obj, changed, now in object_changes(items):
+            trial.seen.changed_kinds.add(kind)
+            after = trial.on_cluster(trial.cluster, objects={**trial.objects, kind: now})
+            fitting_after = after.fitting_nodes(pod)
+            # One event leads from these objects to the others, another one back.
+            for first, names, then, names_then, old, new in (
+                (trial, fitting, after, fitting_after, obj, changed),
+                (after, fitting_after, trial, fitting, changed, obj),
+            ):
+                if not set(names_then) <= set(names):
+                    event = ClusterEvent(_resource_of(kind), _action(old, new))
+                    _check_object_event(first, then, names, pod, event, old, new)
+
+
+def _check_object_event(
+    first: Trial,
+    then: Trial,
+    fitting: Collection[str],
+    pod: PodInfo,
+    event: ClusterEvent,
+    old: object,
+    new: object,
+) -> None:
+    """Check the hints for a changed object after which one of the other nodes takes the pod.
+
+    The pod waits in a cluster without the nodes that take it before the change.
+    """
+    waiting_in = _without_nodes(first.cluster, fitting)
+    after = then.on_cluster(waiting_in)
+    if not first.on_cluster(waiting_in).fitting_nodes(pod) and after.fitting_nodes(pod):
+        _expect_retry(after, after.registered, pod, [event], old, new)
 
 
 def _action(old: object, new: object) -> ActionType:
@@ -182,7 +220,7 @@ def _check_event(
     new: object,
 ) -> None:
     """Check the hints for a change after which the plugin accepts the pod."""
-    if before.on_cluster(after).accepts(pod):
+    if before.on_cluster(after).fitting_nodes(pod):
         _expect_retry(before, registered, pod, events, old, new)
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
+
+from scheduler.api.unstructured import Unstructured
+from scheduler.client.kinds import kind_key
+from scheduler.framework.handle import ObjectNotFoundError
 
 if TYPE_CHECKING:
     from scheduler.api.core import ObjectReference, Pod, PodExtendedResourceClaimStatus
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+    from scheduler.api.unstructured import Kind
     from scheduler.framework.types import Condition, NominatingInfo
 
 
@@ -30,6 +37,18 @@ class StatusPatch(NamedTuple):
     pod: str
     condition: Condition | None
     nominating_info: NominatingInfo | None
+
+
+class Write(NamedTuple):
+    """A write of a plugin: `create`, `patch` or `delete`; `key` is `namespace/name` or `name`.
+
+    `kind` is as in `Plugin.reads`. `body` is the object or the patch.
+    """
+
+    verb: str
+    kind: str
+    key: str
+    body: Mapping[str, object]
 
 
 class RecordedEvents:
@@ -86,10 +105,73 @@ class FakeResourceClaims:
         return claim
 
 
+class FakeObjectClient:
+    """Records the writes of one kind, and keeps the objects that were created."""
+
+    def __init__(self, api: FakeApi, kind: str) -> None:
+        self._api: Final = api
+        self._kind: Final = kind
+        self._objects: Final[dict[str, Unstructured]] = {}
+
+    async def get(self, name: str, *, namespace: str = "") -> Unstructured:
+        key = _key(name, namespace)
+        if key not in self._objects:
+            raise ObjectNotFoundError(f'{self._kind} "{name}" not found')
+        return self._objects[key]
+
+    async def create(self, obj: Mapping[str, object]) -> Unstructured:
+        created = Unstructured(obj)
+        key = _key(created.metadata.name, created.metadata.namespace)
+        self._api.write("create", self._kind, key, obj)
+        self._objects[key] = created
+        return created
+
+    async def patch(
+        self,
+        name: str,
+        patch: Mapping[str, object],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> Unstructured:
+        del subresource
+        key = _key(name, namespace)
+        self._api.write("patch", self._kind, key, patch)
+        before = self._objects.get(key, {"metadata": {"name": name, "namespace": namespace}})
+        self._objects[key] = Unstructured(_merged(before, patch))
+        return self._objects[key]
+
+    async def delete(self, name: str, *, namespace: str = "") -> bool:
+        self._api.write("delete", self._kind, _key(name, namespace), {})
+        self._objects.pop(_key(name, namespace), None)
+        return True
+
+
+def _key(name: str, namespace: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
+
+
+def _merged(fields: Mapping[str, object], patch: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields after a JSON merge patch."""
+    result = {key: value for key, value in fields.items() if patch.get(key, "") is not None}
+    for key, value in patch.items():
+        if isinstance(value, Mapping):
+            before = result.get(key)
+            result[key] = _merged(before if isinstance(before, Mapping) else {}, value)
+        elif value is not None:
+            result[key] = value
+    return result
+
+
 class FakeApi:
-    """Records the writes of plugins; `failure` makes writes fail."""
+    """Records the writes of plugins; `failure` makes writes fail.
+
+    `written` are those of `patch_pod` and of the clients for further kinds, in order.
+    """
 
     def __init__(self) -> None:
+        self.written: Final[list[Write]] = []
+        self._clients: Final[dict[str, FakeObjectClient]] = {}
         self.resource_claims: Final = FakeResourceClaims()
         #: By key of the pod: the claim of its extended resources.
         self.extended_claims: Final[dict[str, PodExtendedResourceClaimStatus]] = {}
@@ -129,6 +211,29 @@ class FakeApi:
         self._fail(pod.key)
         self.deleted.append(pod.key)
         return pod.key not in self.gone
+
+    async def patch_pod(
+        self,
+        pod: Pod,
+        *,
+        labels: Mapping[str, str | None] = MappingProxyType({}),
+        annotations: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> Pod:
+        if pod.key in self.gone:
+            raise ObjectNotFoundError(f'pods "{pod.metadata.name}" not found')
+        changes = {"labels": dict(labels), "annotations": dict(annotations)}
+        self.write("patch", "pods", pod.key, {"metadata": changes})
+        own = {part: getattr(pod.metadata, part) for part in changes}
+        return replace(pod, metadata=replace(pod.metadata, **_merged(own, changes)))
+
+    def client(self, kind: Kind, /) -> FakeObjectClient:
+        key = kind_key(kind)
+        return self._clients.setdefault(key, FakeObjectClient(self, key))
+
+    def write(self, verb: str, kind: str, key: str, body: Mapping[str, object]) -> None:
+        """Record a write of a plugin."""
+        self._fail(key)
+        self.written.append(Write(verb, kind, key, body))
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         self._fail()

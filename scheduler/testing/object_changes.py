@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -20,10 +21,23 @@ if TYPE_CHECKING:
 _AMOUNT: Final = re.compile(r"(\d+)(\w*)")
 #: The factor of a value that is raised.
 _FACTOR: Final = 1000
+#: So many changes of each object are tried.
+_CHANGES_MAX: Final = 20
 #: The fields that can change in an object's metadata.
 _CHANGEABLE_METADATA: Final = ("labels", "annotations")
 
 _Path = tuple[str | int, ...]
+
+
+def object_changes(
+    items: Sequence[ApiObject],
+) -> Iterator[tuple[ApiObject, ApiObject | None, Sequence[ApiObject]]]:
+    """Yield an object, what becomes of it (None if it is deleted), and the objects afterwards."""
+    for index, obj in enumerate(items):
+        others = [*items[:index], *items[index + 1 :]]
+        yield obj, None, others
+        for changed in itertools.islice(changes_of(obj, others), _CHANGES_MAX):
+            yield obj, changed, [*items[:index], changed, *items[index + 1 :]]
 
 
 def changes_of(obj: ApiObject, others: Sequence[ApiObject]) -> Iterator[ApiObject]:

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from scheduler.framework.status import Status
 from scheduler.framework.types import PostFilterResult, PreBindPreFlightResult
+from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing.virtual_clock import run_on_clock
 
 if TYPE_CHECKING:
-    from scheduler.snapshot.pod_info import PodInfo
     from scheduler.testing.trial import Results, Trial
 
+#: So many further pods are reserved and undone: what a plugin forgets to undo adds up.
+_OTHERS: Final = 4
 #: The points at which a pod can fail.
 _POINTS: Final = ("reserve", "permit", "pre_bind", "bind")
 
@@ -24,28 +28,29 @@ _POINTS: Final = ("reserve", "permit", "pre_bind", "bind")
 def check_life(trial: Trial, pod: PodInfo, results: Results) -> None:
     """Run a pod that fits from Reserve to the end, several times; fail for a broken rule.
 
-    Each run fails after another point, and the plugin must decide afterwards as before the run.
-    In the last run the pod is bound.
+    Each run fails after another point, and the plugin must decide afterwards as before the run,
+    for this pod and for others. In the last run the pod is bound.
     """
     row = results.first_feasible()
     if row is None:
         return
-    node_name = trial.cluster.nodes[row].metadata.name
+    node_name = trial.node_name(row)
     assumed = pod.assigned_to(node_name)
-    undoes = hasattr(trial.plugin, "unreserve")
-    for last in _POINTS:
-        if not hasattr(trial.plugin, last):
-            continue
+    points = [point for point in _POINTS if hasattr(trial.plugin, point)]
+    others = [_copy_of(pod, number) for number in range(_OTHERS if points else 0)]
+    for last in points:
         trial.results(pod)
-        _run(trial, assumed, node_name, last)
-        for _ in range(2 if undoes else 0):  # it must be idempotent
-            answer = trial.call("unreserve", trial.state, assumed, node_name)
-            if answer is not None:
-                trial.wrong("unreserve", answer, "None")
-        again = trial.results(pod)
-        trial.expect_same(
-            results, again, f"decides differently after {last} has been undone by unreserve"
-        )
+        _run_and_undo(trial, assumed, node_name, last)
+        claim = f"decides differently after {last} has been undone by unreserve"
+        trial.expect_same(results, trial.results(pod), claim)
+    if points:
+        *further, last_one = others
+        expected = trial.on_cluster(trial.cluster).results(last_one)
+        for other in further:
+            if node_name in trial.fitting_nodes(other):
+                _run_and_undo(trial, other.assigned_to(node_name), node_name, points[-1])
+        claim = f"decides differently about another pod after {points[-1]} has been undone"
+        trial.expect_same(expected, trial.results(last_one), claim)
     trial.results(pod)
     _run(trial, assumed, node_name, "post_bind")
     for work in trial.handle.spawned:
@@ -67,6 +72,22 @@ def check_post_filter(trial: Trial, pod: PodInfo, results: Results) -> None:
         good = isinstance(result, PostFilterResult | None) and isinstance(status, Status | None)
     if not good:
         trial.wrong("post_filter", answer, "a PostFilterResult or None, and a Status or None")
+
+
+def _copy_of(pod: PodInfo, number: int) -> PodInfo:
+    """Return an equal pod with a name and a uid of its own."""
+    name = f"{pod.name}-{number}"
+    metadata = replace(pod.pod.metadata, name=name, uid=f"{pod.uid}-{number}")
+    return PodInfo(replace(pod.pod, metadata=metadata))
+
+
+def _run_and_undo(trial: Trial, pod: PodInfo, node_name: str, last: str) -> None:
+    """Run the points up to the last one, then Unreserve twice: it must be idempotent."""
+    _run(trial, pod, node_name, last)
+    for _ in range(2 if hasattr(trial.plugin, "unreserve") else 0):
+        answer = trial.call("unreserve", trial.state, pod, node_name)
+        if answer is not None:
+            trial.wrong("unreserve", answer, "None")
 
 
 def _run(trial: Trial, pod: PodInfo, node_name: str, last: str) -> None:
@@ -109,4 +130,6 @@ def _fails(trial: Trial, point: str, answer: object) -> bool:
         trial.wrong(point, answer, "another status: only permit may let a pod wait")
     if answer.is_skip and point != "bind":
         trial.wrong(point, answer, "another status: only bind may skip")
+    if point in ("reserve", "permit") and (answer.is_rejected or answer.is_wait):
+        trial.note_rejection()
     return not (answer.is_success or answer.is_wait or answer.is_skip)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.core import Node, ObjectMeta, Pod
+from scheduler.assembly.build import USER_AGENT
 from scheduler.client import NODES, PODS, RestClient, connect
 from scheduler.client.discovery import discover_kind
 from scheduler.client.kinds import Resource, resource_named
@@ -32,7 +34,8 @@ from scheduler.testing.in_process import run_in_process
 from scheduler.testing.virtual_clock import VirtualClock, let_tasks_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
     from scheduler.api.core import Container
     from scheduler.assembly.app import AppStatistics
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 #: The real time after which a scheduler that never becomes idle is an error.
 _IDLE_SECONDS_MAX: Final = 30.0
+#: Matches the path of requests about events.
+_EVENTS: Final = re.compile(r"/apis/events\.k8s\.io/|/api/v1/(namespaces/[^/]+/)?events\b").match
 _IMAGE: Final = "registry.k8s.io/pause:3.10"
 _LOOK_SECONDS: Final = 0.001
 #: Checks without success after which pending work must be waiting for time to pass.
@@ -63,6 +68,25 @@ class ServerStatistics(Protocol):
     def undelivered_watch_events(self) -> int: ...
 
 
+class HandledRequest(Protocol):
+    """A request that the API server has answered. `path` includes the query."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def user_agent(self) -> str: ...
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
 class ApiServer(Protocol):
     """The part of `fakeapi.FakeApiServer` that a simulation uses."""
 
@@ -74,6 +98,10 @@ class ApiServer(Protocol):
 
     @property
     def resource_version(self) -> int: ...
+
+    def listening(
+        self, *, on_request: Callable[[HandledRequest], None]
+    ) -> AbstractContextManager[None]: ...
 
     def send_bookmarks(self) -> int: ...
 
@@ -125,6 +153,8 @@ class Simulation:
         self._args: Final = dict(args or {})
         self._seed: Final = seed
         self._feature_gates: Final = feature_gates
+        #: The requests by which the scheduler and its plugins have written, in order, but events.
+        self.writes: Final[list[HandledRequest]] = []
         self._stack = contextlib.AsyncExitStack()
         self._scheduler: RunningScheduler | None = None
         self._client: RestClient | None = None
@@ -137,6 +167,7 @@ class Simulation:
             config.write_bytes(msgspec.json.encode(self._configuration()))
             connection = connect(kubeconfig=str(kubeconfig), clock=self.clock)
             client = RestClient(connection, clock=self.clock, user_agent="simulation", qps=-1)
+            stack.enter_context(self._server.listening(on_request=self._note_request))
             self._client = await stack.enter_async_context(client)
             self._scheduler = await stack.enter_async_context(
                 run_in_process(
@@ -262,6 +293,11 @@ class Simulation:
             metadata.setdefault("namespace", "default")
         body = msgspec.json.encode({**obj, "metadata": metadata}, enc_hook=dict)
         return _Request(resource, metadata.get("name", ""), metadata.get("namespace", ""), body)
+
+    def _note_request(self, request: HandledRequest) -> None:
+        is_of_scheduler = request.user_agent.startswith(USER_AGENT)
+        if is_of_scheduler and request.method != "GET" and not _EVENTS(request.path):
+            self.writes.append(request)
 
     @property
     def _running(self) -> RunningScheduler:

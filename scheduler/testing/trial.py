@@ -26,7 +26,7 @@ from scheduler.testing.doubles import FakeHandle, FakeLister, framework_with
 from scheduler.testing.virtual_clock import run_on_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from scheduler.api.unstructured import Kind
     from scheduler.framework.events import ClusterEventWithHint
@@ -51,6 +51,12 @@ class Observations:
     has_rejected_a_node: bool = False
     has_rejected_a_pod: bool = False
     has_scored_differently: bool = False
+    #: True if the plugin rejects pods and has registered for no event.
+    waits_for_nothing: bool = False
+    has_held_a_pod: bool = False
+    has_allowed_a_pod: bool = False
+    #: The kinds of which an event was tried.
+    changed_kinds: set[Kind] = field(default_factory=set)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,19 +119,51 @@ class Trial:
         objects = self.objects if objects is None else objects
         return Trial(self._class, replace(self._setup, cluster=cluster, objects=objects))
 
-    def accepts(self, pod: PodInfo) -> bool:
-        """Return True if the pod may be scheduled on some node, as far as this plugin decides."""
+    def fitting_nodes(self, pod: PodInfo) -> Collection[str]:
+        """Return the nodes that take the pod, as far as this plugin decides: up to Permit."""
         state, nodes = CycleState(), self._snapshot.nodes
-        self._pod = pod
+        self._pod, self.state = pod, state
         if self._status("pre_enqueue", pod) is not None:
-            return False
+            return ()
         pre_filter = self._pre_filter(state, pod, nodes)
         if isinstance(pre_filter, Status):
-            return pre_filter.is_skip and len(nodes) > 0
-        allowed = pre_filter.node_names if pre_filter is not None else None
-        return any(
-            verdict is None and (allowed is None or name in allowed)
-            for name, verdict in zip(nodes.names, self.verdicts(state, pod, nodes), strict=True)
+            names = list(nodes.names) if pre_filter.is_skip else []
+        else:
+            allowed = pre_filter.node_names if pre_filter is not None else None
+            names = [
+                name
+                for name, verdict in zip(nodes.names, self.verdicts(state, pod, nodes), strict=True)
+                if verdict is None and (allowed is None or name in allowed)
+            ]
+        return [name for name in names if self._is_permitted(state, pod, name)]
+
+    def _is_permitted(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Return True if Reserve and Permit let the pod have the node; both are undone."""
+        if not hasattr(self.plugin, "permit"):
+            return True
+        assumed = pod.assigned_to(node_name)
+        answers = [self.call(point, state, assumed, node_name) for point in ("reserve", "permit")]
+        self.call("unreserve", state, assumed, node_name)
+        return not any(isinstance(answer, Status) and answer.is_rejected for answer in answers)
+
+    def node_name(self, row: int) -> str:
+        """Return the name of the node with this row in results."""
+        return self._snapshot.names[row]
+
+    def assume(self, pod: PodInfo) -> None:
+        """Add a pod to its node in the snapshot."""
+        self._snapshot.assume_pod(pod)
+
+    def results_in_another_order(self, pod: PodInfo) -> Results:
+        """Return the results of a new instance that gets the nodes in another order."""
+        other = self.on_cluster(self.cluster._replace(nodes=self.cluster.nodes[::-1]))
+        results, names = other.results(pod), list(self._snapshot.names)
+        verdicts = dict(zip(other._snapshot.names, results.verdicts, strict=True))
+        feasible = [name for name, verdict in verdicts.items() if verdict is None]
+        scores = dict(zip(feasible, results.scores, strict=False))
+        return results._replace(
+            verdicts=[verdicts[name] for name in names],
+            scores=[scores[name] for name in names if name in scores],
         )
 
     def node_statuses(self, results: Results) -> NodeToStatus:
@@ -161,9 +199,15 @@ class Trial:
         feasible = nodes.take(np.array([verdict is None for verdict in verdicts], dtype=bool))
         scores = self._scores(state, pod, feasible) if len(feasible) else []
         self.seen.has_rejected_a_node |= len(feasible) < len(nodes)
-        self.seen.has_rejected_a_pod |= pre_enqueue is not None or not len(feasible)
+        if pre_enqueue is not None or not len(feasible):
+            self.note_rejection()
         self.seen.has_scored_differently |= len(set(scores)) > 1
         return Results(pre_enqueue, pre_filter, verdicts, scores)
+
+    def note_rejection(self) -> None:
+        """Note that the plugin has rejected the pod, or holds it until a timeout rejects it."""
+        self.seen.has_rejected_a_pod = True
+        self.seen.waits_for_nothing |= not self.registered
 
     def expect_same(self, answers: Results, others: Results, claim: str) -> None:
         """Fail if two sets of results for one pod differ, naming the first difference."""

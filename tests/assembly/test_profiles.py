@@ -160,7 +160,8 @@ def test_the_profile_at_fault_is_named(config: KubeSchedulerConfiguration) -> No
         profiles_of(config)
     assert str(error.value) == (
         "initializing profiles: creating profile for scheduler name guarded-first: "
-        'FilterPlugin "Guard" does not exist'
+        'FilterPlugin "Guard" does not exist; '
+        "a plugin of your own is loaded by --plugin MODULE:Guard"
     )
 
 

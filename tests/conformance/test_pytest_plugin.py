@@ -196,7 +196,49 @@ def test_the_fixtures_run_a_scheduler_in_virtual_and_in_real_time(
     )
     result = pytester.runpytest(*PLAIN)
     result.assert_outcomes(passed=3, errors=1)
-    result.stdout.fnmatch_lines(["*expected only config, gates, plugins, seed, got colour"])
+    result.stdout.fnmatch_lines(
+        ["*expected only config, gates, objects, plugins, seed, got colour"]
+    )
+
+
+def test_objects_exist_before_the_scheduler_starts(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import urllib.request
+        import pytest
+
+        @pytest.mark.scheduler(objects=[{"node": {"name": "old"}}, {"pod": {"name": "q"}}])
+        def test_objects_exist_before_the_start(cluster):
+            cluster.expect(pod="q", bound_to="old", attempts=1)
+
+        @pytest.mark.scheduler(objects=[{"apiVersion": "v1", "kind": "Namespace",
+                                         "metadata": {"name": "early"}}])
+        def test_objects_exist_in_real_time(fake_api, scheduler):
+            with urllib.request.urlopen(fake_api.url + "/api/v1/namespaces/early") as answer:
+                assert answer.status == 200
+        """
+    )
+    pytester.runpytest(*PLAIN).assert_outcomes(passed=2)
+
+
+def test_a_failure_is_not_buried_under_the_schedulers_log(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import logging
+        from conformance.testing import Cluster
+
+        def test_it(cluster):
+            cluster.node("a").pod("p").bound_to("a")
+            with Cluster() as another:
+                another.node("a").pod("p").bound_to("a")
+            logging.getLogger("mine").warning("a line of the test")
+            assert False, "the error"
+        """
+    )
+    for arguments, is_shown in (((), False), (("--log-level=INFO",), True)):
+        shown = pytester.runpytest(*PLAIN, *arguments).stdout.str()
+        assert "a line of the test" in shown
+        assert ("Starting to schedule" in shown) == is_shown
 
 
 def test_it_imports_nothing_before_a_test_needs_it() -> None:

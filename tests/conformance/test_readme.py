@@ -33,6 +33,8 @@ _ELSEWHERE: Final = {
     "from conformance.testing import Cluster": "tests/conformance/testing/test_cluster.py",
     "from hypothesis import given": "tests/conformance/strategies/test_readme.py",
     "from functools import partial": "tests/conformance/strategies/test_readme.py",
+    "from scheduler import ActionType": "tests/conformance/strategies/test_readme.py",
+    "from collections.abc import Iterator": "tests/conformance/strategies/test_readme.py",
     "apiVersion: rbac.authorization.k8s.io/v1": "tests/conformance/targets/test_cluster.py",
     "tox -e upstream": "tests/integration/test_conformance_results.py",
     "apiVersion: kubescheduler": "tests/conformance/differential/test_readme.py",

@@ -38,8 +38,8 @@ def _run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_guide_has_five_plugins_with_a_test_each() -> None:
-    assert len(PLUGINS) == 5
+def test_the_guide_has_seven_plugins_with_a_test_each() -> None:
+    assert len(PLUGINS) == 7
     assert sorted(FILES) == sorted(
         [f"{name}.py" for name in PLUGINS] + [f"test_{name}.py" for name in PLUGINS]
     )

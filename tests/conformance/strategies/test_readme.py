@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 _README = (Path(conformance.__file__).parent / "README.md").read_text(encoding="utf-8")
 _FILES = dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)```", _README, re.DOTALL))
-_TESTS = ["test_full_nodes.py", "test_invariants.py"]
+_TESTS = ["test_full_nodes.py", "test_invariants.py", "test_teams.py"]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import yaml
 import conformance
 from conformance.errors import InputError, RequestFailed, TargetError
 from conformance.targets.target import TargetOptions
-from conformance.testing import Cluster
+from conformance.testing import Cluster, Pod
 
 from .plugins import NotOnNodeA
 
@@ -56,6 +56,11 @@ def test_an_unmet_expectation_shows_the_pod_its_events_and_the_log() -> None:
     [
         ({"foo": 1}, r"steps\[0\]: unknown field foo; expected advance, answer"),
         ({"expect": {"pod": "p", "bound": "a"}}, "unknown field bound; did you mean bound_to"),
+        ({"inject": [{"verb": "create"}]}, "unknown field verb here; expected name, match, when, "),
+        (
+            {"inject": [{"reset": {}, "match": {"pod": "p"}}]},
+            r"faults\[0\].match: unknown field pod.*; expected verb",
+        ),
         ({"create": [{"node": {"name": "n", "cpus": 1}}]}, "unknown field cpus; did you mean cpu"),
     ],
 )
@@ -81,7 +86,8 @@ def test_a_step_that_the_server_refuses_is_an_error() -> None:
 def test_configuration_and_gates_reach_the_scheduler() -> None:
     config = {"profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "NodeName"}]}}}]}
     unknown = {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "Foo"}]}}}]}
-    with pytest.raises(TargetError, match="did not start"), Cluster(config=unknown):
+    hint = "did not start: .*; a plugin of your own is loaded by --plugin MODULE:Foo"
+    with pytest.raises(TargetError, match=hint), Cluster(config=unknown):
         pass
     with Cluster(config=config, gates={"GenericWorkload": True}) as cluster:
         cluster.node("n").pod("p").bound_to("n")
@@ -93,6 +99,22 @@ def test_a_plugin_is_a_class_or_a_reference() -> None:
             cluster.node("a").node("b")
             cluster.pod("p", count=3)
             cluster.expect(pods=["p-0", "p-1", "p-2"], bound_to="b")
+
+
+def test_the_pages_table_has_each_method() -> None:
+    page = (Path(conformance.__file__).parent / "README.md").read_text(encoding="utf-8")
+    table = page.partition("| method | |")[2].partition("\n\n")[0]
+    rows = table.splitlines()
+    for owner, of_owner in ((Cluster, rows), (Pod, [row for row in rows if "`Pod`:" in row])):
+        public = {name for name in vars(owner) if not name.startswith("_")}
+        named = set(re.findall(r"\b(\w+)\b", "\n".join(of_owner)))
+        assert public <= named, owner
+
+
+def test_a_class_among_the_options_of_a_target_is_refused() -> None:
+    text = 'expected texts "module:Class", got a class; write "tests.conformance.testing.plugins:'
+    with pytest.raises(TypeError, match=text):
+        TargetOptions(plugins=(NotOnNodeA,))  # type: ignore[arg-type] # the mistake
 
 
 def test_other_clients_use_its_kubeconfig() -> None:
