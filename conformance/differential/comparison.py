@@ -270,10 +270,15 @@ def _question(seen: Observation, decision: Decision, case: Case, side: Side) -> 
             pod = obj
         elif obj["kind"] not in _LEFT_OUT:
             others.append(obj)
-    if pod is None:
+    if pod is None or "schedulingGroup" in part(pod, "spec"):
+        # One pod of a group is not decided by itself.
         return None
     return Question(
-        objects=others, pod=pod, config=adapted.config, gates=adapted.gates, plugins=side.plugins
+        objects=others,
+        pod=pod,
+        config=adapted.config,
+        gates=adapted.gates,
+        plugins=tuple(dict.fromkeys((*side.plugins, *case.plugins))),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 
 from conformance.clock import Clock
+from scheduler import Plugin, unschedulable
 from tests.conformance.schedulers import TinyScheduler, started
 
 _NOW = "2026-01-01T00:00:00.000000Z"
@@ -206,3 +207,10 @@ def never_preempts(url: str, _: Clock) -> TinyScheduler:
 def asks_twice(url: str, _: Clock) -> TinyScheduler:
     """Binds each pod to the first node, and asks for that twice."""
     return _AsksTwice(url)
+
+
+class Shy(Plugin):
+    """A plugin that keeps all pods away from all nodes."""
+
+    def filter(self, state, pod, node):  # type: ignore[no-untyped-def]
+        return unschedulable("node(s) were too far away")
