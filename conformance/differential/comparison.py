@@ -5,8 +5,8 @@
 
 A pod is nominated, bound or left waiting in the same step on both sides, or there is a difference.
 Each side's decision is then decided again with the configuration of the other side, over the
-cluster at the moment of the decision; a pod that waits is decided at the end of the step. What is
-wrong there differs. If both are right, then it is chance if the two nodes are both among the best.
+cluster at the moment of the decision; a pod that waits is decided at the end of the step. A wrong
+decision differs. If both are right, then it is chance if the two nodes are both among the best.
 After a choice by chance the clusters differ, so that later pods differ too, which is also chance.
 """
 
@@ -68,7 +68,7 @@ _GRAVEST_FIRST: Final = (Verdict.DIFFERS, Verdict.PERHAPS, Verdict.TIMING, Verdi
 
 
 class _Judgement(enum.Enum):
-    """What the other side's configuration makes of a decision; LATE: the pod could have a node."""
+    """A decision judged with the other side's configuration; LATE: the pod could have a node."""
 
     RIGHT = enum.auto()
     LATE = enum.auto()

@@ -196,7 +196,7 @@ def _with_steps(case: Case, steps: list[Json]) -> Case:
 def judged(case: Case, order: Task) -> tuple[list[Found], str]:
     """Return the invariants that a case breaks, and the reason if it could not be run.
 
-    In real time what is wrong at the end of a short run is looked at in a longer one.
+    In real time a mistake at the end of a short run only counts if a longer run has it too.
     """
     try:
         some = _violations(case, order, order.invariants)

@@ -236,7 +236,7 @@ def _conflict(first: Expectation, second: Expectation) -> str | None:
 
 
 def _nodes(expected: Expectation) -> frozenset[str] | None:
-    """Return the nodes that a pod may be on; None if the expectation says nothing about it."""
+    """Return the nodes that a pod may be on; None if the expectation is about no node."""
     if expected.bound_to is None and expected.bound_to_one_of is None:
         return None
     if expected.bound_to is None or expected.bound_to_one_of is None:

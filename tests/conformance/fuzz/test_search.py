@@ -86,7 +86,7 @@ def test_in_real_time_a_case_ends_without_a_pause(monkeypatch: pytest.MonkeyPatc
         assert {str(step["advance"]) for step in steps if "advance" in step} <= {"1s"}
 
 
-def test_what_is_wrong_at_the_end_in_real_time_is_looked_at_after_a_backoff(
+def test_a_mistake_at_the_end_in_real_time_counts_if_it_is_there_after_a_backoff(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (case, *_) = [_case(raw) for raw in _raws(monkeypatch, tasks_of(_IN_REAL_TIME))]
@@ -119,7 +119,7 @@ def _violation(invariant: str, step: str) -> Violation:
     return Violation(text="wrong", step=step, expect=expect, invariant=invariant)
 
 
-def test_progress_is_told_after_each_task_of_this_process() -> None:
+def test_progress_is_reported_after_each_task_of_this_process() -> None:
     task = msgspec.structs.replace(_BINDS_ALL, examples=51, invariants=())
     told: list[int] = []
     with executor_of("", workers=0) as pool:
