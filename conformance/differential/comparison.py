@@ -136,6 +136,8 @@ def compare(case: Case, a: Observation, b: Observation) -> Comparison:
     if not skipped and ends[0] != ends[1]:
         problem = "; ".join(f"{name}: {end}" for name, end in zip("AB", ends, strict=True) if end)
     diffs = [] if skipped else _differences(case, a, b)
+    if not diffs and not skipped and ends[0] and not problem:
+        skipped = f"both: {ends[0]}"
     if a.shares_nodes or b.shares_nodes:
         # The messages of one side count nodes that the other side does not have.
         diffs = [diff for diff in diffs if diff.aspect != "message"]

@@ -117,6 +117,15 @@ def test_pods_that_end_alike_may_have_been_decided_differently(
     assert ends[0] == ends[1]
 
 
+def test_a_scenario_that_breaks_off_on_both_sides_is_not_the_same(tmp_path: Path) -> None:
+    text = PLAIN.replace(
+        "  - expect", "  - patch: {pod: p, patch: {spec: {nodeName: b}}}\n  - expect"
+    )
+    comparison = _compared(tmp_path, text, "ours").comparison
+    assert comparison.verdict is Verdict.SKIPPED
+    assert comparison.skipped.startswith("both: steps[1]: PATCH ")
+
+
 SCHEDULED = Answer(result="scheduled", best=("a",), total={"a": 1}, scores={"a": {}})
 FULL = Answer(result="unschedulable", message="0/1 nodes are available: 1 Insufficient cpu.")
 
