@@ -57,9 +57,10 @@ class Verdict(enum.Enum):
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a case. `reason` is one line, `details` are more; `log` is the target's log.
 
-    `origin` and `line` are the place of the case. `aspects` are the verdicts on the aspects that
-    the case judges; SKIPPED if the case ended before all expectations of an aspect were checked.
-    If a case was run several times, `failed_runs` of all `runs` failed.
+    `origin` and `line` are the place of the case, and `text` is the case as its file has it. `step`
+    is the place of the step that did not hold, with its line in the file. `aspects` are the
+    verdicts on the aspects that the case judges; SKIPPED if the case ended before all expectations
+    of an aspect were checked. If a case was run several times, `failed_runs` of all `runs` failed.
     """
 
     area: str
@@ -77,6 +78,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     details: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
+    step: str = ""
+    step_line: int = 0
+    text: str = ""
     runs: int = 1
     failed_runs: int = 0
 
@@ -89,6 +93,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> str:
         """The place of the case, `FILE:LINE`."""
         return f"{self.origin}:{self.line}" if self.line else self.origin
+
+    @property
+    def step_place(self) -> str:
+        """The place of the step that did not hold, `FILE:LINE (steps[3])`; empty without one."""
+        return f"{self.origin}:{self.step_line} ({self.step})" if self.step_line else ""
 
     @property
     def is_flaky(self) -> bool:

@@ -56,6 +56,7 @@ def summary(compared: Sequence[Compared]) -> str:
 _WORDS: Final = {
     Verdict.SAME: "the same",
     Verdict.CHANCE: "the same but for chance between equally good nodes",
+    Verdict.TIMING: "the same at another time",
     Verdict.SKIPPED: "skipped",
     Verdict.PERHAPS: "different, perhaps by chance",
     Verdict.DIFFERS: "different",
@@ -93,6 +94,7 @@ def _difference_json(one: Difference) -> Json:
     return {
         "pod": one.pod,
         "aspect": one.aspect,
+        "step": one.step,
         "verdict": one.verdict.value,
         "a": str(one.a),
         "b": str(one.b),
@@ -138,7 +140,9 @@ def _print_difference(
     comparison: Comparison, first: Difference, labels: tuple[str, str], console: Console
 ) -> None:
     """Print the first divergence, with each side's explanation."""
-    _print(console, f"\nFirst divergence: {comparison.case.id}, pod {first.pod}, {first.aspect}")
+    place = f", {first.step}" if first.step else ""
+    what = f"{comparison.case.id}, pod {first.pod}, {first.aspect}{place}"
+    _print(console, f"\nFirst divergence: {what}")
     sides = (("A", labels[0], first.a, first.story_a), ("B", labels[1], first.b, first.story_b))
     for letter, label, decision, story in sides:
         _print(console, f"{letter} ({label}): {decision}")

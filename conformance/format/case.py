@@ -57,11 +57,15 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     origin: str
     line: int = 0
+    #: The lines of the steps by their places, and the text of the case; both only of a file.
+    step_lines: dict[str, int] = {}
+    text: str = ""
     steps: tuple[Step, ...]
     cluster: tuple[Item, ...] = ()
     faults: tuple[Json, ...] = ()
     config: Json | None = None
     gates: dict[str, bool] = {}
+    plugins: tuple[str, ...] = ()
     extenders: tuple[Extender, ...] = ()
     description: str = ""
     labels: frozenset[str] = frozenset()
@@ -119,9 +123,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         details: tuple[str, ...] = (),
         log: tuple[str, ...] = (),
         aspects: dict[Aspect, Verdict] | None = None,
+        step: str = "",
     ) -> Outcome:
-        """Return an outcome of this case."""
-        return Outcome(
+        """Return an outcome of this case. `step` is the place of the step that did not hold."""
+        outcome = Outcome(
             area=self.area,
             name=self.name,
             source=self.source,
@@ -137,7 +142,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
             reason=reason,
             details=details,
             log=log,
+            step=step,
         )
+        return self.located(outcome)
+
+    def located(self, outcome: Outcome) -> Outcome:
+        """Return an outcome of this case with the line of its step, and the text of the case."""
+        line = self.step_lines.get(outcome.step, 0)
+        return msgspec.structs.replace(outcome, step_line=line, text=self.text)
 
 
 def case_of(raw: Json, *, area: str, origin: str, line: int = 0) -> Case:
@@ -159,6 +171,7 @@ def case_of(raw: Json, *, area: str, origin: str, line: int = 0) -> Case:
             exact_time=raw.get("exact_time") is True,
             config=msgspec.convert(raw.get("config"), Json | None),
             gates=msgspec.convert(raw.get("gates", {}), dict[str, bool]),
+            plugins=msgspec.convert(raw.get("plugins", []), tuple[str, ...]),
             extenders=msgspec.convert(raw.get("extenders", []), tuple[Extender, ...]),
             cluster=msgspec.convert(raw.get("cluster", []), tuple[Item, ...]),
             faults=tuple(aimed(msgspec.convert(raw.get("faults", []), list[Json]))),
@@ -189,6 +202,7 @@ def _labels_of(case: Case) -> frozenset[str]:
         "faults": bool(case.faults) or any(isinstance(action, Inject) for action in actions),
         "gates": bool(case.gates),
         "metrics": case.reads_metrics,
+        "plugins": bool(case.plugins),
         "restart": any(isinstance(action, Restart | Start | Stop) for action in actions),
         "slow": case.seconds > _SLOW_SECONDS,
     }
@@ -292,9 +306,14 @@ def _loaded(file: Path, *_: int) -> Sequence[Case]:
     content = msgspec.convert(document.content, Json)
     defaults = msgspec.convert(content.get("defaults", {}), Json)
     raw_cases = msgspec.convert(content["cases"], list[Json])
+    area, origin = str(content["area"]), str(file)
     return [
-        case_of(_merged(raw, defaults), area=str(content["area"]), origin=str(file), line=line)
-        for raw, line in zip(raw_cases, document.case_lines, strict=True)
+        msgspec.structs.replace(
+            case_of(_merged(raw, defaults), area=area, origin=origin, line=source.line),
+            step_lines=source.step_lines,
+            text=source.text,
+        )
+        for raw, source in zip(raw_cases, document.sources, strict=True)
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import json
+import textwrap
 from importlib import resources
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -14,7 +15,7 @@ import yaml
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator
     from pathlib import Path
 
     from jsonschema.exceptions import ValidationError
@@ -60,21 +61,30 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return result
 
 
+class CaseSource(NamedTuple):
+    """The place of a case in its file: its line, the lines of its steps by place, and its text."""
+
+    line: int
+    step_lines: dict[str, int]
+    text: str
+
+
 class Document(NamedTuple):
-    """The content of a file, and the line of each item of its list `cases`."""
+    """The content of a file, and the place of each item of its list `cases`."""
 
     content: object
-    case_lines: list[int]
+    sources: list[CaseSource]
 
 
 def read_yaml(path: Path) -> Document:
     """Read the only document of a file. Raises InputError."""
     try:
-        loader = _Loader(path.read_bytes())  # a safe loader, but for duplicate keys
+        data = path.read_bytes()
+        loader = _Loader(data)  # a safe loader, but for duplicate keys
         try:
             root = loader.get_single_node()
             content = None if root is None else loader.construct_document(root)
-            return Document(content, _case_lines(root))
+            return Document(content, _sources(root, data.decode(errors="replace").splitlines()))
         finally:
             loader.dispose()
     except OSError as error:
@@ -95,12 +105,44 @@ def read_valid_yaml(path: Path) -> Document:
     return document
 
 
-def _case_lines(root: yaml.Node | None) -> list[int]:
-    if isinstance(root, yaml.MappingNode):
-        for key, value in root.value:
-            if key.value == "cases" and isinstance(value, yaml.SequenceNode):
-                return [item.start_mark.line + 1 for item in value.value]
-    return []
+def _sources(root: yaml.Node | None, lines: list[str]) -> list[CaseSource]:
+    return [
+        CaseSource(
+            case.start_mark.line + 1,
+            dict(_step_lines(case, "steps")),
+            _text(case, lines),
+        )
+        for case in _items(root, "cases")
+    ]
+
+
+def _text(node: yaml.Node, lines: list[str]) -> str:
+    """Return the lines of a case; a block ends where the next one begins."""
+    first, last = node.start_mark.line, node.end_mark.line
+    ends_before = last >= len(lines) or not lines[last][: node.end_mark.column].strip(" -")
+    chosen = lines[first : last if ends_before and last > first else last + 1]
+    return textwrap.dedent("\n".join(chosen)).strip()
+
+
+def _step_lines(parent: yaml.Node, place: str) -> Iterator[tuple[str, int]]:
+    """Yield the places of steps, as `steps[3].repeat.steps[0]`, and their lines."""
+    for number, step in enumerate(_items(parent, "steps")):
+        where = f"{place}[{number}]"
+        yield where, step.start_mark.line + 1
+        repeated = _value(step, "repeat")
+        if repeated is not None:
+            yield from _step_lines(repeated, f"{where}.repeat.steps")
+
+
+def _items(parent: yaml.Node | None, name: str) -> list[yaml.Node]:
+    value = _value(parent, name)
+    return value.value if isinstance(value, yaml.SequenceNode) else []
+
+
+def _value(parent: yaml.Node | None, name: str) -> yaml.Node | None:
+    if not isinstance(parent, yaml.MappingNode):
+        return None
+    return next((value for key, value in parent.value if key.value == name), None)
 
 
 @functools.cache

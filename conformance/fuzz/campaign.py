@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: The examples of one task: enough to make its start cheap, few enough to share them out. In real
-#: time a scheduler mostly waits, so a task has fewer.
-_EXAMPLES_PER_TASK: Final = 50
-_SLOW_EXAMPLES_PER_TASK: Final = 10
+#: The examples of one seed, and of one task: enough to make its start cheap, few enough to share
+#: them out. In real time an example takes seconds, and so is a task.
+_EXAMPLES_PER_SEED: Final = 50
+_SLOW_EXAMPLES_PER_SEED: Final = 10
 
 
 @dataclass(kw_only=True)
@@ -59,15 +59,21 @@ class Interrupted(Exception):
 
 def tasks_of(whole: Task) -> list[Task]:
     """Cut a search into tasks. The same seed makes the same tasks, however they are run."""
-    size = _SLOW_EXAMPLES_PER_TASK if whole.target.in_real_time else _EXAMPLES_PER_TASK
-    return [
-        msgspec.structs.replace(
-            whole,
-            seed=random.Random(f"{whole.seed}/{start}").getrandbits(63),
-            examples=min(size, whole.examples - start),
-        )
-        for start in range(0, whole.examples, size)
-    ]
+    in_real_time = whole.target.in_real_time
+    size = _SLOW_EXAMPLES_PER_SEED if in_real_time else _EXAMPLES_PER_SEED
+    tasks = []
+    for start in range(0, whole.examples, size):
+        seed = random.Random(f"{whole.seed}/{start}").getrandbits(63)
+        examples = min(size, whole.examples - start)
+        task = msgspec.structs.replace(whole, seed=seed, examples=examples)
+        if in_real_time:
+            tasks += [
+                msgspec.structs.replace(task, examples=1, skipped=number)
+                for number in range(examples)
+            ]
+        else:
+            tasks.append(task)
+    return tasks
 
 
 def search(
@@ -82,12 +88,7 @@ def search(
     tasks, result = tasks_of(whole), Result()
     first: dict[str, tuple[int, Found]] = {}
     try:
-        futures = {
-            executor.submit(explore, msgspec.json.encode(task)): number
-            for number, task in enumerate(tasks)
-        }
-        for future in concurrent.futures.as_completed(futures):
-            number = futures[future]
+        for number, future in _explored(tasks, executor):
             try:
                 done = msgspec.json.decode(future.result(), type=Exploration)
             except InputError:
@@ -109,6 +110,21 @@ def search(
     result.refused.sort()
     result.errors.sort()
     return result
+
+
+def _explored(
+    tasks: list[Task], executor: concurrent.futures.Executor
+) -> Iterator[tuple[int, concurrent.futures.Future[bytes]]]:
+    """Yield the tasks' numbers with their futures, each as soon as it is done."""
+    futures: dict[concurrent.futures.Future[bytes], int] = {}
+    for number, task in enumerate(tasks):
+        future = executor.submit(explore, msgspec.json.encode(task))
+        if future.done():
+            yield number, future
+        else:
+            futures[future] = number
+    for future in concurrent.futures.as_completed(futures):
+        yield futures[future], future
 
 
 def _shrink_all(
@@ -139,7 +155,7 @@ def _shrink_all(
 
 
 def _range(tasks: list[Task], number: int) -> str:
-    start = number * tasks[0].examples
+    start = sum(task.examples for task in tasks[:number])
     return f"examples {start} to {start + tasks[number].examples - 1}"
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .campaign import Result
 
-#: The pause between two lines of progress without a terminal.
+#: The pause between two lines of progress without a terminal; in real time each case has one.
 _LINE_SECONDS = 10.0
 
 
@@ -133,7 +133,10 @@ def fuzz(options: FuzzOptions) -> None:
     try:
         with (
             executor_of(options.executor, workers) as pool,
-            _progress(options.examples) as on_progress,
+            _progress(
+                options.examples,
+                line_seconds=0.0 if options.target.in_real_time else _LINE_SECONDS,
+            ) as on_progress,
         ):
             result = search(task, pool, on_progress)
     except Interrupted as interrupted:
@@ -152,7 +155,7 @@ def _print_invariants() -> None:
 
 
 @contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int, int], None]]:
+def _progress(total: int, *, line_seconds: float) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on a terminal, and a line now and then elsewhere."""
     console, clock = Console(stderr=True), RealClock()
     bar = Progress(
@@ -173,9 +176,12 @@ def _progress(total: int) -> Iterator[Callable[[int, int], None]]:
             words = f"{broken} broken" if broken else "drawing"
             bar.update(row, completed=examples, description=words)
             now = clock.monotonic()
-            if not console.is_terminal and now - shown_at >= _LINE_SECONDS:
+            if not console.is_terminal and now - shown_at >= line_seconds:
                 shown_at = now
                 click.echo(f"{examples} of {total} cases, {broken} invariants broken", err=True)
+            if examples >= total and broken:
+                # Hypothesis' own limit for one of them.
+                click.echo("looking for the smallest cases, for up to 5 minutes each", err=True)
 
         yield show
 

@@ -34,7 +34,7 @@ from ..targets import target_kind
 from ..targets.target import TargetOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..format.case import Case
     from ..invariants import Violation
@@ -45,16 +45,19 @@ RUNS_TO_THE_END: Final = "runs_to_the_end"
 AREA: Final = "fuzz"
 _REFUSED: Final = re.compile(r"(cluster|steps\S*): (GET|POST|PUT|PATCH|DELETE) ")
 _SLOW: Final = "still running after"
+_SETTLE: Final[Json] = {"wait_until_settled": None}
 #: Backoff in real time: the shortest that there is.
 _SHORT_BACKOFF: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Some examples of a search: the examples of one seed."""
+    """Some examples of a search: the examples of one seed, without the skipped first ones."""
 
     target: TargetOptions
     seed: int
     examples: int
+    #: Examples that are only drawn, for another task has them.
+    skipped: int = 0
     invariants: tuple[str, ...]
     nodes_max: int = 4
     pods_max: int = 4
@@ -130,10 +133,11 @@ def shrink(task: bytes) -> bytes:
 
 def _draw(order: Task, look: Callable[[Case], None], *, phases: tuple[Phase, ...]) -> None:
     """Draw the cases of a task, always the same."""
+    drawn = 0
 
     @hypothesis.seed(order.seed)
     @hypothesis.settings(
-        max_examples=order.examples,
+        max_examples=order.skipped + order.examples,
         database=None,
         deadline=None,
         phases=phases,
@@ -144,13 +148,19 @@ def _draw(order: Task, look: Callable[[Case], None], *, phases: tuple[Phase, ...
     )
     @hypothesis.given(_cases(order))
     def run(case: Case) -> None:
-        look(case)
+        nonlocal drawn
+        drawn += 1
+        if drawn > order.skipped:
+            look(case)
 
     run()
 
 
 def _cases(order: Task) -> st.SearchStrategy[Case]:
-    """Return the strategy for a target: in real time pauses are short, and nothing is restarted."""
+    """Return the strategy for a target: in real time pauses are short, and nothing is restarted.
+
+    There the end is looked at again after a longer pause, see `judged`.
+    """
     sizes = functools.partial(
         strategies.cases,
         nodes_max=order.nodes_max,
@@ -163,29 +173,38 @@ def _cases(order: Task) -> st.SearchStrategy[Case]:
     return sizes(
         restarts=False,
         advances=("1s",),
-        rest="3s" if configures else "12s",
         config=st.just(_SHORT_BACKOFF if configures else {}),
     ).map(_settling)
 
 
 def _settling(case: Case) -> Case:
-    """Return a case that waits after each step until the scheduler has done all it can."""
-    steps = case.raw["steps"]
-    assert isinstance(steps, list)
-    settled = [part for step in steps for part in (step, {"wait_until_settled": None})]
-    return case_of({**case.raw, "steps": settled}, area=case.area, origin=case.origin)
+    """Return a case that waits after each step until the scheduler is idle, and not for longer."""
+    *steps, _ = objects(case.raw["steps"])
+    return _with_steps(case, [part for step in steps for part in (step, _SETTLE)] or [_SETTLE])
+
+
+def _rested(case: Case, order: Task) -> Case:
+    """Return a case that ends with a pause in which each pod can be tried again."""
+    rest: Json = {"advance": "3s" if "{config}" in order.target.command else "12s"}
+    return _with_steps(case, [*objects(case.raw["steps"]), rest, _SETTLE])
+
+
+def _with_steps(case: Case, steps: list[Json]) -> Case:
+    return case_of({**case.raw, "steps": steps}, area=case.area, origin=case.origin)
 
 
 def judged(case: Case, order: Task) -> tuple[list[Found], str]:
-    """Return the invariants that a case breaks, and the reason if it could not be run."""
+    """Return the invariants that a case breaks, and the reason if it could not be run.
+
+    In real time a mistake at the end of a short run only counts if a longer run has it too.
+    """
     try:
-        some = violations(
-            case,
-            functools.partial(
-                observe, kind=_kind(order.target), timeout_seconds=order.timeout_seconds
-            ),
-            invariants=[INVARIANTS[name] for name in order.invariants if name in INVARIANTS],
-        )
+        some = _violations(case, order, order.invariants)
+        at_the_end = [each.invariant for each in some if not each.step]
+        if order.target.in_real_time and at_the_end:
+            case = _rested(case, order)
+            some = [each for each in some if each.step]
+            some += _violations(case, order, at_the_end)
     except NotObserved as error:
         reason = error.outcome.reason
         # In real time a busy machine is slow; a scheduler that never rests is found before.
@@ -198,6 +217,14 @@ def judged(case: Case, order: Task) -> tuple[list[Found], str]:
         raw: Json = {**case.raw, "steps": [*steps, {"expect": {"nodes": "no_overcommit"}}]}
         return [Found(invariant=RUNS_TO_THE_END, text=reason, raw=raw)], ""
     return [_found(case, violation) for violation in some], ""
+
+
+def _violations(case: Case, order: Task, invariants: Iterable[str]) -> list[Violation]:
+    return violations(
+        case,
+        functools.partial(observe, kind=_kind(order.target), timeout_seconds=order.timeout_seconds),
+        invariants=[INVARIANTS[name] for name in invariants if name in INVARIANTS],
+    )
 
 
 @functools.cache

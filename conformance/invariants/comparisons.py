@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .violation import Observe
 
 _FACTOR: Final = 2
+#: Longer than the longest backoff.
+_PAUSE: Final = "15s"
 
 
 @comparison("a filter asks for enough of a resource, never for less than there is")
@@ -90,7 +92,17 @@ def single_decision(case: Case) -> Case | None:
     ]
     if not any("node" in entry for entry in cluster):
         return None
-    return _with_raw(case, cluster=cluster, steps=[{"create": [waiting]}, {"advance": "15s"}])
+    return _with_raw(case, cluster=cluster, steps=[{"create": [waiting]}, *_rest(case)])
+
+
+def _rest(case: Case) -> list[Json]:
+    """Return the pause at the end of a case, in which a pod is decided."""
+    steps = objects(case.raw["steps"])
+    settles = "wait_until_settled" in steps[-1]
+    pause = [step for step in steps[-2:-1] if "advance" in step] if settles else []
+    if settles or "advance" in steps[-1]:
+        return [*pause, steps[-1]]
+    return [{"advance": _PAUSE}]
 
 
 def _is_placed(entry: Json) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..format.resources import objects
 from ..outcome import Verdict
 from .history import History
@@ -36,9 +38,14 @@ def violations(
     that does not run to its end.
     """
     chosen = list(INVARIANTS.values() if invariants is None else invariants)
+    seen: dict[bytes, Observation] = {}
 
     def observed(one: Case) -> Observation:
-        observation = observe(one)
+        # Several invariants compare with the same run.
+        key = msgspec.json.encode(one.raw)
+        observation = seen.get(key)
+        if observation is None:
+            observation = seen[key] = observe(one)
         if observation.outcome.verdict is not Verdict.PASSED:
             raise NotObserved(observation.outcome)
         return observation

@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ..clock import RealClock
 from ..errors import NotObservable, TargetError
+from ..format.cluster_events import event_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -83,7 +84,7 @@ def parse_counters(text: str) -> QueueCounters:
         event = labels.get("event")
         if event is None:
             raise ValueError(f"{name} without a label event")
-        event = _NEWER_NAMES.sub("UnschedulablePod", event)
+        event = event_name(_NEWER_NAMES.sub("UnschedulablePod", event))
         if name == INCOMING:
             requeued.setdefault(event, 0)
             if labels.get("queue") in _TRIED_FROM:

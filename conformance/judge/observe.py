@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from ..api import ApiClient, Json, Ref
 
-__all__ = ["Sight", "objects_in", "part", "sight_of", "text_in"]
+__all__ = ["Sight", "objects_in", "part", "sight_of", "terminating_lines", "text_in"]
 
 #: The reasons of the scheduler's events about an attempt, by result.
 ATTEMPT_REASONS: Final = frozenset({"FailedScheduling", "Scheduled"})
@@ -83,6 +83,21 @@ async def sight_of(api: ApiClient, ref: Ref) -> Sight:
     ]
     events.sort(key=lambda event: text_in(event, "eventTime"))
     return Sight(ref, obj, events)
+
+
+async def terminating_lines(api: ApiClient) -> list[str]:
+    """Return a line for each pod that is deleted and stays, as nothing ends it."""
+    lines = []
+    for pod in await api.list("Pod"):
+        metadata, node = part(pod, "metadata"), text_in(part(pod, "spec"), "nodeName")
+        if node and "deletionTimestamp" in metadata:
+            namespace, name = text_in(metadata, "namespace"), text_in(metadata, "name")
+            named = name if namespace == "default" else f"{namespace}/{name}"
+            lines.append(
+                f"pod {named} is still terminating on {node}: there is no kubelet that ends it; "
+                f"write the step `delete: {{pod: {named}}}`"
+            )
+    return lines
 
 
 def _is_about(event: Json, ref: Ref, uid: object) -> bool:

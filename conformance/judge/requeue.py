@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import NotObservable
+from ..format.cluster_events import event_name
 from .metrics import AFTER_FLUSH, INCOMING, in_words, risen
 
 if TYPE_CHECKING:
@@ -109,4 +110,4 @@ def _by_one_of_these(events: list[str], moves: Moves) -> tuple[str | None, bool]
 
 
 def _list(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
+    return [event_name(name) for name in ([value] if isinstance(value, str) else value)]

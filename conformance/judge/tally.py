@@ -58,9 +58,13 @@ class Tally:
     @property
     def reason(self) -> str:
         """The failures as one line: the first, or the first about placement; the number of all."""
-        ordered = sorted(self.failures, key=lambda each: each.unmet.aspect is not Aspect.PLACEMENT)
-        others = len(ordered) - 1
-        return f"{ordered[0].line} (and {others} more)" if others else ordered[0].line
+        others = len(self.failures) - 1
+        return f"{self.gravest.line} (and {others} more)" if others else self.gravest.line
+
+    @property
+    def gravest(self) -> Failure:
+        """The first failure about placement, or else the first one."""
+        return min(self.failures, key=lambda each: each.unmet.aspect is not Aspect.PLACEMENT)
 
     def lines(self) -> list[str]:
         """Return the failures as lines; a single failure is the reason, and not repeated."""

@@ -5,7 +5,8 @@ unused-anchor    a YAML anchor without an alias
 uncounted-fault  faults that no expectation counts, so that they may never happen; a named fault
                  that is neither counted nor cleared, and does not only observe
 cannot-fail      a number of at least 0, the same expectation twice, a case that expects nothing
-cannot-hold      a number whose bounds exclude each other
+cannot-hold      a number whose bounds exclude each other; expectations that exclude each other
+unknown-event    the name of an event that does not exist, or that is nearly one of the scheduler's
 unchecked-step   the last steps of a case, with no expectation after them
 duplicate        two cases with the same content
 no-description   a long case whose description is missing
@@ -13,6 +14,7 @@ no-description   a long case whose description is missing
 
 from __future__ import annotations
 
+import difflib
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,6 +23,7 @@ import yaml
 
 from ..api import Ref, ref_of
 from ..errors import InputError
+from ..format.cluster_events import unknown_event
 from ..format.expectation import Bounds, Expectation, pod_ref
 from ..format.objects import objects_of
 from ..format.steps import Bind, ClearFaults, Create, Evict, Inject, Settle, Subject, in_order
@@ -39,6 +42,15 @@ _MADE_BY_SCHEDULERS: Final = frozenset({"Lease", "ResourceClaim"})
 #: A case with more steps than this needs a description.
 _STEPS_MAX: Final = 12
 _HAPPEN_ANYWAY: Final = ("compact", "drop_watches", "observe", "outage", "restart")
+#: The fields that expect a node, and those that expect none.
+_BOUND: Final = ("bound_to", "bound_to_one_of")
+_WITHOUT_NODE: Final = ("not_bound", "unschedulable", "gated")
+_SUBJECTS: Final = frozenset({"pod", "pods", "labels"})
+#: The fields that can hold for a pod that is gone.
+_OF_GONE: Final = frozenset({"deleted", "event", "no_event", "attempts"})
+#: The reasons of the scheduler's events, and how similar a misspelt one is.
+_REASONS: Final = ("FailedScheduling", "Preempted", "Scheduled")
+_NEARLY: Final = 0.75
 _METADATA: Final = frozenset(
     {"name", "source", "description", "labels", "level", "feature", "since", "until"}
 )
@@ -89,6 +101,10 @@ def _mistakes(case: Case) -> Iterator[tuple[str, str]]:
     for problem in _uncounted(case, steps):
         yield "uncounted-fault", problem
     yield from _vacuous(steps)
+    for step in steps:
+        if isinstance(step.action, Expectation):
+            for text in _unknown_events(step.action):
+                yield "unknown-event", f"{step.where}: {text}"
     expectations = [number for number, step in enumerate(steps) if _is_expectation(step)]
     if not expectations:
         yield "cannot-fail", "there is no expectation"
@@ -181,11 +197,74 @@ def _vacuous(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
         if step.action in before:
             yield "cannot-fail", f"{step.where}: the same expectation as before"
         before.append(step.action)
+        problem = next(filter(None, (_conflict(each, step.action) for each in before)), None)
+        if problem is not None:
+            yield "cannot-hold", f"{step.where}: {problem}"
         for name, low, high in _bounds(step.action):
             if (low or 0) <= 0 and high is None:
                 yield "cannot-fail", f"{step.where}: every number is at least 0, in {name}"
             elif low is not None and high is not None and low > high:
                 yield "cannot-hold", f"{step.where}: no number is in the bounds of {name}"
+
+
+def _conflict(first: Expectation, second: Expectation) -> str | None:
+    """Return the reason why two expectations cannot hold at once; they may be the same."""
+    if not {ref for ref in first.refs if ref.kind == "Pod"} & {*second.refs}:
+        return None
+    for left, right in ((first, second), (second, first)):
+        nodes, others = _nodes(left), _nodes(right)
+        if nodes == frozenset():
+            return "bound_to is none of bound_to_one_of"
+        if nodes is not None and others is not None and not nodes & others:
+            return f"a pod is not on {_listed(nodes)} and on {_listed(others)}"
+        names = [name for name in _BOUND if getattr(left, name) is not None]
+        for name in names:
+            for other in _WITHOUT_NODE:
+                if getattr(right, other) is not None:
+                    return f"{name} and {other} exclude each other"
+        if left.deleted and (kept := _fields(right) - _OF_GONE):
+            return f"deleted and {min(kept)} exclude each other"
+        if left.gated and right.unschedulable is not None:
+            return "gated and unschedulable exclude each other"
+        if left.condition is not None and left.condition.type == right.no_condition:
+            return f"condition and no_condition are both about {right.no_condition}"
+        if left.event is not None and left.event == right.no_event:
+            return f"event and no_event are the same, {left.event.reason}"
+        if both := _events(left.requeued_by) & _events(right.not_requeued_by):
+            return f"requeued_by and not_requeued_by both have {min(both)}"
+    return None
+
+
+def _nodes(expected: Expectation) -> frozenset[str] | None:
+    """Return the nodes that a pod may be on; None if the expectation is about no node."""
+    if expected.bound_to is None and expected.bound_to_one_of is None:
+        return None
+    if expected.bound_to is None or expected.bound_to_one_of is None:
+        return frozenset(expected.bound_to_one_of or [expected.bound_to or ""])
+    return frozenset({expected.bound_to} & {*expected.bound_to_one_of})
+
+
+def _listed(nodes: frozenset[str]) -> str:
+    return " or ".join(sorted(nodes))
+
+
+def _fields(expected: Expectation) -> frozenset[str]:
+    names = expected.__struct_fields__
+    return frozenset(name for name in names if getattr(expected, name) is not None) - _SUBJECTS
+
+
+def _events(named: str | list[str] | None) -> frozenset[str]:
+    return frozenset([named] if isinstance(named, str) else named or [])
+
+
+def _unknown_events(expected: Expectation) -> Iterator[str]:
+    for named in (expected.requeued_by, expected.not_requeued_by):
+        yield from filter(None, map(unknown_event, sorted(_events(named))))
+    for event in (expected.event, expected.no_event):
+        if event is not None and event.reason not in _REASONS:
+            # Plugins may have reasons of their own.
+            for meant in difflib.get_close_matches(event.reason, _REASONS, 1, _NEARLY):
+                yield f"there is no event {event.reason}; did you mean {meant}?"
 
 
 def _bounds(expected: Expectation) -> Iterator[tuple[str, int | None, int | None]]:

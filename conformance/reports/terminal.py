@@ -173,7 +173,10 @@ def failure_lines(outcome: Outcome) -> list[str]:
         lines += [f"      {line}" for line in outcome.log[-_LOG_LINES_SHOWN:]]
     if outcome.description:
         lines.append(f"  description: {outcome.description}")
-    return [*lines, f"  source: {outcome.source}", f"  case: {outcome.place}", ""]
+    lines += [f"  source: {outcome.source}", f"  case: {outcome.place}"]
+    if outcome.step_place:
+        lines.append(f"  step: {outcome.step_place}")
+    return [*lines, ""]
 
 
 def _failure_line(outcome: Outcome) -> str:

@@ -109,10 +109,10 @@ def _judged(
     if isinstance(error, NotObservable) and not tally.failures:
         return case.outcome(Verdict.SKIPPED, seconds=seconds, reason=str(error))
     if error is None or isinstance(error, NotObservable):
-        verdict, reason = Verdict.FAILED, tally.reason
+        verdict, reason, step = Verdict.FAILED, tally.reason, tally.gravest.where
     else:
         where = f"{progress.where}: " if progress.where else ""
-        verdict, reason = Verdict.ERROR, f"{where}{error}"
+        verdict, reason, step = Verdict.ERROR, f"{where}{error}", progress.where
     return case.outcome(
         verdict,
         seconds=seconds,
@@ -120,4 +120,5 @@ def _judged(
         details=(*tally.lines(), *progress.story),
         log=(error.log if isinstance(error, TargetError) else ()) or progress.log,
         aspects=aspects,
+        step=step,
     )

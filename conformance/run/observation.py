@@ -79,6 +79,7 @@ class PodRecord:
     preempted_seconds: float | None = None
     preempted_version: int = 0
     deleted_seconds: float | None = None
+    deleted_version: int = 0
     #: The last state of the pod.
     object: Json = field(default_factory=dict, repr=False)
 
@@ -114,7 +115,8 @@ class Observation:
     `stories` are the scheduler's own explanations by pod (`namespace/name`), if it serves any.
     `kinds` are the server's kinds by group and plural name. `started_seconds` is the start of the
     scheduler since 1970, `end_seconds` the end of the run since that start. With `shares_nodes`
-    messages also count nodes that are not among the objects.
+    messages also count nodes that are not among the objects. With `in_real_time` the scheduler
+    has a clock of its own.
     """
 
     outcome: Outcome
@@ -127,6 +129,7 @@ class Observation:
     started_seconds: float
     end_seconds: float
     shares_nodes: bool = False
+    in_real_time: bool = False
 
     @functools.cached_property
     def pods(self) -> tuple[PodRecord, ...]:
@@ -318,6 +321,7 @@ class _Observer:
             started_seconds=started,
             end_seconds=self._end_seconds - started,
             shares_nodes=self.shares_nodes,
+            in_real_time=isinstance(self._clock, RealClock),
         )
 
     def _requested(self, request: HandledRequest) -> None:
@@ -402,7 +406,7 @@ def _update(record: PodRecord, change: ObjectChange, seconds: float) -> None:
             record.preempted_version = change.resource_version
     is_ending = "deletionTimestamp" in part(pod, "metadata")
     if (is_ending or change.type == "DELETED") and record.deleted_seconds is None:
-        record.deleted_seconds = seconds
+        record.deleted_seconds, record.deleted_version = seconds, change.resource_version
 
 
 def _reject(

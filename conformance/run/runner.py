@@ -267,6 +267,8 @@ class _Suite:
             self._finish(turn.case, merged(runs, one_pass_is_enough=settings.reruns > 0))
 
     def _finish(self, index: int, outcome: Outcome) -> None:
+        # A worker does not know the file.
+        outcome = self._cases[index].located(outcome)
         outcome = self._settings.known_failures.applied(outcome)
         self._outcomes[index] = outcome
         if self._settings.fail_fast and outcome.is_bad:

@@ -36,7 +36,7 @@ from ..format.steps import (
     UpdateStatus,
 )
 from ..judge.expect import is_about_rest, unmet, unmet_by_extender, unmet_by_metric, unmet_by_moves
-from ..judge.observe import part
+from ..judge.observe import part, terminating_lines
 from ..judge.stories import read_stories, story_lines
 from ..outcome import Aspect
 from ..targets.target import Surroundings
@@ -195,6 +195,7 @@ async def _served(
             directory=Path(directory),
             config=_with_extenders(case.config, extenders),
             gates=case.gates,
+            plugins=case.plugins,
             seed=rng.getrandbits(32),
         )
         yield _Served(served.api, surroundings, extenders)
@@ -298,7 +299,8 @@ class Running:
         failed = await self._unmet_at_last(expected)
         self.windows.close()
         if failed and not self.progress.story:
-            self.progress.story = await self._story(expected)
+            hints = await terminating_lines(self.api) if _wants_room(expected) else []
+            self.progress.story = (*hints, *await self._story(expected))
         self.tally.record(self.progress.where, failed)
         for mismatch in failed:
             if mismatch.aspect in self.stops_at:
@@ -377,6 +379,12 @@ async def _owned(api: ApiClient, obj: Json, ref: Ref) -> Json:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": ref.name, "uid": uid}
     owners = [{**owner, "controller": True, "blockOwnerDeletion": True}]
     return {**obj, "metadata": {**part(obj, "metadata"), "ownerReferences": owners}}
+
+
+def _wants_room(expected: Expectation) -> bool:
+    """True if a pod that stays could be the reason why an expectation does not hold."""
+    wanted = (expected.bound_to, expected.bound_to_one_of, expected.bound_count, expected.deleted)
+    return any(value is not None for value in wanted)
 
 
 def is_final(failed: list[Unmet]) -> bool:

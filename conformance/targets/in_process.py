@@ -112,8 +112,10 @@ class InProcessKind:
         self._takes_identity = "identity" in parameters
         if plugins and "plugins" not in parameters:
             raise InputError(f"--plugin: {reference} has no parameter plugins")
+        self._takes_plugins = "plugins" in parameters
+        self._check_plugins = getattr(home, "check_plugins", None)
         for plugin in plugins:
-            _check_plugin(plugin, getattr(home, "check_plugins", None))
+            _check_plugin(plugin, self._check_plugins, named_by="--plugin")
         self._plugins = plugins
 
     def why_not(self, case: Case) -> str | None:
@@ -122,6 +124,8 @@ class InProcessKind:
             return f"reads metrics, and {self._reference} has no parameter serve"
         if case.gates and not self._takes_gates:
             return f"needs feature gates, and {self._reference} has no parameter feature_gates"
+        if case.plugins and not self._takes_plugins:
+            return f"names plugins, and {self._reference} has no parameter plugins"
         if case.starts_schedulers and not self._takes_identity:
             return f"starts a second scheduler, and {self._reference} has no parameter identity"
         return None
@@ -145,8 +149,14 @@ class InProcessKind:
             whole = configuration(surroundings.config, kubeconfig)
             config.write_text(yaml.safe_dump(whole), encoding="utf-8")
         options: dict[str, object] = {"serve": True} if self._serves else {}
-        if self._plugins:
-            options["plugins"] = self._plugins
+        for plugin in surroundings.plugins:
+            try:
+                _check_plugin(plugin, self._check_plugins, named_by="plugins")
+            except InputError as error:
+                # A mistake in one case ends that case only.
+                raise TargetError(str(error)) from error
+        if plugins := tuple(dict.fromkeys((*self._plugins, *surroundings.plugins))):
+            options["plugins"] = plugins
         if self._takes_identity:
             options["identity"] = surroundings.name
         if surroundings.gates:
@@ -169,14 +179,16 @@ class InProcessKind:
                 yield _InProcessTarget(surroundings.fake_server, clock, scheduler, lines)
 
 
-def _check_plugin(reference: str, check: Callable[[tuple[str, ...]], object] | None) -> None:
+def _check_plugin(
+    reference: str, check: Callable[[tuple[str, ...]], object] | None, *, named_by: str
+) -> None:
     """Import the plugin at `module:Class`, so that a mistake ends the run and not each case.
 
     `check` is the scheduler's own, if it has one.
     """
     module, _, name = reference.partition(":")
     if not module or not name:
-        raise InputError(f"--plugin: expected MODULE:CLASS, got {reference!r}")
+        raise InputError(f"{named_by}: expected MODULE:CLASS, got {reference!r}")
     # An installed command does not search the working directory by itself, as `python -m` does.
     if "" not in sys.path:
         sys.path.append("")
@@ -186,7 +198,7 @@ def _check_plugin(reference: str, check: Callable[[tuple[str, ...]], object] | N
             check((reference,))
     except Exception as error:
         # A module runs as it is imported, and may raise anything.
-        raise InputError(f"--plugin: {reference}: {error}") from error
+        raise InputError(f"{named_by}: {reference}: {error}") from error
 
 
 @contextlib.asynccontextmanager

@@ -144,6 +144,8 @@ class Surroundings:
     config: Json | None
     gates: Mapping[str, bool]
     seed: int
+    #: Plugins of the case's own, for a scheduler in this process.
+    plugins: tuple[str, ...] = ()
     name: str = FIRST_SCHEDULER
     is_alone: bool = True
 

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 
 from conformance.clock import Clock
+from scheduler import Plugin, unschedulable
 from tests.conformance.schedulers import TinyScheduler, started
 
 _NOW = "2026-01-01T00:00:00.000000Z"
@@ -101,6 +102,46 @@ class _PreemptsAll(_Wrong):
         return node_name
 
 
+class _Patient(_Wrong):
+    """Looks at all pods without a node after each event, and binds those for which a CPU is free.
+
+    It never preempts, and reports a pod once.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._reported: set[str] = set()
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        async with session.get("/api/v1/pods", params={"watch": "true"}) as response:
+            self._busy = False
+            async for _ in response.content:
+                for pod in (await _get(session, "/api/v1/pods"))["items"]:
+                    await self._take(session, pod)
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        for node in nodes:
+            name, cpus = node["metadata"]["name"], int(node["status"]["allocatable"]["cpu"])
+            if sum(other["spec"].get("nodeName") == name for other in pods) < cpus:
+                return name
+        return None
+
+
+class _AsksTwice(_Wrong):
+    """Binds each pod to the first node, and asks for the same again, which is refused."""
+
+    async def _take(self, session: aiohttp.ClientSession, pod: dict[str, Any]) -> None:
+        await super()._take(session, pod)
+        target = {"kind": "Node", "name": "a"}
+        metadata = {"name": pod["metadata"]["name"]}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        async with session.post(f"{_path(pod)}/binding", json=body) as response:
+            await response.read()
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        return nodes[0]["metadata"]["name"]
+
+
 _EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
@@ -154,3 +195,22 @@ def likes_early_names(url: str, _: Clock) -> TinyScheduler:
 def preempts_all(url: str, _: Clock) -> TinyScheduler:
     """Preempts every pod of a node for each new one."""
     return _PreemptsAll(url)
+
+
+@started
+def never_preempts(url: str, _: Clock) -> TinyScheduler:
+    """Binds a pod to the first node with a free CPU, and waits for one to become free."""
+    return _Patient(url)
+
+
+@started
+def asks_twice(url: str, _: Clock) -> TinyScheduler:
+    """Binds each pod to the first node, and asks for that twice."""
+    return _AsksTwice(url)
+
+
+class Shy(Plugin):
+    """A plugin that keeps all pods away from all nodes."""
+
+    def filter(self, state, pod, node):  # type: ignore[no-untyped-def]
+        return unschedulable("node(s) were too far away")

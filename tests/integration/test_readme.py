@@ -159,13 +159,16 @@ def test_the_scenario_passes_with_the_plugin(files: Path) -> None:
 def test_the_scenario_is_a_test_of_pytest(files: Path) -> None:
     pytest_command = "python -m pytest -q -p no:cacheprovider"
     assert "1 passed" in _run(f"{pytest_command} test_gpus.py", files)
-    plugin = "--scheduler-plugin gpu_guard:GpuGuard"
-    assert "1 passed" in _run(f"{pytest_command} {plugin} gpu.yaml", files)
+    assert "1 passed" in _run(f"{pytest_command} gpu.yaml", files)
+    everything = _run(f"{pytest_command} -o kubesched_cases=gpu.yaml", files)
+    assert re.search(r"^\d+ passed", everything, re.MULTILINE), everything
 
 
 def test_without_the_plugin_the_scenario_fails(files: Path) -> None:
+    plain = FILES["gpu.yaml"].replace('plugins: ["gpu_guard:GpuGuard"]', "")
+    (files / "plain.yaml").write_text(plain, encoding="utf-8")
     done = subprocess.run(
-        [SCRIPTS / "kubesched-conformance", "run", "--cases", "gpu.yaml"],
+        [SCRIPTS / "kubesched-conformance", "run", "--cases", "plain.yaml"],
         cwd=files,
         capture_output=True,
         encoding="utf-8",

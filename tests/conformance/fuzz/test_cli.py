@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.format.case import load_cases
-from conformance.fuzz.cli import fuzz
+from conformance.fuzz.cli import _progress, fuzz
 from conformance.invariants import INVARIANTS
 from conformance.lint.checks import findings_in_cases
 from tests.conformance import schedulers, wrong_schedulers
@@ -39,6 +39,18 @@ def test_a_broken_invariant_is_a_case_that_fails_again(tmp_path: Path) -> None:
     assert case.id == "fuzz/taints-respected"
     assert case.description.startswith(INVARIANTS["taints_respected"].sentence)
     assert run_one(case, in_process(wrong)).is_bad
+
+
+def test_in_real_time_each_case_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with _progress(3, line_seconds=0.0) as on_progress:
+        for number in (1, 2, 3):
+            on_progress(number, int(number == 3))
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 3 cases, 0 invariants broken",
+        "2 of 3 cases, 0 invariants broken",
+        "3 of 3 cases, 1 invariants broken",
+        "looking for the smallest cases, for up to 5 minutes each",
+    ]
 
 
 def test_all_is_well(tmp_path: Path) -> None:

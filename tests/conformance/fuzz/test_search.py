@@ -1,11 +1,19 @@
 """The search: the same for the same seed, on any executor; a lost task is an error."""
 
+from collections.abc import Iterable, Sequence
+from functools import partial
+
 import msgspec
 import pytest
 
+from conformance.api import Json
 from conformance.errors import InputError
+from conformance.format.case import Case, case_of
+from conformance.format.resources import objects
+from conformance.fuzz import search as fuzz_search
 from conformance.fuzz.campaign import Result, executor_of, search, tasks_of
 from conformance.fuzz.search import Exploration, Found, Task, explore, invariant_names, shrink
+from conformance.invariants import Violation
 from conformance.targets.target import TargetOptions
 from tests.conformance import schedulers
 from tests.conformance.cases import in_process
@@ -41,6 +49,89 @@ def test_tasks_are_ranges_with_a_seed_each() -> None:
     assert [task.examples for task in tasks] == [50, 50, 20]
     assert len({task.seed for task in tasks}) == 3
     assert tasks == tasks_of(msgspec.structs.replace(_BINDS_ALL, examples=120))
+
+
+_IN_REAL_TIME = msgspec.structs.replace(
+    _BINDS_ALL, target=TargetOptions(command="scheduler --kubeconfig {kubeconfig}"), examples=12
+)
+
+
+def _raws(monkeypatch: pytest.MonkeyPatch, tasks: Sequence[Task]) -> list[Json]:
+    """The cases that tasks look at; none is run."""
+    seen: list[Json] = []
+
+    def looked(case: Case, _: Task) -> tuple[list[Found], str]:
+        seen.append(case.raw)
+        return [], ""
+
+    monkeypatch.setattr(fuzz_search, "judged", looked)
+    for task in tasks:
+        assert _explored(task).examples == 1 if task.target.in_real_time else task.examples
+    return seen
+
+
+def test_in_real_time_a_task_is_one_case_and_each_case_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tasks = tasks_of(_IN_REAL_TIME)
+    assert [(task.examples, task.skipped) for task in tasks[8:]] == [(1, 8), (1, 9), (1, 0), (1, 1)]
+    raws = _raws(monkeypatch, tasks)
+    assert len({msgspec.json.encode(raw) for raw in raws}) > 9
+
+
+def test_in_real_time_a_case_ends_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    for raw in _raws(monkeypatch, tasks_of(_IN_REAL_TIME)):
+        steps = objects(raw["steps"])
+        assert "wait_until_settled" in steps[-1]
+        assert {str(step["advance"]) for step in steps if "advance" in step} <= {"1s"}
+
+
+def test_a_mistake_at_the_end_in_real_time_counts_if_it_is_there_after_a_backoff(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (case, *_) = [_case(raw) for raw in _raws(monkeypatch, tasks_of(_IN_REAL_TIME))]
+    monkeypatch.undo()
+    at_a_step = _violation("no_overcommit", "steps[0]")
+    looks: list[tuple[object, tuple[str, ...]]] = []
+
+    def looked(seen: Case, _: Task, invariants: Iterable[str], *, starves: bool) -> list[Violation]:
+        looks.append((objects(seen.raw["steps"])[-2].get("advance"), tuple(invariants)))
+        late = [_violation("no_pod_starved", "")] if starves or len(looks) == 1 else []
+        return [*late, *([at_a_step] if len(looks) == 1 else [])]
+
+    order = msgspec.structs.replace(_IN_REAL_TIME, invariants=("no_overcommit", "no_pod_starved"))
+    for starves, found in (
+        (True, ["no_overcommit", "no_pod_starved"]),
+        (False, ["no_overcommit"]),
+    ):
+        looks.clear()
+        monkeypatch.setattr(fuzz_search, "_violations", partial(looked, starves=starves))
+        assert [each.invariant for each in fuzz_search.judged(case, order)[0]] == found
+        assert looks[1] == ("12s", ("no_pod_starved",))
+
+
+def _case(raw: Json) -> Case:
+    return case_of(raw, area="fuzz", origin="here")
+
+
+def _violation(invariant: str, step: str) -> Violation:
+    expect: Json = {"nodes": "no_overcommit"}
+    return Violation(text="wrong", step=step, expect=expect, invariant=invariant)
+
+
+def test_progress_is_reported_after_each_task_of_this_process() -> None:
+    task = msgspec.structs.replace(_BINDS_ALL, examples=51, invariants=())
+    told: list[int] = []
+    with executor_of("", workers=0) as pool:
+        submit, started = pool.submit, []
+
+        def counting(*args: object) -> object:
+            started.append(len(told))
+            return submit(*args)  # type: ignore[arg-type]
+
+        pool.submit = counting  # type: ignore[method-assign,assignment]
+        search(task, pool, lambda examples, _: told.append(examples))
+    assert (started, told) == ([0, 1], [50, 51])
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import yaml
 from conformance.format.case import Case, case_of
 from conformance.invariants import INVARIANTS, Violation, violations
 from conformance.invariants.judge import NotObserved
-from conformance.run.observation import observe
+from conformance.run.observation import Observation, observe
 from conformance.targets import target_kind
 from conformance.targets.target import TargetOptions
 from tests.conformance import schedulers, wrong_schedulers
@@ -181,6 +181,19 @@ def test_an_empty_selector_of_a_spread_constraint_counts_no_pods() -> None:
     cluster = ["node: {name: a}", "node: {name: b, unschedulable: true}", "pod: {name: q, node: a}"]
     spread = _SPREAD.replace("{matchLabels: {app: web}}", "{}")
     assert _violations(_case(cluster, spread), TargetOptions()) == []
+
+
+def test_comparisons_share_the_run_that_they_compare_with() -> None:
+    case = _case(["node: {name: a}"], "cpu: 1")
+    runs: list[Case] = []
+
+    def observed(one: Case) -> Observation:
+        runs.append(one)
+        return observe(one, target_kind(TargetOptions()))
+
+    assert violations(case, observed) == []
+    # The case, which has one decision, with larger nodes, and with other names.
+    assert len(runs) == 3
 
 
 def test_every_invariant_can_be_broken() -> None:

@@ -7,7 +7,7 @@ import pytest
 from conformance.errors import InputError, NotObservable
 from conformance.format.expectation import Bounds, Expectation
 from conformance.judge.expect import is_about_rest, unmet_by_moves
-from conformance.judge.metrics import QueueCounters
+from conformance.judge.metrics import QueueCounters, parse_counters
 from conformance.judge.requeue import Moves, moves_between
 from conformance.outcome import Verdict
 
@@ -270,3 +270,13 @@ def test_metrics_that_break_off_are_an_error(tmp_path: Path) -> None:
     outcome = run_one(case, in_process(schedulers.serves_nonsense_once_a_pod_is_there))
     assert outcome.verdict is Verdict.ERROR
     assert "not Prometheus' format" in outcome.reason
+
+
+@pytest.mark.parametrize("name", ["gpupools.v1.example.com/Add", "gpupools.v1.example.comAdd"])
+def test_an_event_of_a_kind_without_a_type_has_a_slash_in_its_name(name: str) -> None:
+    label = "gpupools.v1.example.comAdd"
+    page = f'scheduler_queue_incoming_pods_total{{event="{label}",queue="active"}} 1\n'
+    moves = moves_between(QueueCounters({}, None, None), parse_counters(page))
+    assert _problem(Expectation(pod="p", requeued_by=name), moves) is None
+    other = _problem(Expectation(pod="p", not_requeued_by=name), moves)
+    assert other == "expected not to be requeued by gpupools.v1.example.com/Add 1"

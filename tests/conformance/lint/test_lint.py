@@ -7,8 +7,15 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.cli import main
+from conformance.format.cluster_events import KNOWN_EVENTS, event_name
 from conformance.lint.checks import findings_in_cases, unused_anchors
 from conformance.lint.cli import lint
+from scheduler.framework.events import (
+    FORCE_ACTIVATE,
+    UNSCHEDULABLE_TIMEOUT,
+    ActionType,
+    EventResource,
+)
 
 from ..cases import write_cases
 
@@ -124,3 +131,82 @@ def test_the_command_prints_findings_and_fails(tmp_path: Path) -> None:
 def test_the_built_in_cases_have_no_findings() -> None:
     result = CliRunner().invoke(main, ["lint"])
     assert (result.output, result.exit_code) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        (["expect: {pod: p, bound_to: a, not_bound: true}"], "steps[0]: bound_to and not_bound"),
+        (["expect: {pod: p, bound_to: a}", "expect: {pods: [p], gated: true}"], "steps[1]: bound_"),
+        (
+            ["expect: {pod: p, bound_to: a}", "expect: {pod: p, bound_to_one_of: [b]}"],
+            "steps[1]: a pod is not on a and on b",
+        ),
+        (["expect: {pod: p, deleted: true, phase: Failed}"], "steps[0]: deleted and phase exclude"),
+        (["expect: {pod: p, gated: true, unschedulable: {}}"], "steps[0]: gated and unschedulable"),
+        (
+            ["expect: {pod: p, bound_to: a, bound_to_one_of: [b]}"],
+            "steps[0]: bound_to is none of bound_to_one_of",
+        ),
+        (
+            ["expect: {pod: p, condition: {type: C}, no_condition: C}"],
+            "steps[0]: condition and no_condition are both about C",
+        ),
+        (
+            ["expect: {pod: p, event: {reason: R}, no_event: {reason: R}}"],
+            "steps[0]: event and no_event are the same, R",
+        ),
+        (
+            ["touch: {pod: p}", "expect: {pod: p, requeued_by: NodeAdd, not_requeued_by: NodeAdd}"],
+            "steps[1]: requeued_by and not_requeued_by both have NodeAdd",
+        ),
+    ],
+)
+def test_expectations_that_exclude_each_other(tmp_path: Path, steps: list[str], text: str) -> None:
+    nodes = "cluster: [{node: {name: a}}, {node: {name: b}}, {pod: {name: p}}]"
+    (finding,) = _found(tmp_path, *steps, more=nodes)
+    assert finding.startswith(f"cannot-hold: tiny/c: {text}")
+
+
+def test_expectations_with_a_step_between_them_may_both_hold(tmp_path: Path) -> None:
+    waits = "expect: {pod: p, not_bound: true}"
+    assert _found(tmp_path, waits, "touch: {node: a}", GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("requeued_by: NodeUpdateTaint", "no event NodeUpdateTaint; did you mean NodeUpdateNodeTa"),
+        ("not_requeued_by: [NodeAdd, NodesAdd]", "no event NodesAdd; did you mean NodeAdd"),
+        ("requeued_by: gpupools.v1.example.com/Upsert", "no event gpupools.v1.example.com/Upsert;"),
+        ("event: {reason: FailedSchedule}", "no event FailedSchedule; did you mean FailedSchedul"),
+    ],
+)
+def test_events_that_do_not_exist_are_named_with_similar_ones(
+    tmp_path: Path, expected: str, text: str
+) -> None:
+    (finding,) = _found(tmp_path, "touch: {pod: p}", f"expect: {{pod: p, {expected}}}")
+    assert finding.startswith(f"unknown-event: tiny/c: steps[1]: there is {text}")
+
+
+def test_events_of_kinds_without_a_type_have_a_readable_name(tmp_path: Path) -> None:
+    for event in ("gpupools.v1.example.com/Add", "configmaps.v1/Update", "UnschedulableTimeout"):
+        expected = f"expect: {{pod: p, requeued_by: {event}}}"
+        assert _found(tmp_path, "touch: {pod: p}", expected) == []
+    assert event_name("gpupools.v1alpha1.example.comAdd") == "gpupools.v1alpha1.example.com/Add"
+    assert event_name("configmaps.v1Update") == "configmaps.v1/Update"
+    assert event_name("storage.k8s.io/CSINodeAdd") == "storage.k8s.io/CSINodeAdd"
+
+
+def test_the_known_events_are_those_of_the_scheduler() -> None:
+    of_pods = {EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD}
+    plain = (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
+    labels = {UNSCHEDULABLE_TIMEOUT, FORCE_ACTIVATE}
+    for resource in {*EventResource} - {EventResource.POD, EventResource.WILDCARD}:
+        special = "UpdateNode" if resource is EventResource.NODE else "UpdatePod"
+        actions = [action for action in ActionType if str(action).startswith(special)]
+        own = resource is EventResource.NODE or resource in of_pods
+        labels |= {f"{resource}{action}" for action in (*plain, *(actions if own else []))}
+    # An update of a kind is the union of its updates, which has a name of its own.
+    labels = {label.replace("UpdateUpdate", "Update") for label in labels}
+    assert labels == KNOWN_EVENTS

@@ -163,3 +163,10 @@ def test_html_has_every_case_and_escapes_texts() -> None:
     assert "<th>stock 1.36.3</th>" in page
     assert "stock 1.36.3 not run" in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_page_has_the_case_as_its_file_has_it() -> None:
+    text = "- name: taints  # <why>\n  steps: []"
+    page = report_in_html(report(outcome("filter/taints", text=text, step="steps[1]", step_line=9)))
+    assert '<pre class="yaml">- name: taints  # &lt;why&gt;\n  steps: []</pre>' in page
+    assert "<dt>step</dt><dd>filter.yaml:9 (steps[1])</dd>" in page

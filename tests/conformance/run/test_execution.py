@@ -7,6 +7,8 @@ import pytest
 
 from conformance.judge.expect import Unmet
 from conformance.outcome import Aspect, Verdict
+from conformance.reports.terminal import failure_lines
+from conformance.run.runner import Settings, run_cases
 from conformance.run.running import is_final
 from conformance.targets.target import TargetOptions
 
@@ -327,3 +329,76 @@ def _unmet(aspect: Aspect, *, is_final: bool) -> Unmet:
 )
 def test_waiting_ends_when_it_cannot_change_the_verdict(unmet: list[Unmet], final: bool) -> None:
     assert is_final(unmet) is final
+
+
+def test_a_failure_names_the_line_of_its_step(tmp_path: Path) -> None:
+    text = BOUND.replace(
+        "  - expect: {pod: p, bound_to: a}",
+        "  - repeat:\n      times: 1\n      steps:\n      - expect: {pod: p, bound_to: a}",
+    )
+    (case,) = write_cases(tmp_path, text)
+    outcome = run_one(case, in_process(schedulers.binds_nothing))
+    place = f"{tmp_path}/cases.yaml:12 (steps[1].repeat.steps[0])"
+    assert outcome.step_place == place
+    assert f"  step: {place}" in failure_lines(outcome)
+    assert outcome.text.startswith("- name: bound\n  source: nowhere\n")
+    assert outcome.text.endswith("- expect: {pod: p, bound_to: a}")
+
+
+def test_a_worker_knows_the_line_of_the_step_too(tmp_path: Path) -> None:
+    cases = write_cases(tmp_path, BOUND)
+    settings = Settings(target=in_process(schedulers.binds_nothing), workers=1)
+    (outcome,) = run_cases(cases, settings)
+    assert outcome.step_place == f"{tmp_path}/cases.yaml:9 (steps[1])"
+
+
+def test_a_victim_that_stays_is_named_with_the_step_that_ends_it(tmp_path: Path) -> None:
+    (case,) = write_cases(
+        tmp_path,
+        """
+        area: tiny
+        cases:
+        - name: preemption
+          source: nowhere
+          cluster:
+          - node: {name: a, cpu: 1}
+          - pod: {name: low, namespace: default, node: a, cpu: 1, priority: 1}
+          steps:
+          - create: [pod: {name: high, cpu: 1, priority: 10}]
+          - advance: 60s
+          - expect: {pod: high, bound_to: a}
+        """,
+    )
+    outcome = run_one(case, TargetOptions())
+    assert (
+        "pod low is still terminating on a: there is no kubelet that ends it; "
+        "write the step `delete: {pod: low}`"
+    ) in outcome.details
+
+
+PLUGINS = BOUND.replace(
+    "  source: nowhere\n",
+    "  source: nowhere\n  plugins: [tests.conformance.wrong_schedulers:Shy]\n",
+)
+
+
+def test_a_case_brings_its_plugins(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, PLUGINS)
+    assert "plugins" in case.labels
+    outcome = run_one(case, TargetOptions())
+    assert outcome.verdict is Verdict.FAILED
+    assert any("node(s) were too far away" in line for line in outcome.details)
+
+
+def test_a_plugin_that_does_not_exist_is_an_error_of_its_case(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, PLUGINS.replace("Shy", "Gone"))
+    outcome = run_one(case, TargetOptions())
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.reason.startswith("plugins: tests.conformance.wrong_schedulers:Gone: ")
+
+
+def test_a_scheduler_that_takes_no_plugins_skips_such_cases(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, PLUGINS)
+    outcome = run_one(case, in_process(schedulers.binds_nothing))
+    assert outcome.verdict is Verdict.SKIPPED
+    assert "names plugins, and" in outcome.reason
