@@ -26,6 +26,7 @@ from scheduler.config import ConfigError, default_config, load_config
 from scheduler.explain.cluster import ClusterError, read_api_server, with_api_defaults
 from scheduler.explain.manifests import read_manifests
 from scheduler.explain.questions import Question, QuestionError, read_questions
+from scheduler.explain.references import MissingKinds, dump_command
 from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
@@ -38,7 +39,7 @@ from scheduler.reports.model import PlacedPod, Report
 from scheduler.runtime import FrameworkError, PluginSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -198,6 +199,12 @@ def main() -> None:
     show_default=True,
     help="The longest list of nodes in a table.",
 )
+@click.option(
+    "--dump-command",
+    "prints_dump_command",
+    is_flag=True,
+    help="Print the kubectl command whose output --manifests needs, and exit.",
+)
 @_port_options(needs_server=False)
 def pods(
     *,
@@ -210,12 +217,18 @@ def pods(
     call_extenders: bool,
     output: str,
     nodes_max: int | None,
+    prints_dump_command: bool,
     port: SchedulerPort | None,
 ) -> None:
     """Decide the pods of a cluster that wait for a node, or --pod.
 
     With --server, also show what a running scheduler has done with them.
     """
+    if prints_dump_command:
+        with _one_line_errors(config):
+            find_plugins_in_working_directory()
+            click.echo(dump_command(World(_settings(config), plugins=plugin).kinds))
+        return
     if bool(manifests) == bool(kubeconfig or master):
         raise click.UsageError("give one of --manifests and --kubeconfig (or --master)")
     if port is not None and manifests:
@@ -223,24 +236,22 @@ def pods(
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
     async def explain() -> None:
-        settings = load_config(config, SCHEME) if config else default_config(SCHEME)
+        settings = _settings(config)
         async with _extenders(settings, call=call_extenders) as extenders:
             world = World(settings, plugins=plugin, extenders=extenders)
-            if manifests:
-                kinds = untyped_kinds_of(plugin)
-                cluster = _read(manifests, kinds, keeps_json=bool(extenders))
-            else:
-                cluster = await read_api_server(
-                    kubeconfig,
-                    master,
-                    SystemClock(),
-                    world.kinds,
-                    keeps_json=bool(extenders),
-                    on_refused=_name_refused,
-                )
+            cluster, missing = await _cluster(
+                world, plugin, manifests, kubeconfig, master, keeps_json=bool(extenders)
+            )
             _require_known(only, {pod.key for pod in cluster.pods})
+            asked = _asked(cluster.pods, only)
+            for warning in missing.warnings(asked.values()):
+                text = f"kubesched-explain: {warning}; what is said of them is unsure"
+                click.echo(text, err=True)
             world.load(*cluster)
-            reports = _reports(world, cluster.pods, only)
+            reports: AsyncIterable[PodReport] = (
+                missing.marked(report, asked[report.pod])
+                async for report in _reports(world, cluster.pods, only)
+            )
             if port is not None:
                 reports = _with_stories(reports, port)
             await _show(reports, world, output=output, nodes_max=nodes_max)
@@ -312,6 +323,31 @@ async def _extenders(
         yield extenders.in_order
 
 
+async def _cluster(
+    world: World,
+    plugins: tuple[str, ...],
+    manifests: tuple[Path, ...],
+    kubeconfig: str,
+    master: str,
+    *,
+    keeps_json: bool,
+) -> tuple[Cluster, MissingKinds]:
+    """Read the cluster from manifests or an API server, and find the kinds that are missing."""
+    if manifests:
+        cluster = _read(manifests, untyped_kinds_of(plugins), keeps_json=keeps_json)
+        return cluster, MissingKinds(cluster)
+    refused: list[str] = []
+    cluster = await read_api_server(
+        kubeconfig,
+        master,
+        SystemClock(),
+        world.kinds,
+        keeps_json=keeps_json,
+        on_refused=functools.partial(_name_refused, refused),
+    )
+    return cluster, MissingKinds(cluster, unread=refused)
+
+
 def _read(
     paths: Iterable[Path], kinds: frozenset[GroupVersionResource], *, keeps_json: bool
 ) -> Cluster:
@@ -323,7 +359,17 @@ def _read(
     return cluster
 
 
-def _name_refused(kind: WatchedKind, refusal: Forbidden) -> None:
+def _settings(config: Path | None) -> KubeSchedulerConfiguration:
+    return load_config(config, SCHEME) if config else default_config(SCHEME)
+
+
+def _asked(pods: Iterable[Pod], only: frozenset[str]) -> dict[str, Pod]:
+    """Return the pods to explain, by key: the named pods, or all without a node."""
+    return {p.key: p for p in pods if (p.key in only if only else not p.spec.node_name)}
+
+
+def _name_refused(refused: list[str], kind: WatchedKind, refusal: Forbidden) -> None:
+    refused.append(kind.resource.key)
     plugins = ", ".join(kind.plugins)
     click.echo(f"kubesched-explain: what {plugins} decides is unsure: {refusal}", err=True)
 
@@ -368,7 +414,7 @@ async def _decided_in_order(
 
 
 async def _with_stories(
-    reports: AsyncIterator[PodReport], port: SchedulerPort
+    reports: AsyncIterable[PodReport], port: SchedulerPort
 ) -> AsyncIterator[PodReport]:
     listed = [report async for report in reports]
     stories = await port.stories([report.pod for report in listed], clock=SystemClock())
@@ -377,7 +423,7 @@ async def _with_stories(
 
 
 async def _show(
-    reports: AsyncIterator[PodReport], world: World, *, output: str, nodes_max: int | None
+    reports: AsyncIterable[PodReport], world: World, *, output: str, nodes_max: int | None
 ) -> None:
     if output == "table":
         printer, has_shown = TextPrinter(nodes_max=nodes_max), False

@@ -129,7 +129,8 @@ class PodReport(_Struct, frozen=True):
     the others. `scenario` is the name of the question in `kubesched-explain batch`. `story` is
     what a running scheduler has done with the pod, if that was requested. `placed_before` are the
     waiting pods without a report of their own that were placed before this one. `reserved` has a
-    line for each thing that plugins have taken for the pod on its node, such as devices.
+    line for each thing that plugins have taken for the pod on its node, such as devices. `unsure`
+    has the kinds that the pod refers to and that the input lacks.
     """
 
     scenario: str
@@ -153,6 +154,7 @@ class PodReport(_Struct, frozen=True):
     story: Story | None = None
     placed_before: tuple[PlacedPod, ...] = ()
     reserved: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
 
 
 class PodBox(_Struct, frozen=True):
