@@ -36,6 +36,7 @@ from scheduler.pages.html import static_page
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import cluster_report, pod_report
 from scheduler.reports.model import PlacedPod, Report
+from scheduler.reports.summary import summary_of
 from scheduler.runtime import FrameworkError, PluginSetupError
 
 if TYPE_CHECKING:
@@ -200,6 +201,13 @@ def main() -> None:
     help="The longest list of nodes in a table.",
 )
 @click.option(
+    "-v",
+    "--details",
+    "wants_details",
+    is_flag=True,
+    help="Show the tables of each pod below the summary, as for a single pod.",
+)
+@click.option(
     "--dump-command",
     "prints_dump_command",
     is_flag=True,
@@ -217,6 +225,7 @@ def pods(
     call_extenders: bool,
     output: str,
     nodes_max: int | None,
+    wants_details: bool,
     prints_dump_command: bool,
     port: SchedulerPort | None,
 ) -> None:
@@ -254,7 +263,11 @@ def pods(
             )
             if port is not None:
                 reports = _with_stories(reports, port)
-            await _show(reports, world, output=output, nodes_max=nodes_max)
+            if output == "table":
+                show_all = wants_details or bool(only)
+                await _show(reports, nodes_max=nodes_max, wants_details=show_all)
+            else:
+                await _print_all(reports, world, output=output)
 
     with _one_line_errors(config):
         find_plugins_in_working_directory()
@@ -423,20 +436,33 @@ async def _with_stories(
 
 
 async def _show(
-    reports: AsyncIterable[PodReport], world: World, *, output: str, nodes_max: int | None
+    reports: AsyncIterable[PodReport], *, nodes_max: int | None, wants_details: bool
 ) -> None:
-    if output == "table":
-        printer, has_shown = TextPrinter(nodes_max=nodes_max), False
-        async for report in reports:
-            printer.pod(report)
-            has_shown = True
-        if not has_shown:
-            click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
+    """Print a summary of several pods, and the tables of a single pod or on request."""
+    listed: list[PodReport] = []
+    async for report in reports:
+        # The summary of many pods in a large cluster needs no lists of nodes.
+        has_tables = wants_details or not listed
+        listed.append(report if has_tables else replace(report, nodes=()))
+    if not listed:
+        click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
         return
-    listed = tuple([report async for report in reports])
-    new = {report.pod for report in listed if report.current is None and report.choice is not None}
+    printer = TextPrinter(nodes_max=nodes_max)
+    if len(listed) > 1:
+        printer.summary(summary_of(listed))
+    if len(listed) > 1 and not wants_details:
+        click.echo("--pod NAME or --details (-v) shows the nodes")
+        return
+    for report in listed:
+        printer.pod(report)
+
+
+async def _print_all(reports: AsyncIterable[PodReport], world: World, *, output: str) -> None:
+    pods = tuple([report async for report in reports])
+    new = {report.pod for report in pods if report.current is None and report.choice is not None}
     # The cluster is complete after the last decision.
-    _print(Report(pods=listed, cluster=cluster_report(world.table, new_pods=new)), output=output)
+    cluster = cluster_report(world.table, new_pods=new)
+    _print(Report(summary=summary_of(pods), pods=pods, cluster=cluster), output=output)
 
 
 def _print(report: Report, *, output: str) -> None:

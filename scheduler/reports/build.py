@@ -13,6 +13,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Code, Status
 from scheduler.preemption import CRITERIA
+from scheduler.reports.cause import cause_of
 from scheduler.reports.decision import Decision, decide
 from scheduler.reports.model import (
     Change,
@@ -29,7 +30,7 @@ from scheduler.reports.model import (
     Rejection,
     Victim,
 )
-from scheduler.reports.remedies import all_rejections, nearest_nodes
+from scheduler.reports.remedies import all_rejections, distinct_remedies
 from scheduler.runtime import PluginFailedError
 from scheduler.snapshot import NodeInfo
 from scheduler.snapshot.columns import Row
@@ -42,13 +43,15 @@ if TYPE_CHECKING:
     from scheduler.framework.extender import Extender
     from scheduler.preemption import Candidate, Preemption
     from scheduler.reports.decision import PostFilterOutcome
-    from scheduler.reports.remedies import AllRejections
+    from scheduler.reports.remedies import AllRejections, Remedies
     from scheduler.runtime import Framework
     from scheduler.snapshot import IntArray, PodInfo, Snapshot
     from scheduler.snapshot.node_table import NodeTable
 
-#: The number of nodes for which remedies are computed.
-_NEAREST_MAX: Final = 3
+#: The number of distinct changes that are reported.
+_NEAREST_MAX: Final = 5
+#: The number of nodes whose remedies are computed within one turn of the event loop.
+_CANDIDATES_IN_ONE_TURN: Final = 500
 _EXAMPLES_MAX: Final = 3
 #: In a cluster of more pods than this, the boxes of nodes do not list their pods.
 _LISTED_PODS_MAX: Final = 10_000
@@ -81,6 +84,11 @@ def pod_report(
     choice = _choice(decision, feasible)
     current = _current(current_node, nodes, groups, choice) if current_node else None
     scores = decision.schedule_result.scores if decision.schedule_result else None
+    remedies: Sequence[Remedies] = ()
+    if extra is not None and decision.result == "unschedulable":
+        candidates_max = _CANDIDATES_IN_ONE_TURN if in_one_turn else None
+        remedies = distinct_remedies(extra, snapshot, decision.pod, candidates_max=candidates_max)
+    cause = cause_of(decision, extra, remedies, snapshot)
     return PodReport(
         scenario=scenario,
         pod=decision.pod.key,
@@ -96,10 +104,13 @@ def pod_report(
         pod_rejection=_pod_rejection(decision),
         rejections=groups.rejections(),
         preemption=_preemption(decision.post_filter),
-        nearest=_nearest(decision, extra, snapshot),
+        nearest=tuple(_nearest(each) for each in remedies[:_NEAREST_MAX]),
         score_plugins=tuple(scores.by_plugin) if scores is not None else (),
         nodes=tuple(nodes),
         reserved=tuple(decision.reserved),
+        owner=_owner(decision.pod.pod),
+        cause=cause.text,
+        cause_plugins=cause.plugins,
     )
 
 
@@ -366,19 +377,26 @@ def _lost_by(preemption: Preemption, candidate: Candidate) -> str:
     return CRITERIA[number] if preemption.has_default_criteria else f"best by rule {number + 1}"
 
 
-def _nearest(
-    decision: Decision, extra: AllRejections | None, snapshot: Snapshot
-) -> tuple[NearestNode, ...]:
-    if extra is None or decision.result != "unschedulable":
-        return ()
-    nearest = nearest_nodes(extra, snapshot, decision.pod, nodes_max=_NEAREST_MAX)
-    return tuple(
-        NearestNode(
-            name=node.node,
-            changes=tuple(Change(plugin=plugin, text=r.text) for plugin, r in node.remedies),
-        )
-        for node in nearest
+def _nearest(remedies: Remedies) -> NearestNode:
+    return NearestNode(
+        name=remedies.node,
+        nodes=remedies.nodes,
+        changes=tuple(
+            Change(plugin=plugin, text=r.text, on_pod=r.on_pod, on_nodes=r.on_nodes)
+            for plugin, r in remedies.changes
+        ),
     )
+
+
+def _owner(pod: Pod) -> str:
+    """Return the pod's controller; the Deployment if the controller is its ReplicaSet."""
+    metadata = pod.metadata
+    owner = next((owner for owner in metadata.owner_references if owner.controller), None)
+    if owner is None:
+        return ""
+    template = metadata.labels.get("pod-template-hash")
+    name = owner.name.removesuffix(f"-{template}") if template else owner.name
+    return f"{metadata.namespace}/{name}"
 
 
 def cluster_report(table: NodeTable, *, new_pods: Collection[str] = ()) -> ClusterReport:

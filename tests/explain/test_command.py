@@ -157,6 +157,21 @@ def test_a_terminal_gets_colours_and_whole_lines(monkeypatch: pytest.MonkeyPatch
     assert first.endswith("1 Insufficient cpu.")
 
 
+def test_a_narrow_terminal_cuts_no_name_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TERM": "xterm", "COLUMNS": "40", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    name = "ip-10-0-0-1.eu-central-1.compute.internal.example.com"
+    taint = {"key": "dedicated", "effect": "NoSchedule"}
+    for taints in ([taint], []):
+        world = World(default_config(SCHEME), nodes=[make_node(name, taints=taints)], pods=[])
+        decision = result_of(world.decide(make_pod("web")))
+        report = pod_report(decision, world.profiles["default-scheduler"], world.snapshot)
+        out = _Terminal()
+        TextPrinter(out, nodes_max=10).pod(report)
+        tables = out.getvalue().split("\n", 1)[1]
+        assert name in re.sub(r"\x1b\[[0-9;]*m", "", tables)
+
+
 def test_a_pod_that_has_a_node_is_decided_again_without_itself(tmp_path: Path) -> None:
     path = str(_large(tmp_path, nodes=20))
     (first, *lines) = explain("--manifests", path, "--pod", "fits").output.splitlines()
