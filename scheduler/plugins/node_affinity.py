@@ -224,7 +224,7 @@ def _lacking(requirements: Sequence[Requirement], nodes: Nodes) -> str:
     for requirement in requirements:
         found = nodes.labels(requirement.key)
         if not np.count_nonzero(nodes.accepted_by(requirement)):
-            text = f"no node has {_label_text(requirement).removeprefix('label ')}"
+            text = f"no node has {requirement.text}"
             values = sorted({v for v in found.values if v is not None})
             if values and requirement.values:
                 shown = ", ".join(values[:_VALUES_SHOWN])
@@ -235,7 +235,7 @@ def _lacking(requirements: Sequence[Requirement], nodes: Nodes) -> str:
                 text += f", nor any label {requirement.key}"
             texts.append(text)
     if not texts and len(requirements) > 1:
-        both = " and ".join(_label_text(r).removeprefix("label ") for r in requirements)
+        both = " and ".join(r.text for r in requirements)
         return f"no node has {both}"
     return "; ".join(texts)
 
@@ -247,18 +247,7 @@ def _on_node(text: str) -> str:
 
 def _label_text(requirement: Requirement) -> str:
     """Return a text such as `label disk=ssd`, `label zone in (a, b)`, `no label gpu`."""
-    key, values = requirement.key, ", ".join(requirement.values)
-    match requirement.operator:
-        case "In":
-            one = len(requirement.values) == 1
-            return f"label {key}={values}" if one else f"label {key} in ({values})"
-        case "NotIn":
-            return f"label {key} not in ({values})"
-        case "Exists":
-            return f"label {key}"
-        case "DoesNotExist":
-            return f"no label {key}"
-    return f"label {key} {'>' if requirement.operator == 'Gt' else '<'} {values}"
+    return f"{'' if requirement.operator == 'DoesNotExist' else 'label '}{requirement.text}"
 
 
 def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:

@@ -172,7 +172,8 @@ class PodReport(_Struct, frozen=True):
 class PodGroup(_Struct, frozen=True):
     """Pods with the same result, owner and cause.
 
-    `cause` belongs to the first pod: amounts may differ. `owner` is empty for pods without an owner, and for several owners.
+    `cause` belongs to the first pod: amounts may differ. `owner` is empty for pods without an
+    owner, and for several owners.
     """
 
     result: str
