@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.client import Store
+    from scheduler.cycle.schedule_pod import SchedulingAlgorithm
     from scheduler.framework.extender import Extender
     from scheduler.preemption import Candidate, Preemption
     from scheduler.reports.decision import PostFilterOutcome
@@ -94,7 +95,8 @@ def pod_report(
         pod=decision.pod.key,
         scheduler_name=decision.pod.spec.scheduler_name,
         result=decision.result,
-        answer=_answer(decision, choice, current, len(feasible), len(snapshot)),
+        answer=_answer(decision, choice, current, len(feasible), len(snapshot))
+        + _sampling(decision, len(snapshot)),
         message=decision.message,
         all_nodes=len(snapshot),
         feasible_nodes=len(feasible),
@@ -122,18 +124,26 @@ async def report_over(
     pods: Store[Pod],
     extenders: Sequence[Extender] = (),
     in_one_turn: bool = False,
+    sampling: SchedulingAlgorithm | None = None,
 ) -> PodReport:
     """Decide a pod over the snapshot, without preemption, and return the report.
 
     A pod that has a node is decided over the cluster without this pod. `pods` are the pods that
     plugins list. The snapshot and `pods` are unchanged afterwards. Only extenders are awaited, and
-    other tasks where a filter takes long. `in_one_turn` is that of `pod_report`.
+    other tasks where a filter takes long. `in_one_turn` is that of `pod_report`. `sampling` is a
+    search that stops early, for the number of nodes that it evaluates.
     """
     if framework is None:
         waiting = pod.without_node() if pod.spec.node_name else pod
         return pod_report(Decision(waiting, "ignored"), None, snapshot)
     with cluster_without(pod, snapshot, pods=pods) as waiting:
         decision = await decide(snapshot, framework, CycleState(), waiting, extenders=extenders)
+        if sampling is not None and decision.result == "scheduled":
+            found, diagnosis = await sampling.find_nodes_that_fit_pod(
+                framework, CycleState(), waiting
+            )
+            evaluated = len(found) + len(diagnosis.node_to_status)
+            decision = decision._replace(counts=(evaluated, len(found)))
         node = pod.spec.node_name
         return pod_report(decision, framework, snapshot, current_node=node, in_one_turn=in_one_turn)
 
@@ -317,6 +327,14 @@ def _answer(
         there = ", which is not among the nodes" if decision.diagnosis is not None else ""
     again = "decided again without it:" if choice is None else "now it would be"
     return f"is on {current.name}{there}; {again} {text}"
+
+
+def _sampling(decision: Decision, size: int) -> str:
+    """Return a remark if the scheduler's own search stops before it has seen all nodes."""
+    evaluated = decision.counts[0]
+    if decision.result != "scheduled" or not 0 < evaluated < size:
+        return ""
+    return f"; the scheduler looks at {evaluated:,} of {size:,}"
 
 
 def _again(choice: Choice) -> str:
