@@ -51,6 +51,7 @@ _STORY_STYLES: Final = {
     "attempt": "bold",
     "bound": "bold green",
     "nominated": "magenta",
+    "preempted": "bold red",
     "waiting": "yellow",
     "asked": "dim",
 }
@@ -267,7 +268,8 @@ def _details(entry: StoryEntry) -> Iterator[str]:
         node = f" on node {failure.node}" if failure.node else ""
         yield f"{failure.plugin} failed at {failure.point}{node}:"
         yield from failure.traceback.rstrip().splitlines()
-    for hint in entry.hints:
+    # Events one after another that do not help are one line.
+    for hint in entry.hints if entry.until is None else ():
         yield f"{hint.plugin} on {hint.event}: {hint.answer}"
 
 

@@ -328,7 +328,7 @@ function drawStory(story) {
     for (const one of entry.verdicts || []) {
       made.append(element("p", "detail", `${one.plugin} on ${counted(one.nodes, "node")}: ${one.code}: ${one.reasons.join(", ")}`));
     }
-    for (const hint of entry.hints || []) {
+    for (const hint of (entry.until == null && entry.hints) || []) {
       made.append(element("p", "detail", `${hint.plugin} on ${hint.event}: ${hint.answer}`));
     }
     if (entry.failure) {

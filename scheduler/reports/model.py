@@ -248,7 +248,10 @@ class StoryFailure(_Struct, frozen=True):
 
 
 class StoryEntry(_Struct, frozen=True):
-    """One entry of a story. `time` is in seconds since the epoch."""
+    """One entry of a story. `time` is in seconds since the epoch.
+
+    Several events that do not help are one entry, from `time` until `until`.
+    """
 
     time: float
     kind: str
@@ -256,6 +259,7 @@ class StoryEntry(_Struct, frozen=True):
     hints: tuple[StoryHint, ...] = ()
     verdicts: tuple[StoryVerdict, ...] = ()
     failure: StoryFailure | None = None
+    until: float | None = None
 
 
 class Story(_Struct, frozen=True):
