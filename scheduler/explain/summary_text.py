@@ -57,7 +57,8 @@ def _sentence(group: PodGroup) -> str:
     """Return the owner and the cause, with one pod as the example."""
     cause = " ".join(group.cause.split())
     if len(cause) > _CAUSE_MAX:
-        cause = f"{cause[:_CAUSE_MAX].rpartition(' ')[0]} ..."
+        begin = cause[:_CAUSE_MAX]
+        cause = f"{begin.rpartition('; ')[0] or begin.rpartition(' ')[0]}; ..."
     pod = group.pods[0]
     if not group.owner and len(group.pods) == 1:
         return f"{pod}: {cause}{f' on {group.node}' if group.node else ''}"

@@ -72,4 +72,4 @@ def _texts(remedies: Sequence[Remedies]) -> Iterator[str]:
         nodes = f"{each.nodes:,} node{'' if each.nodes == 1 else 's'}"
         yield f"{nodes}: {changes}"
     if (rest := sum(each.nodes for each in remedies[_GROUPS_SHOWN:])) > 0:
-        yield f"{rest:,} more: other reasons"
+        yield f"{rest:,} more nodes"

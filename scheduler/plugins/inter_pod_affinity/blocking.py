@@ -29,6 +29,7 @@ class BlockingPods:
         #: By topology key and value: the pods that the incoming pod avoids, and the others.
         self._avoided: Final[defaultdict[tuple[str, str], list[str]]] = defaultdict(list)
         self._avoiding: Final[defaultdict[tuple[str, str], list[str]]] = defaultdict(list)
+        self._by_domain: Final[dict[tuple[str, str], Remedy | None]] = {}
         keys_by_kind: dict[PodKind, tuple[list[str], list[str]]] = {}
         for node in nodes:
             for pod in node.pods:
@@ -58,9 +59,15 @@ class BlockingPods:
             if key not in node.labels:
                 continue
             domain = (key, node.labels[key])
-            avoided, avoiding = self._avoided.get(domain, ()), self._avoiding.get(domain, ())
-            if pods := list(dict.fromkeys((*avoided, *avoiding))):
-                yield _anti_affinity(domain, pods, is_own=not avoiding)
+            if domain not in self._by_domain:
+                self._by_domain[domain] = self._anti_affinity(domain)
+            if (remedy := self._by_domain[domain]) is not None:
+                yield remedy
+
+    def _anti_affinity(self, domain: tuple[str, str]) -> Remedy | None:
+        avoided, avoiding = self._avoided.get(domain, ()), self._avoiding.get(domain, ())
+        pods = list(dict.fromkeys((*avoided, *avoiding)))
+        return _anti_affinity(domain, pods, is_own=not avoiding) if pods else None
 
     def _affinity(self, node: NodeInfo) -> Iterator[Remedy]:
         incoming, row = self._counts.incoming, np.array([node.base_row])

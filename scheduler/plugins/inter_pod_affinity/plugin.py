@@ -63,6 +63,9 @@ _SCORES: Final = StateKey[tuple[Domains, ...]](
 )
 
 
+#: A search among more pods would hold the event loop of a running scheduler too long.
+_PODS_IN_ONE_TURN_MAX: Final = 20_000
+
 #: For remedies: the pods that block, found once for all nodes.
 _BLOCKING: Final = StateKey[BlockingPods]("InterPodAffinity/blocking")
 
@@ -140,7 +143,10 @@ class InterPodAffinity(Plugin):
         """Name the pods that are in the way, or the pod that is missing."""
         blocking = state.find(_BLOCKING)
         if blocking is None:
-            blocking = BlockingPods(state.read(FILTER_STATE), self.handle.snapshot.nodes)
+            nodes = self.handle.snapshot.nodes
+            if state.may_pause and int(nodes.pod_count.sum()) > _PODS_IN_ONE_TURN_MAX:
+                return []
+            blocking = BlockingPods(state.read(FILTER_STATE), nodes)
             state.write(_BLOCKING, blocking)
         return list(blocking.remedies(node))
 

@@ -165,9 +165,9 @@ class _Domains:
         #: Status code of each node of the snapshot.
         self.status_codes: Final = self._status_codes(self._codes, by_node, self._least)
 
-    @property
+    @functools.cached_property
     def codes_counted(self) -> IntArray:
-        """Return the codes of all domains."""
+        """The codes of all domains."""
         nodes = np.bincount(self._codes[self.counted], minlength=self._size)
         return np.flatnonzero(nodes)
 
