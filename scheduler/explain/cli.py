@@ -264,8 +264,7 @@ def pods(
             if port is not None:
                 reports = _with_stories(reports, port)
             if output == "table":
-                show_all = wants_details or bool(only)
-                await _show(reports, nodes_max=nodes_max, wants_details=show_all)
+                await _show(reports, nodes_max=nodes_max, wants_details=wants_details, only=only)
             else:
                 await _print_all(reports, world, output=output)
 
@@ -436,9 +435,17 @@ async def _with_stories(
 
 
 async def _show(
-    reports: AsyncIterable[PodReport], *, nodes_max: int | None, wants_details: bool
+    reports: AsyncIterable[PodReport],
+    *,
+    nodes_max: int | None,
+    wants_details: bool,
+    only: frozenset[str],
 ) -> None:
-    """Print a summary of several pods, and the tables of a single pod or on request."""
+    """Print a summary of several pods, and the tables of a single pod or on request.
+
+    Pods given by name get tables without a summary.
+    """
+    wants_details = wants_details or bool(only)
     listed: list[PodReport] = []
     async for report in reports:
         # The summary of many pods in a large cluster needs no lists of nodes.
@@ -448,7 +455,7 @@ async def _show(
         click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
         return
     printer = TextPrinter(nodes_max=nodes_max)
-    if len(listed) > 1:
+    if len(listed) > 1 and not only:
         printer.summary(summary_of(listed))
     if len(listed) > 1 and not wants_details:
         click.echo("--pod NAME or --details (-v) shows the nodes")

@@ -136,14 +136,14 @@ class NodeAffinity(Plugin):
     def cause(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> str:
         """Name what no node has, and the values that nodes have instead."""
         wanted = pod.required_node_affinity
+        if nodes.allowed_by(wanted).any():  # the profile's affinity rejects the other nodes
+            return ""
         selector = wanted.node_selector.requirements if wanted.node_selector else ()
         if wanted.terms is None:
             return _lacking(selector, nodes)
-        texts = [
-            _lacking((*selector, *term.expressions), nodes)
-            for term in wanted.terms.terms
-            if not term.errors and not term.fields
-        ]
+        if any(term.errors or term.fields for term in wanted.terms.terms):
+            return ""
+        texts = [_lacking((*selector, *t.expressions), nodes) for t in wanted.terms.terms]
         return ", and ".join(dict.fromkeys(texts)) if all(texts) else ""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:

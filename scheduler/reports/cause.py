@@ -46,7 +46,7 @@ def cause_of(
         return Cause(f"no profile is named {decision.pod.spec.scheduler_name}")
     if extra is None or not remedies:
         return Cause(decision.message)
-    return _of_all_nodes(decision, extra, snapshot) or _of_remedies(remedies)
+    return _of_all_nodes(decision, extra, snapshot) or _of_remedies(remedies, len(snapshot))
 
 
 def _of_all_nodes(decision: Decision, extra: AllRejections, snapshot: Snapshot) -> Cause | None:
@@ -60,16 +60,19 @@ def _of_all_nodes(decision: Decision, extra: AllRejections, snapshot: Snapshot) 
     return Cause("; ".join(texts.values()), tuple(texts)) if texts else None
 
 
-def _of_remedies(remedies: Sequence[Remedies]) -> Cause:
+def _of_remedies(remedies: Sequence[Remedies], all_nodes: int) -> Cause:
     """Return the smallest changes, each with its number of nodes."""
     plugins = dict.fromkeys(p for each in remedies for p, _ in each.changes)
-    return Cause("; ".join(_texts(remedies)), tuple(plugins))
+    return Cause("; ".join(_texts(remedies, all_nodes)), tuple(plugins))
 
 
-def _texts(remedies: Sequence[Remedies]) -> Iterator[str]:
+def _texts(remedies: Sequence[Remedies], all_nodes: int) -> Iterator[str]:
+    rest = all_nodes
     for each in remedies[:_GROUPS_SHOWN]:
         changes = ", ".join(remedy.text for _, remedy in each.changes)
         nodes = f"{each.nodes:,} node{'' if each.nodes == 1 else 's'}"
+        rest -= each.nodes
         yield f"{nodes}: {changes}"
-    if (rest := sum(each.nodes for each in remedies[_GROUPS_SHOWN:])) > 0:
-        yield f"{rest:,} more nodes"
+    # Also the nodes that an extender has rejected.
+    if rest > 0:
+        yield f"{rest:,} more node{'' if rest == 1 else 's'}"
