@@ -4,7 +4,8 @@
     asked      an event after which the pod stays: no queueing hint requeued it
     attempt    a scheduling cycle: the node chosen and its scores, or the rejections by plugin
     reserved   resources that plugins have taken for the pod, such as devices
-    nominated  the pod is nominated to a node, or no longer
+    nominated  the pod is nominated to a node, or no longer; for which victims
+    preempted  the pod is the victim of another pod
     waiting    held at Permit, by which plugins and for how long at most
     bound      bound to its node
 
@@ -12,6 +13,9 @@ The story of a group has an `attempt` for each cycle of the group, with the node
 
 Entries are turned into JSON only when a story is requested. The story that was extended least
 recently is dropped when there are too many, and the oldest entry of a story that is too long.
+
+Events one after another that do not help are one entry of the JSON, and so are rejections of one
+plugin with equal reasons.
 
 If an event helps none of many waiting pods, one entry is kept for all of them. It is part of each
 pod's story as long as the pod waits with the others. So such events cost little, and no story is
@@ -21,7 +25,7 @@ dropped because of them.
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -75,7 +79,7 @@ class Attempted(NamedTuple):
             entry["failure"] = self.failure._asdict()
         if self.result != "scheduled":
             text = f"attempt {self.number}: {self.result}: {self.message}"
-            rejected = [nodes._asdict() for nodes in self.rejected]
+            rejected = [nodes._asdict() for nodes in _merged(self.rejected)]
             return entry | {"text": text, "message": self.message, "verdicts": rejected}
         total = sum(score for _, score in self.scores)
         text = (
@@ -95,15 +99,53 @@ class Attempted(NamedTuple):
         }
 
 
+def _merged(rejected: Iterable[RejectedNodes]) -> Iterable[RejectedNodes]:
+    """Return the rejections, with one for the equal reasons of a plugin."""
+    found: dict[tuple[str, tuple[str, ...]], RejectedNodes] = {}
+    for each in rejected:
+        key = (each.plugin, each.reasons)
+        known = found.get(key)
+        if known is None:
+            found[key] = each
+            continue
+        codes = dict.fromkeys((*known.code.split(", "), each.code))
+        found[key] = known._replace(code=", ".join(codes), nodes=known.nodes + each.nodes)
+    return found.values()
+
+
 class Nominated(NamedTuple):
-    """The pod is nominated to a node; an empty name ends the nomination."""
+    """The pod is nominated to a node; an empty name ends the nomination.
+
+    `victims` are the keys of the pods that preemption evicts for it.
+    """
 
     time: float
     node: str
+    victims: tuple[str, ...] = ()
 
     def as_json(self) -> _Json:
         text = f"nominated to {self.node}" if self.node else "nominated to no node"
-        return {"kind": "nominated", "text": text, "node": self.node}
+        if self.victims:
+            text += f": preempts {', '.join(self.victims)}"
+        victims = list(self.victims)
+        return {"kind": "nominated", "text": text, "node": self.node, "victims": victims}
+
+
+class Preempted(NamedTuple):
+    """The pod is evicted from its node, so that another pod fits there."""
+
+    time: float
+    node: str
+    preemptor: str
+
+    def as_json(self) -> _Json:
+        text = f"preempted by {self.preemptor} on {self.node}"
+        return {
+            "kind": "preempted",
+            "text": text,
+            "node": self.node,
+            "preemptor": self.preemptor,
+        }
 
 
 class Reserved(NamedTuple):
@@ -172,6 +214,10 @@ class GroupAttempted(NamedTuple):
         }
 
 
+def _hint_json(hint: HintAnswer) -> _Json:
+    return {"plugin": hint.plugin_name, "event": hint.event_label, "answer": hint.answer}
+
+
 class _Moved(NamedTuple):
     """A move in the queue; a pod that stays after an event has `source` equal to `target`.
 
@@ -190,10 +236,7 @@ class _Moved(NamedTuple):
         return self.source == self.target
 
     def as_json(self) -> _Json:
-        hints = [
-            {"plugin": hint.plugin_name, "event": hint.event_label, "answer": hint.answer}
-            for hint in self.hints
-        ]
+        hints = [_hint_json(hint) for hint in self.hints]
         entry: _Json = {"event": self.event, "hints": hints}
         if self.failure is not None:
             entry["failure"] = self.failure._asdict()
@@ -211,12 +254,44 @@ class _Moved(NamedTuple):
 
 
 #: The entries that a scheduling or binding cycle adds.
-CycleEntry: TypeAlias = "Attempted | Reserved | Nominated | WaitingOnPermit | Bound"
+CycleEntry: TypeAlias = "Attempted | Reserved | Nominated | Preempted | WaitingOnPermit | Bound"
 _Entry: TypeAlias = "CycleEntry | GroupAttempted | _Moved"
 
 
 #: Entries that show what has become of a pod.
-_OUTCOMES: Final = (Attempted, WaitingOnPermit, Bound)
+_OUTCOMES: Final = (Attempted, WaitingOnPermit, Bound, Preempted)
+
+
+def _runs(entries: Iterable[_Entry]) -> Iterator[_Json]:
+    """Yield entries as JSON; events one after another that do not help are one entry."""
+
+    def run(entry: _Entry) -> object:
+        return entry.source if isinstance(entry, _Moved) and entry.stays else id(entry)
+
+    for _, group in itertools.groupby(entries, run):
+        first, *others = group
+        if others:
+            yield _stays([each for each in (first, *others) if isinstance(each, _Moved)])
+        else:
+            yield {"time": first.time, **first.as_json()}
+
+
+def _stays(run: Sequence[_Moved]) -> _Json:
+    """Return one entry for several events that do not help, with the number of each."""
+    place, numbers = str(run[0].source), Counter(stay.event for stay in run)
+    events = ", ".join(f"{n:,} {event}" if n > 1 else event for event, n in numbers.items())
+    hints = {hint: _hint_json(hint) for stay in run for hint in stay.hints}
+    plugins = dict.fromkeys(hint.plugin_name for hint in hints)
+    answered = f" ({', '.join(plugins)})" if plugins else ""
+    return {
+        "time": run[0].time,
+        "until": run[-1].time,
+        "kind": "asked",
+        "text": f"{events} do not help{answered}: stays {place}",
+        "place": place,
+        "events": dict(numbers),
+        "hints": list(hints.values()),
+    }
 
 
 class _Story:
@@ -243,7 +318,7 @@ class _Story:
             "name": self.name,
             "uid": self.uid,
             "dropped": self.added - len(self.entries),
-            "entries": [{"time": entry.time, **entry.as_json()} for entry in entries],
+            "entries": list(_runs(entries)),
         }
 
 

@@ -190,11 +190,42 @@ def test_skipped_hints_of_many_pods_are_in_each_story_while_the_pods_wait() -> N
     assert [(entry["time"], entry["kind"]) for entry in entries] == [
         (1.5, "moved"),
         (2.0, "asked"),
-        (3.0, "asked"),
     ]
+    assert entries[1]["text"] == "2 NodeAdd do not help (Fit): stays unschedulable"
+    assert (entries[1]["until"], entries[1]["events"]) == (3.0, {"NodeAdd": 2})
     assert entries[1]["hints"] == [{"plugin": "Fit", "event": "NodeAdd", "answer": "QueueSkip"}]
     stories.record(moved(pods.pop("default/p7"), Place.UNSCHEDULABLE, Place.ACTIVE, "NodeAdd"))
     assert [entry["kind"] for entry in story_of(stories, "p7")["entries"]] == ["moved", "moved"]
+
+
+def test_events_one_after_another_that_do_not_help_are_one_line() -> None:
+    stories, pod = PodStories(), queued()
+    for at, event in enumerate(("NodeAdd", "NodeAdd", "PodDelete")):
+        hint = HintAnswer("Fit", event, "QueueSkip")
+        stays = Move(float(at), pod, Place.UNSCHEDULABLE, Place.UNSCHEDULABLE, event, (hint,))
+        stories.record(Moves([stays]))
+    stories.record(Moves([Move(3.0, pod, Place.UNSCHEDULABLE, Place.ACTIVE, "NodeUpdate")]))
+    stories.record(Moves([Move(4.0, pod, Place.BACKOFF, Place.BACKOFF, "NodeAdd")]))
+    assert [entry["text"] for entry in story_of(stories)["entries"]] == [
+        "2 NodeAdd, PodDelete do not help (Fit): stays unschedulable",
+        "unschedulable -> active by NodeUpdate",
+        "NodeAdd does not help: stays backoff",
+    ]
+
+
+def test_equal_reasons_of_a_plugin_are_one_rejection() -> None:
+    stories, reasons = PodStories(), ("Insufficient cpu",)
+    rejected = (
+        RejectedNodes("NodeResourcesFit", "Unschedulable", reasons, 4),
+        RejectedNodes("TaintToleration", "UnschedulableAndUnresolvable", ("taint",), 1),
+        RejectedNodes("NodeResourcesFit", "UnschedulableAndUnresolvable", reasons, 3),
+    )
+    stories.add(queued().pod_info, Attempted(1.0, 1, "unschedulable", rejected=rejected))
+    [entry] = story_of(stories)["entries"]
+    assert [(v["plugin"], v["nodes"], v["code"]) for v in entry["verdicts"]] == [
+        ("NodeResourcesFit", 7, "Unschedulable, UnschedulableAndUnresolvable"),
+        ("TaintToleration", 1, "UnschedulableAndUnresolvable"),
+    ]
 
 
 def test_skipped_hints_of_few_pods_are_kept_in_their_own_stories() -> None:

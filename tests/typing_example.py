@@ -8,6 +8,7 @@ import msgspec
 from scheduler import (
     ActionType,
     BindPlugin,
+    CausePlugin,
     ClusterEvent,
     ClusterEventWithHint,
     CycleState,
@@ -192,6 +193,7 @@ def a_plugin_satisfies_every_contract(
     BindPlugin,
     PostBindPlugin,
     RemedyPlugin,
+    CausePlugin,
 ]:
     """The declarations in `Plugin` are those of the protocols."""
-    return (plugin,) * 21
+    return (plugin,) * 22

@@ -236,13 +236,17 @@ def counted(requests: Mapping[str, int], *, also: Iterable[str] = ()) -> dict[st
 
 
 def count_text(name: str, number: int) -> str:
-    """Format an amount for people: `500m` or `2` of cpu, `512Mi` of memory, `3` of a device."""
+    """Format an amount for people: `500m` or `2` of cpu, `69.8Gi` of memory, `3` of a device.
+
+    An amount of bytes that is not a tenth of its unit is rounded up to the next tenth.
+    """
     if name == CPU:
         return f"{number}m" if number % 1000 else str(number // 1000)
     if name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith(_HUGE_PAGES_PREFIX):
         for power, suffix in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
-            if number and number % 1024**power == 0:
-                return f"{number // 1024**power}{suffix}"
+            if number >= 1024**power:
+                tenths = -(-number * 10 // 1024**power)
+                return f"{tenths // 10}{f'.{tenths % 10}' if tenths % 10 else ''}{suffix}"
     return str(number)
 
 

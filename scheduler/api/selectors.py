@@ -61,6 +61,21 @@ class Requirement:
         self.values = values
         self._number = parse_int64(values[0]) if operator in ("Gt", "Lt") and values else None
 
+    @property
+    def text(self) -> str:
+        """A text for people: `disk=ssd`, `zone in (a, b)`, `gen > 3`, `no label gpu`."""
+        key, values = self.key, ", ".join(self.values)
+        match self.operator:
+            case "In" if len(self.values) == 1:
+                return f"{key}={values}"
+            case "In" | "NotIn":
+                return f"{key} {'in' if self.operator == 'In' else 'not in'} ({values})"
+            case "Exists":
+                return key
+            case "DoesNotExist":
+                return f"no label {key}"
+        return f"{key} {'>' if self.operator == 'Gt' else '<'} {values}"
+
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def parse(key: str, operator: str, values: tuple[str, ...], *, path: str = "") -> Requirement:

@@ -25,7 +25,16 @@ from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
 from scheduler.metrics import Sampler
 from scheduler.metrics.scheduler_metrics import attempts_label
-from scheduler.stories import Attempted, Bound, Nominated, RejectedNodes, Reserved, WaitingOnPermit
+from scheduler.preemption import PREEMPTION
+from scheduler.stories import (
+    Attempted,
+    Bound,
+    Nominated,
+    Preempted,
+    RejectedNodes,
+    Reserved,
+    WaitingOnPermit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -214,7 +223,16 @@ class Attempt:
             return
         node_name = nominating_info.nominated_node_name
         if node_name or pod.pod.status.nominated_node_name:
-            stories.add(pod, Nominated(now, node_name))
+            self._nominated(now, node_name)
+
+    def _nominated(self, now: float, node_name: str) -> None:
+        """Record the nomination, and in the victims' stories the preemptor."""
+        stories, preemption = self._records.stories, self.state.find(PREEMPTION)
+        best = preemption.choice.best if preemption is not None else None
+        victims = best.victims.pods if best is not None and best.name == node_name else ()
+        stories.add(self.pod, Nominated(now, node_name, tuple(victim.key for victim in victims)))
+        for victim in victims:
+            stories.add(victim, Preempted(now, node_name, self.pod.key))
 
     def plugin_failed(self, status: Status) -> None:
         """Keep a plugin's exception for the story, and log its traceback.

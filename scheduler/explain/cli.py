@@ -26,6 +26,7 @@ from scheduler.config import ConfigError, default_config, load_config
 from scheduler.explain.cluster import ClusterError, read_api_server, with_api_defaults
 from scheduler.explain.manifests import read_manifests
 from scheduler.explain.questions import Question, QuestionError, read_questions
+from scheduler.explain.references import MissingKinds, dump_command
 from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
@@ -35,10 +36,11 @@ from scheduler.pages.html import static_page
 from scheduler.plugins import SCHEME
 from scheduler.reports.build import cluster_report, pod_report
 from scheduler.reports.model import PlacedPod, Report
+from scheduler.reports.summary import summary_of
 from scheduler.runtime import FrameworkError, PluginSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -198,6 +200,19 @@ def main() -> None:
     show_default=True,
     help="The longest list of nodes in a table.",
 )
+@click.option(
+    "-v",
+    "--details",
+    "wants_details",
+    is_flag=True,
+    help="Show the tables of each pod below the summary, as for a single pod.",
+)
+@click.option(
+    "--dump-command",
+    "prints_dump_command",
+    is_flag=True,
+    help="Print the kubectl command whose output --manifests needs, and exit.",
+)
 @_port_options(needs_server=False)
 def pods(
     *,
@@ -210,12 +225,19 @@ def pods(
     call_extenders: bool,
     output: str,
     nodes_max: int | None,
+    wants_details: bool,
+    prints_dump_command: bool,
     port: SchedulerPort | None,
 ) -> None:
     """Decide the pods of a cluster that wait for a node, or --pod.
 
     With --server, also show what a running scheduler has done with them.
     """
+    if prints_dump_command:
+        with _one_line_errors(config):
+            find_plugins_in_working_directory()
+            click.echo(dump_command(World(_settings(config), plugins=plugin).kinds))
+        return
     if bool(manifests) == bool(kubeconfig or master):
         raise click.UsageError("give one of --manifests and --kubeconfig (or --master)")
     if port is not None and manifests:
@@ -223,27 +245,28 @@ def pods(
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
     async def explain() -> None:
-        settings = load_config(config, SCHEME) if config else default_config(SCHEME)
+        settings = _settings(config)
         async with _extenders(settings, call=call_extenders) as extenders:
             world = World(settings, plugins=plugin, extenders=extenders)
-            if manifests:
-                kinds = untyped_kinds_of(plugin)
-                cluster = _read(manifests, kinds, keeps_json=bool(extenders))
-            else:
-                cluster = await read_api_server(
-                    kubeconfig,
-                    master,
-                    SystemClock(),
-                    world.kinds,
-                    keeps_json=bool(extenders),
-                    on_refused=_name_refused,
-                )
+            cluster, missing = await _cluster(
+                world, plugin, manifests, kubeconfig, master, keeps_json=bool(extenders)
+            )
             _require_known(only, {pod.key for pod in cluster.pods})
+            asked = _asked(cluster.pods, only)
+            for warning in missing.warnings(asked.values()):
+                text = f"kubesched-explain: {warning}; what is said of them is unsure"
+                click.echo(text, err=True)
             world.load(*cluster)
-            reports = _reports(world, cluster.pods, only)
+            reports: AsyncIterable[PodReport] = (
+                missing.marked(report, asked[report.pod])
+                async for report in _reports(world, cluster.pods, only)
+            )
             if port is not None:
                 reports = _with_stories(reports, port)
-            await _show(reports, world, output=output, nodes_max=nodes_max)
+            if output == "table":
+                await _show(reports, nodes_max=nodes_max, wants_details=wants_details, only=only)
+            else:
+                await _print_all(reports, world, output=output)
 
     with _one_line_errors(config):
         find_plugins_in_working_directory()
@@ -312,6 +335,31 @@ async def _extenders(
         yield extenders.in_order
 
 
+async def _cluster(
+    world: World,
+    plugins: tuple[str, ...],
+    manifests: tuple[Path, ...],
+    kubeconfig: str,
+    master: str,
+    *,
+    keeps_json: bool,
+) -> tuple[Cluster, MissingKinds]:
+    """Read the cluster from manifests or an API server, and find the kinds that are missing."""
+    if manifests:
+        cluster = _read(manifests, untyped_kinds_of(plugins), keeps_json=keeps_json)
+        return cluster, MissingKinds(cluster)
+    refused: list[str] = []
+    cluster = await read_api_server(
+        kubeconfig,
+        master,
+        SystemClock(),
+        world.kinds,
+        keeps_json=keeps_json,
+        on_refused=functools.partial(_name_refused, refused),
+    )
+    return cluster, MissingKinds(cluster, unread=refused)
+
+
 def _read(
     paths: Iterable[Path], kinds: frozenset[GroupVersionResource], *, keeps_json: bool
 ) -> Cluster:
@@ -323,7 +371,17 @@ def _read(
     return cluster
 
 
-def _name_refused(kind: WatchedKind, refusal: Forbidden) -> None:
+def _settings(config: Path | None) -> KubeSchedulerConfiguration:
+    return load_config(config, SCHEME) if config else default_config(SCHEME)
+
+
+def _asked(pods: Iterable[Pod], only: frozenset[str]) -> dict[str, Pod]:
+    """Return the pods to explain, by key: the named pods, or all without a node."""
+    return {p.key: p for p in pods if (p.key in only if only else not p.spec.node_name)}
+
+
+def _name_refused(refused: list[str], kind: WatchedKind, refusal: Forbidden) -> None:
+    refused.append(kind.resource.key)
     plugins = ", ".join(kind.plugins)
     click.echo(f"kubesched-explain: what {plugins} decides is unsure: {refusal}", err=True)
 
@@ -368,7 +426,7 @@ async def _decided_in_order(
 
 
 async def _with_stories(
-    reports: AsyncIterator[PodReport], port: SchedulerPort
+    reports: AsyncIterable[PodReport], port: SchedulerPort
 ) -> AsyncIterator[PodReport]:
     listed = [report async for report in reports]
     stories = await port.stories([report.pod for report in listed], clock=SystemClock())
@@ -377,20 +435,41 @@ async def _with_stories(
 
 
 async def _show(
-    reports: AsyncIterator[PodReport], world: World, *, output: str, nodes_max: int | None
+    reports: AsyncIterable[PodReport],
+    *,
+    nodes_max: int | None,
+    wants_details: bool,
+    only: frozenset[str],
 ) -> None:
-    if output == "table":
-        printer, has_shown = TextPrinter(nodes_max=nodes_max), False
-        async for report in reports:
-            printer.pod(report)
-            has_shown = True
-        if not has_shown:
-            click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
+    """Print a summary of several pods, and the tables of a single pod or on request.
+
+    Pods given by name get tables without a summary.
+    """
+    wants_details = wants_details or bool(only)
+    listed: list[PodReport] = []
+    async for report in reports:
+        # The summary of many pods in a large cluster needs no lists of nodes.
+        has_tables = wants_details or not listed
+        listed.append(report if has_tables else replace(report, nodes=()))
+    if not listed:
+        click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
         return
-    listed = tuple([report async for report in reports])
-    new = {report.pod for report in listed if report.current is None and report.choice is not None}
+    printer = TextPrinter(nodes_max=nodes_max)
+    if len(listed) > 1 and not only:
+        printer.summary(summary_of(listed))
+    if len(listed) > 1 and not wants_details:
+        click.echo("--pod NAME or --details (-v) shows the nodes")
+        return
+    for report in listed:
+        printer.pod(report)
+
+
+async def _print_all(reports: AsyncIterable[PodReport], world: World, *, output: str) -> None:
+    pods = tuple([report async for report in reports])
+    new = {report.pod for report in pods if report.current is None and report.choice is not None}
     # The cluster is complete after the last decision.
-    _print(Report(pods=listed, cluster=cluster_report(world.table, new_pods=new)), output=output)
+    cluster = cluster_report(world.table, new_pods=new)
+    _print(Report(summary=summary_of(pods), pods=pods, cluster=cluster), output=output)
 
 
 def _print(report: Report, *, output: str) -> None:

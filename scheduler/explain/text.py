@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from scheduler.explain.summary_text import SCREEN_WIDTH, summary_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         Rejection,
         Story,
         StoryEntry,
+        Summary,
     )
 
 #: Plugin names are long, scores are short: names break between their words.
@@ -48,6 +51,7 @@ _STORY_STYLES: Final = {
     "attempt": "bold",
     "bound": "bold green",
     "nominated": "magenta",
+    "preempted": "bold red",
     "waiting": "yellow",
     "asked": "dim",
 }
@@ -72,6 +76,12 @@ class TextPrinter:
             self.story(report.story)
             self._print(Text())
 
+    def summary(self, summary: Summary) -> None:
+        """Print the counts by result and the groups of pods."""
+        width = self._console.width if self._console.is_terminal else SCREEN_WIDTH
+        for line in (*summary_lines(summary, width=width), ""):
+            self._print(Text(line, _STYLES.get(line, "")))
+
     def story(self, story: Story) -> None:
         for line in _story_lines(story):
             self._print(line)
@@ -79,7 +89,12 @@ class TextPrinter:
     def _print(self, part: Text | Table) -> None:
         if self._console.is_terminal:
             # Lines outside tables are left to the terminal to wrap: copied text stays one line.
-            self._console.print(part, soft_wrap=isinstance(part, Text))
+            if isinstance(part, Text):
+                self._console.print(part, soft_wrap=True)
+                return
+            _keep_names_whole(part)
+            width = max(self._console.width, self._console.measure(part).minimum)
+            self._console.print(part, width=width, crop=False)
             return
         with self._console.capture() as capture:
             self._console.print(part)
@@ -186,17 +201,19 @@ def _preemption(report: PreemptionReport, nodes_max: int | None) -> Iterator[Tex
 
 
 def _nearest(report: PodReport) -> Iterator[Text | Table]:
-    """Yield the changes that would make the pod fit on the nearest nodes."""
+    """Yield the distinct changes after which the pod would fit, the smallest first."""
     yield Text()
     rejection = report.pod_rejection
     if rejection is not None:
         yield Text(f"on every node: {', '.join(rejection.reasons)} ({rejection.plugin})")
-    table = _table("nearest node", "plugin", "would fit if")
+    columns = ("nodes", "plugin", "would fit after: at the pod", "or at the nodes", "nearest node")
+    table = _table(*columns, right=(0,))
     for node in report.nearest:
-        name = node.name
+        number, name = f"{node.nodes:,}", node.name
         for change in node.changes:
-            table.add_row(name, change.plugin, change.text)
-            name = ""
+            on_nodes = change.on_nodes or ("" if change.on_pod else change.text)
+            table.add_row(number, change.plugin, change.on_pod, on_nodes, name)
+            number = name = ""
     yield table
 
 
@@ -208,6 +225,13 @@ def _table(*headings: str, right: Sequence[int] = ()) -> Table:
         justify: JustifyMethod = "right" if index in right else "left"
         table.add_column(word, justify=justify, vertical=vertical)
     return table
+
+
+def _keep_names_whole(table: Table) -> None:
+    """Make columns wide enough for their longest word: the name of a node is never cut."""
+    for column in table.columns:
+        words = (word for cell in (column.header, *column.cells) for word in str(cell).split())
+        column.min_width = max(map(len, words), default=0)
 
 
 def _rest(nodes: int) -> Iterator[Text | Table]:
@@ -244,7 +268,8 @@ def _details(entry: StoryEntry) -> Iterator[str]:
         node = f" on node {failure.node}" if failure.node else ""
         yield f"{failure.plugin} failed at {failure.point}{node}:"
         yield from failure.traceback.rstrip().splitlines()
-    for hint in entry.hints:
+    # Events one after another that do not help are one line.
+    for hint in entry.hints if entry.until is None else ():
         yield f"{hint.plugin} on {hint.event}: {hint.answer}"
 
 

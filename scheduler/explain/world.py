@@ -163,6 +163,7 @@ class World:
             self.profiles.get(pod.spec.scheduler_name),
             PodInfo(pod),
             pods=self._core.informers.pods.lister,
+            sampling=self._sampling,
             extenders=self._core.ports.extenders,
         )
 

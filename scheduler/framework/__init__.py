@@ -19,6 +19,7 @@ from scheduler.framework.handle import Handle, Lister, WaitingPod, Worlds
 from scheduler.framework.interface import (
     ArgsWithDefaults,
     BindPlugin,
+    CausePlugin,
     EnqueueExtensions,
     FilterNodesPlugin,
     FilterPlugin,
@@ -79,6 +80,7 @@ __all__ = [
     "ArgsWithDefaults",
     "BindPlugin",
     "BoolArray",
+    "CausePlugin",
     "ClusterEvent",
     "ClusterEventWithHint",
     "Code",

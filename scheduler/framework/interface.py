@@ -150,6 +150,7 @@ class Plugin:
         async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
         async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
         def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Remedy]: ...
+        def cause(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> str: ...
 
 
 @runtime_checkable
@@ -511,11 +512,17 @@ class PostBindPlugin(Protocol):
 class Remedy(NamedTuple):
     """A change that would make a plugin accept a node, as text for people.
 
-    `distance` is the size of the change: 1 for any change, less for a small step.
+    `distance` is the size of the change: 1 for any change, less for a small step. `on_pod` and
+    `on_nodes` are the two ways to make it: at the pod, and at the node or the pods there; empty if
+    there is no such way. Remedies with the same `kind` are one change, whose amounts may differ;
+    without a kind it is the text.
     """
 
     text: str
     distance: float = 1.0
+    on_pod: str = ""
+    on_nodes: str = ""
+    kind: str = ""
 
 
 class RemedyPlugin(Protocol):
@@ -525,6 +532,18 @@ class RemedyPlugin(Protocol):
         """Called by `kubesched-explain` with a node that this plugin's filter has rejected.
 
         The scheduler never calls this method. All remedies together make the node acceptable.
+        """
+        ...
+
+
+class CausePlugin(Protocol):
+    """Names the reason why no node is acceptable, for `kubesched-explain`."""
+
+    def cause(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> str:
+        """Called by `kubesched-explain` if this plugin's filter has rejected all nodes.
+
+        The scheduler never calls this method. Returns a sentence about all nodes without a full
+        stop, such as "no node has disk=nvme"; empty if there is none.
         """
         ...
 
@@ -557,4 +576,5 @@ CONTRACTS: Final = (
     BindPlugin,
     PostBindPlugin,
     RemedyPlugin,
+    CausePlugin,
 )

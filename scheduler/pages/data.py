@@ -23,6 +23,7 @@ def report_data(report: Report) -> bytes:
         rows += len(pod.nodes)
         pods.append(_pod(pod, names, has_table=rows <= _ROWS_MAX))
     content = {
+        "summary": report.summary,
         "pods": pods,
         "names": list(names),
         "cluster": None if report.cluster is None else _cluster(report.cluster),

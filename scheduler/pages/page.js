@@ -48,6 +48,21 @@ function drawPods() {
   byId("pod-rest").textContent = rest > 0 ? `and ${count(rest)} more: filter by name` : "";
 }
 
+// The counts by result, and the groups of pods: a click selects the first pod of a group.
+function drawOverview(summary) {
+  show("overview", Boolean(summary) && summary.groups.length > 0 && content.pods.length > 1);
+  if (!summary) return;
+  byId("overview-counts").textContent = Object.entries(summary.results)
+    .map(([result, number]) => `${count(number)} ${result}`).join(", ");
+  byId("overview-groups").replaceChildren(...summary.groups.map((group) => {
+    const of = group.owner || (group.pods.length === 1 ? group.pods[0] : group.namespace || "several namespaces");
+    const button = element("button", group.result, element("b", "", count(group.pods.length)), ` ${of}: ${group.cause}`);
+    button.title = `for example ${group.pods[0]}`;
+    button.addEventListener("click", () => select(content.pods.find((pod) => pod.pod === group.pods[0])));
+    return element("li", "", button);
+  }));
+}
+
 function podKey(pod) { return (pod.scenario ? pod.scenario + ": " : "") + pod.pod; }
 
 async function select(pod) {
@@ -87,14 +102,14 @@ function placedBefore(placed) {
 function drawHelp(nearest, podRejection) {
   show("help", nearest.length > 0);
   const parts = [];
+  const change = ({ text, onPod, onNodes, plugin }) => `${[onPod, onNodes].filter(Boolean).join(", or ") || text} (${plugin})`;
   if (podRejection) {
     parts.push(element("dt", "", "every node"));
     parts.push(element("dd", "", `${podRejection.reasons.join(", ")} (${podRejection.plugin})`));
   }
   for (const node of nearest) {
-    parts.push(element("dt", "", node.name));
-    const changes = node.changes.map((change) => `${change.text} (${change.plugin})`);
-    parts.push(element("dd", "", changes.join("; ")));
+    parts.push(element("dt", "", `${counted(node.nodes, "node")}, nearest ${node.name}`));
+    parts.push(element("dd", "", node.changes.map(change).join("; ")));
   }
   byId("nearest").replaceChildren(...parts);
 }
@@ -313,7 +328,7 @@ function drawStory(story) {
     for (const one of entry.verdicts || []) {
       made.append(element("p", "detail", `${one.plugin} on ${counted(one.nodes, "node")}: ${one.code}: ${one.reasons.join(", ")}`));
     }
-    for (const hint of entry.hints || []) {
+    for (const hint of (entry.until == null && entry.hints) || []) {
       made.append(element("p", "detail", `${hint.plugin} on ${hint.event}: ${hint.answer}`));
     }
     if (entry.failure) {
@@ -478,6 +493,7 @@ if (live) {
   }, [], content.story);
 } else {
   summarise();
+  drawOverview(content.summary);
   if (content.pods.length < 2) document.querySelector("main").classList.add("without-pods");
   drawCluster(content.cluster);
   if (content.pods.length) select(content.pods[0]);

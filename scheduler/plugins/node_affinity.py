@@ -47,6 +47,9 @@ _POD_MISMATCH: Final = unresolvable("node(s) didn't match Pod's node affinity/se
 _ENFORCED_MISMATCH: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _CONFLICT: Final = unresolvable("pod affinity terms conflict")
 
+#: The number of a label's values that are named where none is right.
+_VALUES_SHOWN: Final = 5
+
 #: The pod's preferred terms; None if it has none.
 _PREFERRED: Final = StateKey[PreferredTerms | None]("PreScoreNodeAffinity")
 
@@ -128,7 +131,21 @@ class NodeAffinity(Plugin):
                 options = [_unmet_of(term, node) for term in terms.terms if not term.errors]
                 nearest: list[str] = min(options or [["a well-formed node affinity term"]], key=len)
                 unmet += nearest
-        return [Remedy(text) for text in unmet]
+        # The pod asks for other nodes: any other change is smaller.
+        return [Remedy(text, 2.0, f"do not require {text}", _on_node(text)) for text in unmet]
+
+    def cause(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> str:
+        """Name what no node has, and the values that nodes have instead."""
+        wanted = pod.required_node_affinity
+        if nodes.allowed_by(wanted).any():  # the profile's affinity rejects the other nodes
+            return ""
+        selector = wanted.node_selector.requirements if wanted.node_selector else ()
+        if wanted.terms is None:
+            return _lacking(selector, nodes)
+        if any(term.errors or term.fields for term in wanted.terms.terms):
+            return ""
+        texts = [_lacking((*selector, *t.expressions), nodes) for t in wanted.terms.terms]
+        return ", and ".join(dict.fromkeys(texts)) if all(texts) else ""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods without preferred terms; raises `ValueError` for malformed ones."""
@@ -202,20 +219,36 @@ def _unmet(requirements: Iterable[Requirement], node: NodeInfo) -> Iterator[str]
             yield _label_text(requirement)
 
 
+def _lacking(requirements: Sequence[Requirement], nodes: Nodes) -> str:
+    """Return a text for the requirements that no node meets; empty if there are none."""
+    texts = []
+    for requirement in requirements:
+        found = nodes.labels(requirement.key)
+        if not np.count_nonzero(nodes.accepted_by(requirement)):
+            text = f"no node has {requirement.text}"
+            values = sorted({v for v in found.values if v is not None})
+            if values and requirement.values:
+                shown = ", ".join(values[:_VALUES_SHOWN])
+                rest = len(values) - _VALUES_SHOWN
+                more = f" and {rest:,} more" if rest > 0 else ""
+                text += f"; {requirement.key} has {shown}{more}"
+            elif requirement.values:
+                text += f", nor any label {requirement.key}"
+            texts.append(text)
+    if not texts and len(requirements) > 1:
+        both = " and ".join(r.text for r in requirements)
+        return f"no node has {both}"
+    return "; ".join(texts)
+
+
+def _on_node(text: str) -> str:
+    """Return the change of a node after which it has a label, or no longer."""
+    return f"remove the {text.removeprefix('no ')}" if text.startswith("no label ") else text
+
+
 def _label_text(requirement: Requirement) -> str:
     """Return a text such as `label disk=ssd`, `label zone in (a, b)`, `no label gpu`."""
-    key, values = requirement.key, ", ".join(requirement.values)
-    match requirement.operator:
-        case "In":
-            one = len(requirement.values) == 1
-            return f"label {key}={values}" if one else f"label {key} in ({values})"
-        case "NotIn":
-            return f"label {key} not in ({values})"
-        case "Exists":
-            return f"label {key}"
-        case "DoesNotExist":
-            return f"no label {key}"
-    return f"label {key} {'>' if requirement.operator == 'Gt' else '<'} {values}"
+    return f"{'' if requirement.operator == 'DoesNotExist' else 'label '}{requirement.text}"
 
 
 def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:

@@ -47,11 +47,12 @@ class NodePorts(Plugin):
         return reject(taken, _NO_FREE_PORTS)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
-        return [
-            Remedy(f"free host port {port.port}/{port.protocol}")
+        texts = (
+            f"host port {port.port}/{port.protocol}"
             for port in state.read(_WANTED)
             if conflicts((port,), node.host_ports)
-        ]
+        )
+        return [Remedy(f"free {text}", 1.0, f"give up {text}", f"free {text}") for text in texts]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [

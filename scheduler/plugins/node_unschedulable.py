@@ -40,7 +40,8 @@ class NodeUnschedulable(Plugin):
         return rejections
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
-        return [Remedy(f"uncordon the node, or tolerate {_TAINT.key}:{_TAINT.effect}")]
+        tolerate = f"tolerate {_TAINT.key}:{_TAINT.effect}"
+        return [Remedy(f"uncordon the node, or {tolerate}", 1.0, tolerate, "uncordon")]
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         node_change, pod_change = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_POD_TOLERATION

@@ -51,10 +51,12 @@ class TaintToleration(Plugin):
         return reject(nodes.taints.where(lambda taints: _forbid(taints, tolerations)), _UNTOLERATED)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        texts = (
+            taint_text(taint) for taint in node.taints if _forbid((taint,), pod.spec.tolerations)
+        )
         return [
-            Remedy(f"tolerate {taint_text(taint)}")
-            for taint in node.taints
-            if _forbid((taint,), pod.spec.tolerations)
+            Remedy(f"tolerate {text}", 1.0, f"tolerate {text}", f"remove the taint {text}")
+            for text in texts
         ]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:

@@ -22,7 +22,7 @@ from scheduler.api.storage import (
 from scheduler.api.volumes import claim_class
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
 from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.snapshot.columns import BoolArray
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 _NO_AVAILABLE_ZONE: Final = unresolvable("node(s) had no available volume zone")
@@ -91,6 +91,22 @@ class VolumeZone(Plugin):
         for topology in topologies:
             elsewhere |= ~_within(topology, nodes)
         return reject(elsewhere & _has_topology(nodes), _NO_AVAILABLE_ZONE)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """Name the volumes in other zones or regions than the node."""
+        topologies = state.find(_TOPOLOGIES) or self._topologies_of(pod)
+        if isinstance(topologies, Status):
+            return []
+        labels = node.labels
+        remedies = []
+        for volume, key, values in topologies:
+            found = labels.get(key, labels.get(_STABLE_LABELS.get(key, key)))
+            if found not in values:
+                name = key.rpartition("/")[2]
+                here = f"has no {name}" if found is None else f"is in {found}"
+                wanted = " or ".join(sorted(values))
+                remedies.append(Remedy(f"volume {volume} is in {name} {wanted}, the node {here}"))
+        return remedies
 
     def _topologies_of(self, pod: PodInfo) -> tuple[_Topology, ...] | Status:
         """Return the requirements of the pod's bound volumes, or the status that rejects the pod.

@@ -13,6 +13,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Code, Status
 from scheduler.preemption import CRITERIA
+from scheduler.reports.cause import cause_of
 from scheduler.reports.decision import Decision, decide
 from scheduler.reports.model import (
     Change,
@@ -29,7 +30,7 @@ from scheduler.reports.model import (
     Rejection,
     Victim,
 )
-from scheduler.reports.remedies import all_rejections, nearest_nodes
+from scheduler.reports.remedies import all_rejections, distinct_remedies
 from scheduler.runtime import PluginFailedError
 from scheduler.snapshot import NodeInfo
 from scheduler.snapshot.columns import Row
@@ -39,16 +40,19 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.client import Store
+    from scheduler.cycle.schedule_pod import SchedulingAlgorithm
     from scheduler.framework.extender import Extender
     from scheduler.preemption import Candidate, Preemption
     from scheduler.reports.decision import PostFilterOutcome
-    from scheduler.reports.remedies import AllRejections
+    from scheduler.reports.remedies import AllRejections, Remedies
     from scheduler.runtime import Framework
     from scheduler.snapshot import IntArray, PodInfo, Snapshot
     from scheduler.snapshot.node_table import NodeTable
 
-#: The number of nodes for which remedies are computed.
-_NEAREST_MAX: Final = 3
+#: The number of distinct changes that are reported.
+_NEAREST_MAX: Final = 5
+#: The number of nodes whose remedies are computed within one turn of the event loop.
+_CANDIDATES_IN_ONE_TURN: Final = 500
 _EXAMPLES_MAX: Final = 3
 #: In a cluster of more pods than this, the boxes of nodes do not list their pods.
 _LISTED_PODS_MAX: Final = 10_000
@@ -81,12 +85,18 @@ def pod_report(
     choice = _choice(decision, feasible)
     current = _current(current_node, nodes, groups, choice) if current_node else None
     scores = decision.schedule_result.scores if decision.schedule_result else None
+    remedies: Sequence[Remedies] = ()
+    if extra is not None and decision.result == "unschedulable":
+        candidates_max = _CANDIDATES_IN_ONE_TURN if in_one_turn else None
+        remedies = distinct_remedies(extra, snapshot, decision.pod, candidates_max=candidates_max)
+    cause = cause_of(decision, extra, remedies, snapshot)
     return PodReport(
         scenario=scenario,
         pod=decision.pod.key,
         scheduler_name=decision.pod.spec.scheduler_name,
         result=decision.result,
-        answer=_answer(decision, choice, current, len(feasible), len(snapshot)),
+        answer=_answer(decision, choice, current, len(feasible), len(snapshot))
+        + _sampling(decision, len(snapshot)),
         message=decision.message,
         all_nodes=len(snapshot),
         feasible_nodes=len(feasible),
@@ -96,10 +106,13 @@ def pod_report(
         pod_rejection=_pod_rejection(decision),
         rejections=groups.rejections(),
         preemption=_preemption(decision.post_filter),
-        nearest=_nearest(decision, extra, snapshot),
+        nearest=tuple(_nearest(each) for each in remedies[:_NEAREST_MAX]),
         score_plugins=tuple(scores.by_plugin) if scores is not None else (),
         nodes=tuple(nodes),
         reserved=tuple(decision.reserved),
+        owner=_owner(decision.pod.pod),
+        cause=cause.text,
+        cause_plugins=cause.plugins,
     )
 
 
@@ -111,18 +124,26 @@ async def report_over(
     pods: Store[Pod],
     extenders: Sequence[Extender] = (),
     in_one_turn: bool = False,
+    sampling: SchedulingAlgorithm | None = None,
 ) -> PodReport:
     """Decide a pod over the snapshot, without preemption, and return the report.
 
     A pod that has a node is decided over the cluster without this pod. `pods` are the pods that
     plugins list. The snapshot and `pods` are unchanged afterwards. Only extenders are awaited, and
-    other tasks where a filter takes long. `in_one_turn` is that of `pod_report`.
+    other tasks where a filter takes long. `in_one_turn` is that of `pod_report`. `sampling` is a
+    search that stops early, for the number of nodes that it evaluates.
     """
     if framework is None:
         waiting = pod.without_node() if pod.spec.node_name else pod
         return pod_report(Decision(waiting, "ignored"), None, snapshot)
     with cluster_without(pod, snapshot, pods=pods) as waiting:
         decision = await decide(snapshot, framework, CycleState(), waiting, extenders=extenders)
+        if sampling is not None and decision.result == "scheduled":
+            found, diagnosis = await sampling.find_nodes_that_fit_pod(
+                framework, CycleState(), waiting
+            )
+            evaluated = len(found) + len(diagnosis.node_to_status)
+            decision = decision._replace(counts=(evaluated, len(found)))
         node = pod.spec.node_name
         return pod_report(decision, framework, snapshot, current_node=node, in_one_turn=in_one_turn)
 
@@ -308,6 +329,14 @@ def _answer(
     return f"is on {current.name}{there}; {again} {text}"
 
 
+def _sampling(decision: Decision, size: int) -> str:
+    """Return a remark if the scheduler's own search stops before it has seen all nodes."""
+    evaluated = decision.counts[0]
+    if decision.result != "scheduled" or not 0 < evaluated < size:
+        return ""
+    return f"; the scheduler looks at {evaluated:,} of {size:,}"
+
+
 def _again(choice: Choice) -> str:
     if choice.tied_nodes == 1:
         return f"would be scheduled there again: the best with {choice.total}"
@@ -366,19 +395,26 @@ def _lost_by(preemption: Preemption, candidate: Candidate) -> str:
     return CRITERIA[number] if preemption.has_default_criteria else f"best by rule {number + 1}"
 
 
-def _nearest(
-    decision: Decision, extra: AllRejections | None, snapshot: Snapshot
-) -> tuple[NearestNode, ...]:
-    if extra is None or decision.result != "unschedulable":
-        return ()
-    nearest = nearest_nodes(extra, snapshot, decision.pod, nodes_max=_NEAREST_MAX)
-    return tuple(
-        NearestNode(
-            name=node.node,
-            changes=tuple(Change(plugin=plugin, text=r.text) for plugin, r in node.remedies),
-        )
-        for node in nearest
+def _nearest(remedies: Remedies) -> NearestNode:
+    return NearestNode(
+        name=remedies.node,
+        nodes=remedies.nodes,
+        changes=tuple(
+            Change(plugin=plugin, text=r.text, on_pod=r.on_pod, on_nodes=r.on_nodes)
+            for plugin, r in remedies.changes
+        ),
     )
+
+
+def _owner(pod: Pod) -> str:
+    """Return the pod's controller; the Deployment if the controller is its ReplicaSet."""
+    metadata = pod.metadata
+    owner = next((owner for owner in metadata.owner_references if owner.controller), None)
+    if owner is None:
+        return ""
+    template = metadata.labels.get("pod-template-hash")
+    name = owner.name.removesuffix(f"-{template}") if template else owner.name
+    return f"{metadata.namespace}/{name}"
 
 
 def cluster_report(table: NodeTable, *, new_pods: Collection[str] = ()) -> ClusterReport:

@@ -69,20 +69,27 @@ class CurrentNode(_Struct, frozen=True):
 
 
 class NearestNode(_Struct, frozen=True):
-    """A node that needs few changes to fit, and the changes, each with its plugin.
+    """Changes after which the pod would fit, each with its plugin; the smallest changes come first.
 
-    A nearer node comes first.
+    `nodes` is the number of nodes that need these changes; `name` is the one with the smallest
+    amounts, which the texts have.
     """
 
     name: str
+    nodes: int
     changes: tuple[Change, ...]
 
 
 class Change(_Struct, frozen=True):
-    """A change after which a plugin would accept the node."""
+    """A change after which a plugin would accept the node.
+
+    `on_pod` and `on_nodes` are the ways to make it: at the pod, and at the node or the pods there.
+    """
 
     plugin: str
     text: str
+    on_pod: str = ""
+    on_nodes: str = ""
 
 
 class Victim(_Struct, frozen=True):
@@ -129,7 +136,10 @@ class PodReport(_Struct, frozen=True):
     the others. `scenario` is the name of the question in `kubesched-explain batch`. `story` is
     what a running scheduler has done with the pod, if that was requested. `placed_before` are the
     waiting pods without a report of their own that were placed before this one. `reserved` has a
-    line for each thing that plugins have taken for the pod on its node, such as devices.
+    line for each thing that plugins have taken for the pod on its node, such as devices. `unsure`
+    has the kinds that the pod refers to and that the input lacks. `owner` is the controller, as
+    `namespace/name`, of a Deployment's pod the Deployment; empty without one. `cause` is a sentence
+    by which pods are grouped, and `cause_plugins` the plugins that it is about.
     """
 
     scenario: str
@@ -153,6 +163,33 @@ class PodReport(_Struct, frozen=True):
     story: Story | None = None
     placed_before: tuple[PlacedPod, ...] = ()
     reserved: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+    owner: str = ""
+    cause: str = ""
+    cause_plugins: tuple[str, ...] = ()
+
+
+class PodGroup(_Struct, frozen=True):
+    """Pods with the same result, owner and cause.
+
+    `cause` belongs to the first pod: amounts may differ. `owner` is empty for pods without an
+    owner, and for several owners.
+    """
+
+    result: str
+    namespace: str
+    owner: str
+    cause: str
+    pods: tuple[str, ...]
+    #: The node of the first pod; empty if it has none.
+    node: str = ""
+
+
+class Summary(_Struct, frozen=True):
+    """The number of pods by result, and the pods in groups: failures first, then the largest."""
+
+    results: dict[str, int]
+    groups: tuple[PodGroup, ...]
 
 
 class PodBox(_Struct, frozen=True):
@@ -211,7 +248,10 @@ class StoryFailure(_Struct, frozen=True):
 
 
 class StoryEntry(_Struct, frozen=True):
-    """One entry of a story. `time` is in seconds since the epoch."""
+    """One entry of a story. `time` is in seconds since the epoch.
+
+    Several events that do not help are one entry, from `time` until `until`.
+    """
 
     time: float
     kind: str
@@ -219,6 +259,7 @@ class StoryEntry(_Struct, frozen=True):
     hints: tuple[StoryHint, ...] = ()
     verdicts: tuple[StoryVerdict, ...] = ()
     failure: StoryFailure | None = None
+    until: float | None = None
 
 
 class Story(_Struct, frozen=True):
@@ -235,6 +276,7 @@ class Report(_Struct, frozen=True):
     """The output of one run: decisions and the cluster after them, or a story."""
 
     version: int = 1
+    summary: Summary | None = None
     pods: tuple[PodReport, ...] = ()
     cluster: ClusterReport | None = None
     story: Story | None = None

@@ -1,4 +1,4 @@
-"""Find the nodes that need the fewest changes to fit an unschedulable pod, and the changes.
+"""Find the distinct changes after which an unschedulable pod would fit on nodes.
 
 The scheduler stops at the first plugin that rejects a node. Here every filter runs on every node,
 so that all rejections are known. A plugin can propose remedies (`RemedyPlugin`); without them the
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
     from scheduler.runtime.filtering import PreFilterOutcome
     from scheduler.snapshot import Nodes, PodInfo, Snapshot
 
-#: The number of nodes whose remedies are computed; the nearest are chosen among these.
-_CANDIDATES_MAX = 500
 
+class Remedies(NamedTuple):
+    """The same changes for some nodes, each with the name of the plugin that rejects the nodes.
 
-class NodeRemedies(NamedTuple):
-    """The remedies of one node, each with the name of the plugin that rejects the node."""
+    `node` is the node with the smallest changes; the amounts are of this node.
+    """
 
     node: str
-    remedies: tuple[tuple[str, Remedy], ...]
+    nodes: int
+    changes: tuple[tuple[str, Remedy], ...]
 
     @property
     def distance(self) -> float:
-        """The sum of the remedies' distances; the nearest node has the smallest."""
-        return sum(remedy.distance for _, remedy in self.remedies)
+        """The sum of the changes' distances; the smallest comes first."""
+        return sum(remedy.distance for _, remedy in self.changes)
 
 
 class AllRejections(NamedTuple):
@@ -71,12 +72,12 @@ def all_rejections(
     return results
 
 
-def nearest_nodes(
-    rejected: AllRejections, snapshot: Snapshot, pod: PodInfo, *, nodes_max: int
-) -> list[NodeRemedies]:
-    """Return the nodes with the smallest distance, nearest first.
+def distinct_remedies(
+    rejected: AllRejections, snapshot: Snapshot, pod: PodInfo, *, candidates_max: int | None
+) -> list[Remedies]:
+    """Return the distinct changes after which nodes would fit, the smallest first.
 
-    If PreFilter has rejected the pod as a whole, its rejection is added for all nodes.
+    Only the `candidates_max` nodes with the fewest rejections are considered; None for all.
     """
     nodes, outcome = snapshot.nodes, rejected.pre_filter
     count = np.zeros(len(nodes), dtype=np.int64)
@@ -85,16 +86,20 @@ def nearest_nodes(
     names = outcome.result.node_names
     if names is not None:
         count += [name not in names for name in nodes.names]
-    nearest = []
-    for position in np.argsort(count, kind="stable")[:_CANDIDATES_MAX].tolist():
-        remedies = list(_remedies(rejected, pod, nodes, position))
-        if names is not None and nodes.name(position) not in names:
+    found: dict[tuple[tuple[str, str], ...], Remedies] = {}
+    for position in np.argsort(count, kind="stable")[:candidates_max].tolist():
+        changes = list(_remedies(rejected, pod, nodes, position))
+        name = nodes.name(position)
+        if names is not None and name not in names:
             plugins = ", ".join(sorted(outcome.plugins_with_nodes))
-            remedies.append((plugins, Remedy("is not among the nodes that the pod can use")))
-        if remedies:
-            nearest.append(NodeRemedies(nodes.name(position), tuple(remedies)))
-    nearest.sort(key=lambda node: node.distance)
-    return nearest[:nodes_max]
+            changes.append((plugins, Remedy("is not among the nodes that the pod can use")))
+        if not changes:
+            continue
+        key = tuple((plugin, remedy.kind or remedy.text) for plugin, remedy in changes)
+        known, new = found.get(key), Remedies(name, 1, tuple(changes))
+        nearest = new if known is None or new.distance < known.distance else known
+        found[key] = nearest._replace(nodes=1 if known is None else known.nodes + 1)
+    return sorted(found.values(), key=lambda each: (each.distance, -each.nodes))
 
 
 def _filtered(

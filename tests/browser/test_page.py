@@ -143,6 +143,14 @@ def test_the_answer_and_the_nodes_are_read(opened: Callable[..., Page]) -> None:
     assert page.one(".box.chosen b").text == "large"
 
 
+def test_a_group_of_the_summary_selects_its_first_pod(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"), _pod("huge", "99"))
+    assert page.one("#overview-counts").text == "1 unschedulable, 1 scheduled"
+    page.click("#overview-groups button", "default/huge: no node is large enough for 99 cpu")
+    assert page.one("#pod-name").text == "default/huge"
+    assert page.errors() == []
+
+
 def test_the_table_sorts_by_name_and_by_score(opened: Callable[..., Page]) -> None:
     page = opened(*THREE, _pod("web", "1"))
     page.click("#node-table th button", "node")
@@ -189,7 +197,7 @@ def test_pods_are_chosen_from_the_list(opened: Callable[..., Page]) -> None:
     ]
     page.click("#pod-list button", "default/huge")
     assert page.one("#pod-result").text == "unschedulable"
-    assert "needs 92 more cpu (NodeResourcesFit)" in page.one("#nearest").text
+    assert "request 92 less cpu, or add 92 cpu (NodeResourcesFit)" in page.one("#nearest").text
     page.type("#pod-filter", "WEB")
     assert [button.text for button in page.all("#pod-list button")] == ["default/web"]
 

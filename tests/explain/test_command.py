@@ -131,6 +131,45 @@ def test_the_answer_comes_first_with_its_tie(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("pod", ["web", "fits"])
+@pytest.mark.parametrize(
+    ("percentage", "ending"),
+    [
+        (0, "; the scheduler looks at 144 of 300"),
+        (40, "; the scheduler looks at 120 of 300"),
+        (100, " of 300 nodes feasible"),
+    ],
+)
+def test_the_number_of_nodes_that_the_scheduler_looks_at_is_named(
+    tmp_path: Path, pod: str, percentage: int, ending: str
+) -> None:
+    config = tmp_path / "config.yaml"
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    config.write_text(f"{head}percentageOfNodesToScore: {percentage}\n", encoding="utf-8")
+    items = [
+        {"kind": "Node", "metadata": {"name": f"n{i:03}"}, "status": {"allocatable": {"pods": "9"}}}
+        for i in range(300)
+    ]
+    container = {"containers": [{"name": "c"}]}
+    items += [
+        {"kind": "Pod", "metadata": {"name": "web"}, "spec": container},
+        {"kind": "Pod", "metadata": {"name": "fits"}, "spec": {**container, "nodeName": "n001"}},
+    ]
+    dump = json.dumps({"kind": "List", "items": items})
+    result = explain("--manifests", "-", "--config", str(config), "--pod", pod, stdin=dump)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0].endswith(ending)
+
+
+def test_an_unschedulable_pod_has_been_tried_on_all_nodes() -> None:
+    nodes = [make_node(f"n{i}") for i in range(300)]
+    world = World(default_config(SCHEME), nodes=nodes, pods=[])
+    decision = result_of(world.decide(make_pod("web", requests={"cpu": "100"})))
+    report = pod_report(decision, world.profiles["default-scheduler"], world.snapshot)
+    assert report.answer.startswith("unschedulable: 0/300 nodes are available")
+    assert "looks at" not in report.answer
+
+
 def test_lines_are_not_wrapped_in_a_pipe(tmp_path: Path) -> None:
     output = explain("--manifests", str(_large(tmp_path, nodes=120)), "--nodes-max", "all").output
     (group,) = [line for line in output.splitlines() if "Insufficient cpu" in line]
@@ -155,6 +194,21 @@ def test_a_terminal_gets_colours_and_whole_lines(monkeypatch: pytest.MonkeyPatch
     first = out.getvalue().splitlines()[0]
     assert "\x1b[1;31munschedulable\x1b[0m" in first
     assert first.endswith("1 Insufficient cpu.")
+
+
+def test_a_narrow_terminal_cuts_no_name_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TERM": "xterm", "COLUMNS": "40", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    name = "ip-10-0-0-1.eu-central-1.compute.internal.example.com"
+    taint = {"key": "dedicated", "effect": "NoSchedule"}
+    for taints in ([taint], []):
+        world = World(default_config(SCHEME), nodes=[make_node(name, taints=taints)], pods=[])
+        decision = result_of(world.decide(make_pod("web")))
+        report = pod_report(decision, world.profiles["default-scheduler"], world.snapshot)
+        out = _Terminal()
+        TextPrinter(out, nodes_max=10).pod(report)
+        tables = out.getvalue().split("\n", 1)[1]
+        assert name in re.sub(r"\x1b\[[0-9;]*m", "", tables)
 
 
 def test_a_pod_that_has_a_node_is_decided_again_without_itself(tmp_path: Path) -> None:

@@ -126,7 +126,12 @@ def test_preemption_and_the_nearest_nodes_are_there(explained: Callable[..., Any
     assert candidate["victims"] == [{"pod": "default/low", "priority": 0}]
     assert [node["name"] for node in pod["nearest"]] == ["a", "b"]
     assert pod["nearest"][0]["changes"] == [
-        {"plugin": "NodeResourcesFit", "text": "needs 1 more cpu"}
+        {
+            "plugin": "NodeResourcesFit",
+            "text": "needs 1 more cpu",
+            "onPod": "request 1 less cpu",
+            "onNodes": "free 1 of cpu",
+        }
     ]
 
 

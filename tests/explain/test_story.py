@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import threading
 import time
@@ -16,7 +17,9 @@ from click.testing import CliRunner, Result
 from scheduler.clock import SystemClock
 from scheduler.config import DEFAULT_FEATURE_GATES, default_config
 from scheduler.explain.cli import main
+from scheduler.explain.text import TextPrinter
 from scheduler.plugins import SCHEME
+from scheduler.reports.model import Story, StoryEntry, StoryHint
 from scheduler.serving.authentication import Authenticator
 from scheduler.serving.authorization import Authorizer, OpenPaths
 from scheduler.serving.http_server import AccessControl, SchedulerServer, create_listener
@@ -69,6 +72,14 @@ Insufficient cpu
                                                    NodeResourcesFit on NodeAdd: Queue
 2026-11-22 02:20:01.000Z    +2548.000s  bound    bound to {"n" * 80}
 """
+
+
+def test_events_that_do_not_help_are_one_line_without_their_hints() -> None:
+    hints = (StoryHint(plugin="Fit", event="NodeAdd", answer="QueueSkip"),)
+    run = StoryEntry(time=1.0, until=9.0, kind="asked", text="9 NodeAdd do not help", hints=hints)
+    out = io.StringIO()
+    TextPrinter(out, nodes_max=None).story(Story(namespace="ns", name="web", entries=(run,)))
+    assert len(out.getvalue().splitlines()) == 2
 
 
 def _story(namespace: str, name: str) -> bytes | None:

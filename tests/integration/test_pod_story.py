@@ -115,7 +115,9 @@ async def test_each_move_names_its_event_and_the_hint_that_allowed_it(life: Life
     entries = await life.entries("web")
     asked = [entry for entry in entries if entry["kind"] == "asked" and entry["hints"]]
     moved = [entry for entry in entries if entry["kind"] == "moved" and entry["hints"]]
-    assert [entry["text"] for entry in asked] == ["NodeAdd does not help: stays unschedulable"]
+    assert [entry["text"] for entry in asked] == [
+        "UnschedulablePodUpdate, NodeAdd do not help (NodeResourcesFit): stays unschedulable"
+    ]
     assert [entry["hints"] for entry in asked] == [
         [{"plugin": "NodeResourcesFit", "event": "NodeAdd", "answer": "QueueSkip"}]
     ]
@@ -123,6 +125,18 @@ async def test_each_move_names_its_event_and_the_hint_that_allowed_it(life: Life
     assert [entry["hints"] for entry in moved] == [
         [{"plugin": "NodeResourcesFit", "event": "NodeAdd", "answer": "Queue"}]
     ]
+
+
+async def test_the_preemptor_and_its_victim_name_each_other(life: Life) -> None:
+    await life.api.pod("urgent", cpu="8", priorityClassName="system-cluster-critical")
+    await life.api.message_of("urgent")
+    await life.at_rest()
+    [nominated] = [e for e in await life.entries("urgent") if e["kind"] == "nominated"]
+    assert nominated["text"] == "nominated to large: preempts default/web"
+    assert nominated["victims"] == ["default/web"]
+    [preempted] = [e for e in await life.entries("web") if e["kind"] == "preempted"]
+    assert preempted["text"] == "preempted by default/urgent on large"
+    assert preempted["preemptor"] == "default/urgent"
 
 
 async def test_an_unknown_pod_has_no_story(life: Life) -> None:

@@ -41,7 +41,7 @@ def _blocks() -> list[Block]:
 
 BLOCKS = _blocks()
 FILES = {block.name: block.text for block in BLOCKS if block.name}
-CONFORMANCE, TOX, SCENARIO, EXPLAIN, OPEN, STORY, SECOND, SHADOW, FAKE_API, REPLAY = (
+CONFORMANCE, TOX, SCENARIO, EXPLAIN, DUMP, OPEN, STORY, SECOND, SHADOW, FAKE_API, REPLAY = (
     block.text.strip() for block in BLOCKS if block.language == "sh"
 )
 
@@ -115,6 +115,8 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("yaml", "cluster.yaml"),
         ("sh", ""),
         ("text", ""),
+        ("text", ""),
+        ("sh", ""),
         ("sh", ""),
         ("sh", ""),
         ("yaml", "second.yaml"),
@@ -182,6 +184,51 @@ def test_without_the_plugin_the_scenario_fails(files: Path) -> None:
 def test_explain_prints_what_the_text_shows(files: Path) -> None:
     shown = next(block.text for block in BLOCKS if block.language == "text")
     assert _lines(_run(EXPLAIN, files)) == _lines(shown)
+
+
+def _summarised() -> list[dict[str, object]]:
+    """Return the objects whose summary the README shows."""
+    objects: list[dict[str, object]] = []
+    for i in range(300):
+        labels = {"disk": "ssd" if i % 6 == 0 else "hdd"} | ({"pool": "batch"} if i >= 288 else {})
+        taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+        objects.append(
+            {
+                "kind": "Node",
+                "metadata": {"name": f"node-{i:03}", "labels": labels},
+                "spec": {"taints": [taint] if i >= 288 else []},
+                "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}},
+            }
+        )
+    pods = (
+        ("batch", 6, {"pool": "batch"}),
+        ("selector-typo", 5, {"disk": "nvme"}),
+        ("shop", 9, {}),
+    )
+    for owner, number, selector in pods:
+        reference = {"kind": "StatefulSet", "name": owner, "controller": True}
+        objects += [
+            {
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{owner}-{i}",
+                    "namespace": "web",
+                    "ownerReferences": [reference],
+                },
+                "spec": {"containers": [{"name": "c"}], "nodeSelector": selector},
+            }
+            for i in range(number)
+        ]
+    return objects
+
+
+def test_a_dump_gets_the_summary_that_the_text_shows(files: Path) -> None:
+    dump = yaml.safe_dump({"kind": "List", "items": _summarised()})
+    (files / "dump.yaml").write_text(dump, encoding="utf-8")
+    assert DUMP.startswith(_run("kubesched-explain --dump-command", files).strip())
+    command = "cat dump.yaml | " + DUMP.partition(" | ")[2]
+    _, shown = (block.text for block in BLOCKS if block.language == "text")
+    assert _lines(_run(command, files)) == _lines(shown)
 
 
 def test_the_test_of_the_plugin_passes(files: Path) -> None:

@@ -10,7 +10,7 @@ from scheduler.explain.world import World
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from scheduler.plugins import SCHEME
 from scheduler.reports.decision import result_of
-from scheduler.reports.remedies import all_rejections, nearest_nodes
+from scheduler.reports.remedies import all_rejections, distinct_remedies
 from scheduler.testing import make_node, make_pod
 
 SMALL = {"cpu": "2", "memory": "2Gi", "pods": "2", "example.com/gpu": "1"}
@@ -30,8 +30,8 @@ def _found(
     assert decision.result == "unschedulable"
     framework = world.profiles["default-scheduler"]
     rejected = all_rejections(framework, world.snapshot, decision.pod)
-    found = nearest_nodes(rejected, world.snapshot, decision.pod, nodes_max=1)
-    return [f"{plugin}: {remedy.text}" for node in found for plugin, remedy in node.remedies]
+    found = distinct_remedies(rejected, world.snapshot, decision.pod, candidates_max=None)
+    return [f"{plugin}: {remedy.text}" for plugin, remedy in found[0].changes]
 
 
 def _affinity(*terms: list[dict[str, Any]]) -> dict[str, Any]:
@@ -133,8 +133,9 @@ def test_the_nearest_node_comes_first() -> None:
     pod = PodInfo(make_pod("p", requests={"cpu": "4"}))
     framework = world.profiles["default-scheduler"]
     rejected = all_rejections(framework, world.snapshot, pod)
-    found = nearest_nodes(rejected, world.snapshot, pod, nodes_max=2)
-    assert [node.node for node in found] == ["near", "middle"]
+    found = distinct_remedies(rejected, world.snapshot, pod, candidates_max=None)
+    assert [node.node for node in found] == ["near", "far"]
+    assert [node.nodes for node in found] == [2, 1]
     assert found[0].distance < found[1].distance
 
 
@@ -145,7 +146,8 @@ def test_the_nearest_node_comes_first() -> None:
         ("cpu", 2000, "2"),
         ("memory", 3 * 1024**3, "3Gi"),
         ("memory", 1000, "1000"),
-        ("ephemeral-storage", 1536 * 1024, "1536Ki"),
+        ("ephemeral-storage", 1536 * 1024, "1.5Mi"),
+        ("memory", 74_900_000_000, "69.8Gi"),
         ("hugepages-2Mi", 4 * 1024**2, "4Mi"),
         ("example.com/gpu", 1024, "1024"),
     ],

@@ -326,7 +326,7 @@ class FilterState:
         anti_affinity: dict[str, Domains],
         nodes_total: int,
     ) -> None:
-        self._incoming: Final = incoming
+        self.incoming: Final = incoming
         self.existing: Final = existing
         self.affinity: Final = affinity
         self.anti_affinity: Final = anti_affinity
@@ -334,7 +334,7 @@ class FilterState:
 
     def clone(self) -> FilterState:
         return FilterState(
-            self._incoming,
+            self.incoming,
             existing=_clones(self.existing),
             affinity=_clones(self.affinity),
             anti_affinity=_clones(self.anti_affinity),
@@ -344,7 +344,7 @@ class FilterState:
     def change(self, other: PodKind, node: NodeInfo, sign: int) -> None:
         """Add (1) or remove (-1) a pod of this kind on the node."""
         labels, row = node.labels, node.base_row
-        kind, namespace_labels, required = self._incoming
+        kind, namespace_labels, required = self.incoming
         for term in other.affinity.required_anti_affinity:
             key = term.topology_key
             if key in labels and term.matches(kind.namespace, kind.labels, namespace_labels):
@@ -386,7 +386,7 @@ class FilterState:
             all_keys &= domains.present(rows)
             all_pods &= domains.at(rows) > 0
             total += domains.total + domains.changes(rows)
-        if self._incoming.required.affinity(self._incoming.kind):
+        if self.incoming.required.affinity(self.incoming.kind):
             all_pods |= total == 0
         return all_keys & all_pods
 

@@ -23,8 +23,9 @@ from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
+from scheduler.plugins.inter_pod_affinity.blocking import BlockingPods
 from scheduler.plugins.inter_pod_affinity.filtering import (
     FILTER_STATE,
     CountOfExistingTerms,
@@ -60,6 +61,13 @@ _Preferred = Mapping[str, SumOfMatchingTerms]
 _SCORES: Final = StateKey[tuple[Domains, ...]](
     "PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found'
 )
+
+
+#: A search among more pods would hold the event loop of a running scheduler too long.
+_PODS_IN_ONE_TURN_MAX: Final = 20_000
+
+#: For remedies: the pods that block, found once for all nodes.
+_BLOCKING: Final = StateKey[BlockingPods]("InterPodAffinity/blocking")
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):
@@ -131,6 +139,17 @@ class InterPodAffinity(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that violate affinity or anti-affinity."""
         return state.read(FILTER_STATE).rejections(nodes.base_rows)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """Name the pods that are in the way, or the pod that is missing."""
+        blocking = state.find(_BLOCKING)
+        if blocking is None:
+            nodes = self.handle.snapshot.nodes
+            if state.may_pause and int(nodes.pod_count.sum()) > _PODS_IN_ONE_TURN_MAX:
+                return []
+            blocking = BlockingPods(state.read(FILTER_STATE), nodes)
+            state.write(_BLOCKING, blocking)
+        return list(blocking.remedies(node))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Add up weights by domain; skip if no term applies.

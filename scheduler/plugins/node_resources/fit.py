@@ -126,15 +126,45 @@ class NodeResourcesFit(Plugin):
         allocatable, requested = node.allocatable, node.requested
         remedies = []
         if node.pod_count >= node.allowed_pods:
-            remedies.append(Remedy("needs room for one more pod"))
+            remedies.append(Remedy("needs room for one more pod", on_nodes="room for one more pod"))
         requests = state.read(_REQUESTS)
         for name in _in_order(requests):
             request = requests[name]
             short = request - (allocatable.get(name, 0) - requested.get(name, 0))
             if request and short > 0 and not self._is_ignored(name):
-                text = f"needs {resources.count_text(name, short)} more {name}"
-                remedies.append(Remedy(text, short / request))
+                amount = resources.count_text(name, short)
+                has_room = allocatable.get(name, 0) >= request
+                remedies.append(
+                    Remedy(
+                        f"needs {amount} more {name}",
+                        short / request,
+                        f"request {amount} less {name}",
+                        f"free {amount} of {name}" if has_room else f"add {amount} {name}",
+                        kind=f"needs more {name}",
+                    )
+                )
         return remedies
+
+    def cause(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> str:
+        """Name each resource of which no node has enough, with the largest free amount."""
+        texts = []
+        requests = state.read(_REQUESTS)
+        for name in _in_order(requests):
+            free, wanted = nodes.unrequested(name), requests[name]
+            best = int(free.argmax())
+            if wanted and not self._is_ignored(name) and free[best] < wanted:
+                amount = resources.count_text(name, wanted)
+                if (nodes.allocatable(name) < wanted).all():
+                    texts.append(f"no node is large enough for {amount} {name}")
+                    free = nodes.allocatable(name)
+                    best = int(free.argmax())
+                else:
+                    texts.append(f"no node has {amount} {name} free")
+                most = max(int(free[best]), 0)
+                if most:
+                    at = f"{resources.count_text(name, most)} on {nodes.name(best)}"
+                    texts[-1] += f"; the most is {at}"
+        return "; ".join(texts)
 
     def _is_ignored(self, name: str) -> bool:
         """True if the args exclude an extended resource."""

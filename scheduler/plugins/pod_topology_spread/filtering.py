@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from scheduler.api.tolerations import HARD_EFFECTS, find_untolerated_taint
+from scheduler.framework.interface import Remedy
 from scheduler.framework.status import Rejections, unresolvable, unschedulable
 from scheduler.plugins.pod_topology_spread.constraints import MatchingPods
 from scheduler.snapshot.columns import ABSENT
@@ -45,6 +46,8 @@ _STATUSES: Final = (
 )
 _MISSING_LABEL: Final = 0
 _TOO_SKEWED: Final = 1
+
+_HOSTNAME: Final = "kubernetes.io/hostname"
 
 #: The least count without any domain (`math.MaxInt32`).
 _NO_DOMAIN: Final = 2**31 - 1
@@ -140,6 +143,7 @@ class _Domains:
         counted: BoolArray,
     ) -> None:
         """`counts` are the matching pods per node; only domains of `counted` nodes exist."""
+        self._constraint: Final = constraint
         self.selector: Final = constraint.selector
         self.counted: Final = counted
         self.column: Final = column
@@ -161,11 +165,34 @@ class _Domains:
         #: Status code of each node of the snapshot.
         self.status_codes: Final = self._status_codes(self._codes, by_node, self._least)
 
-    @property
+    @functools.cached_property
     def codes_counted(self) -> IntArray:
-        """Return the codes of all domains."""
+        """The codes of all domains."""
         nodes = np.bincount(self._codes[self.counted], minlength=self._size)
         return np.flatnonzero(nodes)
+
+    def remedy(self, row: int) -> Remedy | None:
+        """Return the change after which the constraint allows a node; None if it does."""
+        key, max_skew = self._constraint.topology_key, self._constraint.max_skew
+        value, code = self.column[row], int(self._codes[row])
+        if value is None:
+            text = f"label {key}"
+            return Remedy(text, 1.0, f"do not spread over {key}", text)
+        least, number = (0 if self._has_too_few else self._least), int(self.by_domain[code])
+        too_many = number - least - self._margin
+        if too_many <= 0:
+            return None
+        limit = f"maxSkew {max_skew}"
+        if self._has_too_few:
+            domains = len(self.codes_counted)
+            limit = f"minDomains {self._constraint.min_domains} of {domains}"
+        return Remedy(
+            f"{key}={value} has {number:,} matching pods, minimum {least:,}: {limit}",
+            too_many / (too_many + 1),
+            f"maxSkew {max_skew + too_many} over {key}",
+            f"move {too_many:,} of the {number:,} matching pods out of {key}={value}",
+            f"spread over {key}" if key == _HOSTNAME else "",
+        )
 
     def status_codes_after(self, rows: IntArray, deltas: IntArray) -> NDArray[np.int16]:
         """Return the status codes of the nodes in these rows, each with `deltas` more pods."""
@@ -260,6 +287,11 @@ class PreFilterState:
                 if self._deltas is None:
                     self._deltas = np.zeros((len(self._domains), self._total), dtype=np.int64)
                 self._deltas[index, row] += by
+
+    def remedies(self, row: int) -> list[Remedy]:
+        """Return the changes after which all constraints allow the node in this row."""
+        remedies = (domains.remedy(row) for domains in self._domains)
+        return [remedy for remedy in remedies if remedy is not None]
 
     def rejections(self, rows: IntArray) -> Rejections | None:
         """Return the rejections of the nodes in these rows; None if all pass."""

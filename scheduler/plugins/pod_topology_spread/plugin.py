@@ -20,7 +20,7 @@ from scheduler.api.selectors import SelectorError
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
-from scheduler.framework.interface import Plugin, same_parts
+from scheduler.framework.interface import Plugin, Remedy, same_parts
 from scheduler.framework.status import Rejections, Status, skip
 from scheduler.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -172,6 +172,10 @@ class PodTopologySpread(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes without a topology key, and nodes in domains with too many pods."""
         return state.read(PRE_FILTER_STATE).rejections(nodes.base_rows)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """Name the counts of the node's domains, and the pods that are too many."""
+        return state.read(PRE_FILTER_STATE).remedies(node.base_row)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Count matching pods by domain; skip pods without soft constraints.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from scheduler.api.storage import CSINode
-from scheduler.api.volumes import ANN_SELECTED_NODE
+from scheduler.api.volumes import ANN_SELECTED_NODE, claim_class, claim_key
+from scheduler.framework.interface import Remedy
 from scheduler.framework.status import reject_together, unresolvable
 from scheduler.plugins._csi_translation import (
     CsiTranslationError,
@@ -29,14 +30,17 @@ from scheduler.plugins.volume_binding.unbound_claims import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
     from scheduler.framework.handle import Handle
     from scheduler.framework.status import Rejections
     from scheduler.plugins.volume_binding.assume_cache import AssumeCache
     from scheduler.snapshot.columns import BoolArray, IntArray
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
+
+#: The mask of a single node.
+_ONE: Final = np.ones(1, dtype=np.bool_)
 
 _NODE_CONFLICT: Final = unresolvable("node(s) didn't match PersistentVolume's node affinity")
 _BIND_CONFLICT: Final = unresolvable("node(s) didn't find available persistent volumes to bind")
@@ -146,6 +150,42 @@ class PodVolumeSearch:
             (short, _NOT_ENOUGH_SPACE),
             (missing, _PV_NOT_EXIST),
         )
+
+    def remedies(self, node: NodeInfo) -> Iterator[Remedy]:
+        """Yield which volume is elsewhere, and which class has none, for a rejected node."""
+        for claim in self._claims.bound_claims:
+            volume = self._volumes.get(claim.spec.volume_name)
+            of = f"volume {claim.spec.volume_name} of claim {claim_key(claim)}"
+            if volume is None:
+                yield Remedy(f"{of} does not exist")
+            elif not self._can_reach(volume, self._only(node), _ONE)[0]:
+                terms = terms_from_affinity(volume.spec.node_affinity)
+                where = " or ".join(" and ".join(r.text for r in term) for term in terms)
+                yield Remedy(f"{of} is at {where or 'no node'}")
+        for claim in self._claims.unbound_claims_delay_binding:
+            selected = claim.metadata.annotations.get(ANN_SELECTED_NODE, node.name)
+            if selected != node.name:
+                yield Remedy(f"claim {claim_key(claim)} waits for its volume on node {selected}")
+        for unbound in self.unbound_claims:
+            yield from self._unbound_remedies(unbound, node)
+
+    def _unbound_remedies(self, unbound: UnboundClaim, node: NodeInfo) -> Iterator[Remedy]:
+        provision = unbound.provision
+        if int(unbound.matches[node.base_row]) != NO_VOLUME or provision is None:
+            return
+        provisionable = provision.check(self._only(node))
+        size = unbound.claim.spec.resources.requests.get("storage", "any size")
+        of = f"class {claim_class(unbound.claim)} has no"
+        for_claim = f"{size} for claim {claim_key(unbound.claim)}"
+        if not provisionable.allowed[0]:
+            yield Remedy(f"{of} free volume of {for_claim}, and provisions none here")
+        elif not provisionable.enough[0]:
+            yield Remedy(f"{of} storage left for {for_claim}")
+
+    def _only(self, node: NodeInfo) -> Nodes:
+        """Return a view of one node."""
+        nodes = self._handle.snapshot.nodes
+        return nodes.take(np.array([node.base_row]))
 
     def pod_volumes(self, node_name: str) -> PodVolumes | None:
         """Return the bindings and provisions for a node that passed the filter, else None."""

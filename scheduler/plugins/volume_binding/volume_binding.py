@@ -30,7 +30,7 @@ from scheduler.config.types import FeatureGates, Int64, PluginArgs
 from scheduler.config.validation import internal_form
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.framework.types import PreBindPreFlightResult
 from scheduler.plugins._csi_translation import MIGRATED_PLUGINS_ANNOTATION
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.snapshot.columns import IntArray
-    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 _UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
@@ -183,6 +183,11 @@ class VolumeBinding(Plugin):
             return None
         with self.binder.counting_errors("predicate"):
             return search.filter_nodes(nodes)
+
+    def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
+        """Name the volumes that are elsewhere, and the classes without a free volume."""
+        search = state.read(_STATE).search
+        return [] if search is None else list(search.remedies(node))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip without the gate StorageCapacityScoring."""
