@@ -14,7 +14,15 @@ def test_mypy_finds_no_mistake() -> None:
     """As `tox -e types`; here it takes one of the cores while other tests take the other."""
     for arguments in ([], ["tests/typing_example.py"]):
         done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--no-error-summary", *arguments],
+            [
+                sys.executable,
+                "-W",
+                "ignore::EncodingWarning",
+                "-m",
+                "mypy",
+                "--no-error-summary",
+                *arguments,
+            ],
             cwd=ROOT,
             capture_output=True,
             encoding="utf-8",

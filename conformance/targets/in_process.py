@@ -31,7 +31,7 @@ import importlib
 import inspect
 import logging
 import sys
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import yaml
 
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 __all__ = ["InProcessKind"]
 
 _LOG_LINES_MAX: Final = 100
+#: The level of a logger or handler each.
+_Levels: TypeAlias = "list[tuple[logging.Logger | logging.Handler, int]]"
 #: The real interval between two checks of a scheduler that waits for something outside.
 _LOOKS_MAX: Final = 400
 _LOOK_SECONDS: Final = 0.001
@@ -344,39 +346,50 @@ def _words(error: BaseException) -> str:
 
 
 class _Recorder(logging.Handler):
-    """Keeps the last lines, with virtual timestamps."""
+    """Keeps the last lines, with virtual timestamps.
 
-    def __init__(self, clock: Clock, lines: collections.deque[str]) -> None:
+    `levels` are those of the root logger and its other handlers before the first recorder.
+    """
+
+    def __init__(self, clock: Clock, levels: _Levels) -> None:
         super().__init__()
+        self.levels = levels
+        self.lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES_MAX)
         self._clock = clock
-        self._lines = lines
         self._formatter = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
         line = f"{self._clock.monotonic():9.3f} {record.levelname[0]} {record.getMessage()}"
-        self._lines.append(line)
+        self.lines.append(line)
         if record.exc_info:
-            self._lines.extend(self._formatter.formatException(record.exc_info).splitlines())
+            self.lines.extend(self._formatter.formatException(record.exc_info).splitlines())
 
 
 @contextlib.contextmanager
 def _capture_log(clock: Clock) -> Iterator[collections.deque[str]]:
-    """Record the log while the block runs.
+    """Record the log while the block runs; blocks of several schedulers may overlap.
 
     Other handlers, such as pytest's, get no lines that they would not get without this one.
     """
-    lines: collections.deque[str] = collections.deque(maxlen=_LOG_LINES_MAX)
-    root, handler = logging.getLogger(), _Recorder(clock, lines)
-    level = root.level
-    others = [(other, other.level) for other in root.handlers if other.level < level]
-    for other, _ in others:
-        other.setLevel(level)
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
+    root = logging.getLogger()
+    present = _recorders(root)
+    levels: _Levels = [(root, root.level), *((one, one.level) for one in root.handlers)]
+    if present:
+        levels = present[0].levels
+    recorder = _Recorder(clock, levels)
+    if not present:
+        for handler in root.handlers:
+            handler.setLevel(max(handler.level, root.level))
+        root.setLevel(logging.INFO)
+    root.addHandler(recorder)
     try:
-        yield lines
+        yield recorder.lines
     finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
-        for other, level_before in others:
-            other.setLevel(level_before)
+        root.removeHandler(recorder)
+        if not _recorders(root):
+            for one, level in levels:
+                one.setLevel(level)
+
+
+def _recorders(root: logging.Logger) -> list[_Recorder]:
+    return [handler for handler in root.handlers if isinstance(handler, _Recorder)]

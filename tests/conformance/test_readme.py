@@ -3,6 +3,7 @@
 The commands are run as they are written, but over few cases and for a scheduler that is installed.
 """
 
+import logging
 import os
 import re
 import subprocess
@@ -238,5 +239,8 @@ def test_steps_of_the_text_hold(tmp_path: Path, text: str) -> None:
     own = text if "  steps:" in text else f"  steps:\n{first}{text}"
     head = f"area: text\ncases:\n- name: text\n  source: README.md\n  cluster: {cluster}\n"
     (case,) = write_cases(tmp_path, head + own)
+    level = logging.getLogger().level
     outcome = run_one(case, TargetOptions())
     assert (outcome.verdict, outcome.reason) == (Verdict.PASSED, "")
+    # Also after two schedulers of which the one that started first ended first.
+    assert logging.getLogger().level == level
