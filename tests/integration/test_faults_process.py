@@ -70,4 +70,5 @@ def test_a_bad_file_is_one_line_that_names_the_field(tmp_path: Path) -> None:
     file = tmp_path / "faults.yaml"
     file.write_text("faults:\n- {answer: {cod: 503}}\n", encoding="utf-8")
     expected = f"kubesched-fakeapi: {file}: faults[0].answer: unknown field cod; did you mean code?"
-    assert failed("--faults", str(file)) == (1, f"{expected}\n")
+    known = "code, reason, message, retry_after_seconds, after_write, too_large_resource_version"
+    assert failed("--faults", str(file)) == (1, f"{expected}; expected {known}\n")

@@ -29,6 +29,8 @@ LABELS = {"app": "web"}
 def api_client(fake_api: FakeApi) -> Iterator[client.ApiClient]:
     with config.new_client_from_config(str(fake_api.kubeconfig)) as opened:
         yield opened
+    # The package leaves open connections to the garbage collector, which warns of them later.
+    opened.rest_client.pool_manager.clear()
 
 
 @pytest.fixture
@@ -346,7 +348,7 @@ class Candidate:
             onstarted_leading=self.leads.set,
             onstopped_leading=self.has_ended.set,
         )
-        self._name, self._fake_api = name, fake_api
+        self._name, self._fake_api, self._lock = name, fake_api, lock
         self._thread = threading.Thread(target=leaderelection.LeaderElection(wish).run)
         self._thread.start()
 
@@ -356,6 +358,7 @@ class Candidate:
         inject(self._fake_api, Fault(match=refused, answer=AnswerWith(code=500)))
         assert self.has_ended.wait(PATIENCE_SECONDS)
         self._thread.join()
+        self._lock.api_instance.api_client.rest_client.pool_manager.clear()
 
 
 def lock_of(kind: str, name: str, namespace: str, kubeconfig: Path) -> Any:
@@ -378,7 +381,10 @@ def test_the_lead_passes_on_when_it_is_lost(fake_api: FakeApi, kind: str) -> Non
     assert not second.leads.is_set()
     first.lose()
     assert second.leads.wait(PATIENCE_SECONDS)
-    known, record = lock_of(kind, "third", *where).get("lock", fake_api.namespace)
+    reader = lock_of(kind, "third", *where)
+    known, record = reader.get("lock", fake_api.namespace)
+    reader.api_instance.api_client.rest_client.pool_manager.clear()
     assert known
     assert record.holder_identity == "second"
+    second.lose()
     second.lose()
