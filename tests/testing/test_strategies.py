@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from scheduler.testing import RandomCluster, decide, strategies
+from tests.thoroughness import thorough_only
 
 
 @settings(max_examples=25, deadline=None)
@@ -19,7 +20,7 @@ def test_each_cluster_can_be_decided_on(cluster: RandomCluster) -> None:
         assert set(decision.verdicts) == {node.metadata.name for node in cluster.nodes}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=thorough_only)])
 def test_a_cluster_shrinks_to_the_part_that_a_condition_needs(seed: int) -> None:
     found = hypothesis.find(
         strategies.clusters(),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import find, settings
+from hypothesis import Phase, find, settings
 
 from conformance.api import Json
 from conformance.format.case import Case, case_of
@@ -103,15 +103,14 @@ def test_an_invariant_of_ones_own_has_its_name() -> None:
 
 
 def test_a_plugins_labels_and_objects_are_drawn() -> None:
-    quick = settings(database=None, max_examples=500)
+    drawn = settings(database=None, max_examples=500, phases=[Phase.generate])
     about = clusters(labels={"team": ["red", "blue"]}, objects=[CONFIG_MAP])
-    found = find(about, lambda each: any(map(_team, each.nodes)), settings=quick)
-    assert [_team(node) for node in found.nodes] == ["red"]
-    assert find(about, lambda each: any(map(_team, each.pods)), settings=quick)
-    assert find(about, lambda each: CONFIG_MAP in each.objects, settings=quick)
+    assert find(about, lambda each: any(map(_team, each.nodes)), settings=drawn)
+    assert find(about, lambda each: any(map(_team, each.pods)), settings=drawn)
+    assert find(about, lambda each: CONFIG_MAP in each.objects, settings=drawn)
     subject = {"apiVersion": "v1", "kind": "ConfigMap", "name": "open", "namespace": "default"}
     for step in ({"create": [{"object": CONFIG_MAP}]}, {"delete": {"object": subject}}):
-        case = find(cases(objects=[CONFIG_MAP]), partial(_has_step, step), settings=quick)
+        case = find(cases(objects=[CONFIG_MAP]), partial(_has_step, step), settings=drawn)
         assert case_of(case.raw, area="fuzz", origin="here").steps
 
 
