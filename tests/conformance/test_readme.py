@@ -211,6 +211,7 @@ def test_fuzz_runs_on_an_executor(folder: Path) -> None:
         assert "0 broken" in _run(_narrowed(line), folder)
 
 
+@thorough_only  # tests/integration/test_determinism.py runs a part of the suite twice
 def test_two_runs_are_the_same(folder: Path) -> None:
     block = _COMMANDS[4].replace(" run --event-log", f" run {_FEW} --event-log")
     assert "the same" in _run(block, folder)

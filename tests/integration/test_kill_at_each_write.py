@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
 #: A thorough run kills at every write, CI at every fifth and at the first of each kind.
-STEP = 1 if IS_THOROUGH else 5
+STEP = 1 if IS_THOROUGH else 8
 #: So many tests share the writes, so that tests can run side by side.
 STRIDE = 4
 

@@ -159,11 +159,11 @@ def test_the_scenario_passes_with_the_plugin(files: Path) -> None:
 
 
 def test_the_scenario_is_a_test_of_pytest(files: Path) -> None:
-    pytest_command = "python -m pytest -q -p no:cacheprovider"
-    assert "1 passed" in _run(f"{pytest_command} test_gpus.py", files)
+    pytest_command = "python -m pytest -q -rA -p no:cacheprovider"
     assert "1 passed" in _run(f"{pytest_command} gpu.yaml", files)
     everything = _run(f"{pytest_command} -o kubesched_cases=gpu.yaml", files)
-    assert re.search(r"^\d+ passed", everything, re.MULTILINE), everything
+    for name in ("gpu.yaml", "test_gpus.py"):
+        assert re.search(rf"^PASSED {name}::", everything, re.MULTILINE), everything
 
 
 def test_without_the_plugin_the_scenario_fails(files: Path) -> None:

@@ -89,7 +89,7 @@ def test_steps_are_accepted(case: Case) -> None:
 
 
 @pytest.mark.slow
-@_settings(400)
+@_settings(200)
 @given(_single_objects(), strategies.clusters())
 def test_thousands_of_objects_are_accepted(objects: list[Json], cluster: Cluster) -> None:
     asyncio.run(_create(objects))
@@ -97,7 +97,7 @@ def test_thousands_of_objects_are_accepted(objects: list[Json], cluster: Cluster
 
 
 @pytest.mark.slow
-@_settings(300)
+@_settings(150)
 @given(strategies.cases(nodes_max=6, pods_max=8, steps_max=12))
 def test_hundreds_of_histories_are_accepted(case: Case) -> None:
     _run_without_binding(case)

@@ -183,15 +183,15 @@ class CountedLabels(dict[str, object]):
 
 
 def test_many_conditions_cost_no_more_than_the_labels_of_an_object() -> None:
-    """One for each key that the object lacks would be 100,000 look-ups for each object."""
-    absent = ",".join(f"!a{n},b{n}!=x,c notin (y{n}),d>{n}" for n in range(50_000))
+    """One for each key that the object lacks would be 20,000 look-ups for each object."""
+    absent = ",".join(f"!a{n},b{n}!=x,c notin (y{n}),d>{n}" for n in range(10_000))
     selector = parse_label_selector(absent)
-    labels = CountedLabels(c="x", d="50000")
+    labels = CountedLabels(c="x", d="10000")
     assert selector.matches(labels)
     assert labels.looked_up == 2
     assert not selector.matches({**labels, "a7": "1"})
     assert not selector.matches({**labels, "b7": "x"})
-    assert not selector.matches({**labels, "d": "49999"})
+    assert not selector.matches({**labels, "d": "9999"})
 
 
 @pytest.mark.parametrize(
