@@ -25,6 +25,8 @@ from fakeapi.types import gotext
 from fakeapi.types.limits import DEFAULT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fakeapi.types.limits import Limits
 
 #: An object or list costs about as much as so many other values.
@@ -56,6 +58,7 @@ _ESCAPED: Final = re.compile(
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
+_TOO_DEEP_FOR_LIBYAML: Final = "exceeded maximum nesting depth"
 _decode = msgspec.json.Decoder().decode
 
 
@@ -317,9 +320,18 @@ class _Survey:
         self._anchors: dict[str, _Node] = {}
 
     def of(self, raw: bytes) -> None:
-        """Raises NestingError."""
+        """Check a text. Raises NestingError; yaml.YAMLError for a text that is not YAML."""
+        try:
+            self._check_events(yaml.parse(raw, SAFE_LOADER))
+        except yaml.MarkedYAMLError as error:
+            # libyaml has a limit of its own since 0.2.6, and it reads ahead of its events.
+            if _TOO_DEEP_FOR_LIBYAML in (error.problem or ""):
+                raise NestingError(f"yaml: {too_deep(self._limits)}") from error
+            raise
+
+    def _check_events(self, events: Iterable[yaml.Event]) -> None:
         nodes = 0
-        for event in yaml.parse(raw, SAFE_LOADER):
+        for event in events:
             if isinstance(event, yaml.NodeEvent):
                 is_container = isinstance(event, yaml.CollectionStartEvent)
                 nodes += CONTAINER_VALUES if is_container else 1

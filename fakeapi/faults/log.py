@@ -85,11 +85,14 @@ class FaultLog:
             raise FaultError(f"{path}: another server is writing its faults to it") from error
 
     def begin(self) -> None:
-        """Empty the file, and write each line to it from now on. Raises OSError."""
+        """Start the log when the server serves: empty its file, and write each line to it.
+
+        Raises OSError.
+        """
+        self._has_begun = True
         if self._file is None:
             return
         truncate(self._file)
-        self._has_begun = True
         self._write({"started_seconds": self._started_seconds})
         for number, lifetime in self._lifetimes.items():
             self._write_fault(number, lifetime)
@@ -106,7 +109,13 @@ class FaultLog:
         return self._counts.get(fault, 0)
 
     def added(self, fault: Fault, now_seconds: float) -> None:
-        """Log that a fault is set."""
+        """Log that a fault is set.
+
+        A fault that is set before the server serves is there from the start, so that its
+        repetition applies to the first request, too.
+        """
+        if not self._has_begun:
+            now_seconds = self._started_seconds
         self.faults_added += 1
         number = self.faults_added
         if len(self._lifetimes) >= self._size:

@@ -109,6 +109,21 @@ async def test_a_log_becomes_a_script_that_does_the_same_again(
         assert await codes(session, server) == first
 
 
+async def test_faults_from_the_start_of_a_slow_server_count_from_its_first_request() -> None:
+    class SlowClock(ManualClock):
+        def now(self) -> float:
+            self.advance(0.01)
+            return super().now()
+
+    async with FakeApiServer(
+        clock=SlowClock(), faults=[Fault(match=LISTS, answer=AnswerWith(code=503))]
+    ) as server:
+        async with aiohttp.ClientSession() as session:
+            await ApiClient(session, server.url).get(PODS)
+        (scripted,) = server.faults.script()
+    assert scripted.when == When(nth=[1])
+
+
 async def test_a_script_delays_for_as_long_as_chance_had_it(session: aiohttp.ClientSession) -> None:
     async def waits(*faults: Fault) -> tuple[list[float | None], list[Fault]]:
         clock = ManualClock()
