@@ -26,6 +26,11 @@ def kubesched_explain() -> None:
     _run("kubesched-explain", "scheduler.explain.cli")
 
 
+def kubesched_simulate() -> None:
+    """Run `kubesched-simulate`; ends by SystemExit."""
+    _run("kubesched-simulate", "scheduler.simulate.cli")
+
+
 def _run(name: str, module: str) -> None:
     # Ctrl-C ends the process without words, as SIGTERM does, until `kubesched` has handlers.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -28,6 +28,9 @@ DOORS = (
 #: Called by a library that finds them by name.
 CALLED_BY_LIBRARIES = {
     "_Dumper.ignore_aliases",  # PyYAML
+    "_Commands.format_commands",  # click
+    "_Commands.get_command",  # click
+    "_Commands.list_commands",  # click
     "_Commands.shell_complete",  # click
     "_Families.collect",  # prometheus-client
 }

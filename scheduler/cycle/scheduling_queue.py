@@ -69,8 +69,7 @@ class SchedulingQueue:
     async def run(self) -> NoReturn:
         """Run the queue's flushes when they are due; sleep in between."""
         while True:
-            with paused_collection():
-                self._record(self._queue.flush_due(self._clock.now()))
+            self.flush_due()
             self._earlier_deadline.clear()
             deadline = self._queue.next_deadline()
             self._deadline = math.inf if deadline is None else deadline
@@ -80,6 +79,10 @@ class SchedulingQueue:
                 seconds = deadline - self._clock.now()
                 with contextlib.suppress(TimeoutError):
                     await wait_for(self._earlier_deadline.wait(), seconds, self._clock)
+
+    def flush_due(self) -> None:
+        with paused_collection():
+            self._record(self._queue.flush_due(self._clock.now()))
 
     def add(self, pod: PodInfo) -> None:
         self._record(self._queue.add(pod, self._clock.now()))

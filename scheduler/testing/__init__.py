@@ -15,7 +15,7 @@ from scheduler.testing.doubles import FakeHandle, FakeLister, make_plugin
 from scheduler.testing.in_process import RunningScheduler, run_in_process
 from scheduler.testing.random_cluster import RandomCluster
 from scheduler.testing.simulation import Simulation
-from scheduler.testing.virtual_clock import VirtualClock
+from scheduler.virtual_clock import VirtualClock
 
 __all__ = [
     "FakeHandle",

@@ -25,7 +25,7 @@ from scheduler.runtime import Framework, PluginHandle, PodsInPreBind, Registry, 
 from scheduler.runtime.handle import run_in_parallel
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.testing.fake_api import FakeApi, RecordedEvents
-from scheduler.testing.virtual_clock import VirtualClock
+from scheduler.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence

@@ -31,7 +31,7 @@ from scheduler.client import NODES, PODS, RestClient, connect
 from scheduler.client.discovery import discover_kind
 from scheduler.client.kinds import Resource, resource_named
 from scheduler.testing.in_process import run_in_process
-from scheduler.testing.virtual_clock import VirtualClock, let_tasks_run
+from scheduler.virtual_clock import VirtualClock, let_tasks_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

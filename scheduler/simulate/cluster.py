@@ -1,0 +1,153 @@
+"""A cluster in virtual time: its objects, one scheduler, and whatever happens at set times.
+
+    apply, remove, at --> objects --> queue --> cycles --> bindings, evictions --> objects
+
+A change reaches the scheduler at once. Cycles take no time: time passes only when nothing is left
+to be done at this moment.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from typing import TYPE_CHECKING, Final
+
+from scheduler.assembly.core import SchedulerOptions, build_core
+from scheduler.assembly.in_memory_api import InMemoryApi
+from scheduler.client import NODES, PODS, object_key
+from scheduler.client.kinds import kind_key
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.cycle.scheduling_loop import schedule_one
+from scheduler.reports.decision import FirstByName
+from scheduler.simulate.background import BackgroundWork
+from scheduler.virtual_clock import VirtualClock, let_tasks_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from scheduler.api.core import Node, Pod
+    from scheduler.assembly.core import Core
+    from scheduler.client import ApiObject
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.cycle.pod_group.results import PodGroupAttempt
+    from scheduler.cycle.schedule_one import Found
+    from scheduler.cycle.schedule_pod import TieBreak
+    from scheduler.explain.cluster import Cluster
+    from scheduler.framework.interface import Plugin
+    from scheduler.queue import QueuedPodInfo
+
+
+class SimulatedCluster:
+    """Runs the scheduler of a configuration on objects in memory, in virtual time.
+
+    `on_cycle` is called after each cycle, with the popped pod and the result of the algorithm.
+    Among equal best nodes `tie_break` chooses, by default the first by name. Handlers of changes
+    can be added to `core.informers`.
+    """
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        *,
+        plugins: Iterable[type[Plugin] | str] = (),
+        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        tie_break: TieBreak | None = None,
+        seed: int = 0,
+        clock: VirtualClock | None = None,
+        on_cycle: Callable[[QueuedPodInfo, Found | PodGroupAttempt | None], None] | None = None,
+    ) -> None:
+        self.clock: Final = clock or VirtualClock()
+        self.api: Final = InMemoryApi(self.clock)
+        self._work: Final = BackgroundWork()
+        ports = self.api.ports(
+            rng=random.Random(seed), tie_break=tie_break or FirstByName(), tasks=self._work
+        )
+        options = SchedulerOptions(plugins=tuple(plugins), feature_gates=feature_gates)
+        self.core: Final[Core] = build_core(config, ports, options)
+        self._on_cycle: Final = on_cycle
+        self._order: Final = itertools.count()
+        self._timed: Final[list[tuple[float, int, Callable[[], None]]]] = []
+
+    # Objects.
+
+    def load(self, cluster: Cluster) -> None:
+        """Create all objects of a cluster; pods without a node enter the queue."""
+        self.api.load({NODES.plural: cluster.nodes, **cluster.others, PODS.plural: cluster.pods})
+
+    def apply(self, obj: ApiObject) -> None:
+        """Create or replace an object of a kind with a type in `scheduler.api`."""
+        self.api.put(kind_key(type(obj)), obj)
+
+    def remove(self, obj: ApiObject) -> None:
+        """Delete an object at once; a no-op if there is none of its name."""
+        self.api.remove(kind_key(type(obj)), object_key(obj))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes, in no order."""
+        return list(self.api.objects(NODES.plural).list())
+
+    @property
+    def pods(self) -> list[Pod]:
+        """The pods, in no order."""
+        return list(self.api.objects(PODS.plural).list())
+
+    # Time.
+
+    def at(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Call back at a time (epoch seconds); callbacks of one time are called in order."""
+        heapq.heappush(self._timed, (seconds, next(self._order), callback))
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Call back after some seconds."""
+        self.at(self.clock.now() + seconds, callback)
+
+    async def settle(self) -> None:
+        """Run until nothing happens any more: all pods are bound, or wait for a change.
+
+        The retry after five minutes without an event is no such happening.
+        """
+        backoff = self.core.queue.backoff_q
+        await self._run(math.inf, backoff.next_deadline)
+
+    async def run_until(self, seconds: float) -> None:
+        """Run until a time (epoch seconds)."""
+        await self._run(seconds, self.core.queue.next_deadline)
+        self.clock.advance_nowait(max(0.0, seconds - self.clock.now()))
+        await self._schedule_all()
+
+    async def close(self) -> None:
+        """Stop the work that still waits."""
+        await self._work.close()
+
+    async def _run(self, end: float, next_flush: Callable[[], float | None]) -> None:
+        queue = self.core.cycle.queue
+        while True:
+            await self._schedule_all()
+            times = [self.clock.next_wake_up, next_flush()]
+            if self._timed:
+                times.append(self._timed[0][0])
+            due = min((time for time in times if time is not None), default=math.inf)
+            if due > end or due == math.inf:
+                return
+            self.clock.advance_nowait(max(0.0, due - self.clock.now()))
+            now = self.clock.now()
+            while self._timed and self._timed[0][0] <= now:
+                heapq.heappop(self._timed)[2]()
+            queue.flush_due()
+
+    async def _schedule_all(self) -> None:
+        """Run cycles and background work until nothing can be done without a change or time."""
+        core, work = self.core, self._work
+        while True:
+            work.run()
+            if work.waiting:
+                await let_tasks_run()
+            queued = core.cycle.queue.pop_nowait()
+            if queued is None:
+                return
+            found = await schedule_one(core.cycle, queued)
+            if self._on_cycle is not None:
+                self._on_cycle(queued, found)
