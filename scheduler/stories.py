@@ -294,6 +294,20 @@ def _stays(run: Sequence[_Moved]) -> _Json:
     }
 
 
+class LatestPod(NamedTuple):
+    """A pod whose story was extended lately.
+
+    `outcome` comes from the last attempt, wait or binding, else it is the kind of the last entry.
+    `text` is that entry's text. `cause` is equal for pods with the same outcome for the same
+    reason.
+    """
+
+    key: str
+    outcome: str
+    text: str
+    cause: str
+
+
 class _Story:
     """The entries of one pod or group, the oldest first."""
 
@@ -381,17 +395,15 @@ class PodStories:
         """Return the pods with a story, as `namespace/name`, the most recently extended last."""
         return list(self._stories)
 
-    def latest(self, pods_max: int) -> Iterator[tuple[str, str, str]]:
-        """Yield the pods extended last, the latest first: key, outcome and the entry's text.
-
-        The outcome comes from the last attempt, wait or binding, else it is the last entry's kind.
-        """
+    def latest(self, pods_max: int) -> Iterator[LatestPod]:
+        """Yield the pods extended last, the latest first."""
         for story in itertools.islice(reversed(self._stories.values()), pods_max):
             outcomes = (e for e in reversed(story.entries) if isinstance(e, _OUTCOMES))
             entry = next(outcomes, story.entries[-1])
             content = entry.as_json()
             outcome = entry.result if isinstance(entry, Attempted) else str(content["kind"])
-            yield story.key, outcome, str(content["text"])
+            cause = entry.message if isinstance(entry, Attempted) else ""
+            yield LatestPod(story.key, outcome, str(content["text"]), cause or outcome)
 
     def _shared_entries(self, story: _Story) -> Iterator[_Moved]:
         """Yield the shared entries since the pod began to wait where it waits."""

@@ -244,10 +244,10 @@ def test_the_latest_pods_are_listed_with_their_outcomes() -> None:
     stories.record(moved(first, Place.ACTIVE, Place.UNSCHEDULABLE))
     stories.add(queued("second", "second").pod_info, Bound(3.0, "n1"))
     assert list(stories.latest(2)) == [
-        ("default/second", "bound", "bound to n1"),
-        ("default/first", "unschedulable", "attempt 1: unschedulable: no room"),
+        ("default/second", "bound", "bound to n1", "bound"),
+        ("default/first", "unschedulable", "attempt 1: unschedulable: no room", "no room"),
     ]
-    assert list(stories.latest(9))[2] == ("default/third", "moved", "outside -> active")
+    assert list(stories.latest(9))[2] == ("default/third", "moved", "outside -> active", "moved")
 
 
 def test_a_group_has_a_story_until_another_of_its_name_is_scheduled() -> None:

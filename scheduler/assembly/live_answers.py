@@ -29,7 +29,8 @@ _TOO_LONG: Final = "not decided here: a filter searches for longer than this pag
 
 def live_state(core: Core, now: float) -> bytes:
     """Return the allocation of the nodes and the latest pods, as JSON."""
-    return state_data(cluster_report(core.cache.table), core.stories.latest(_PODS_MAX), now)
+    latest = list(core.stories.latest(_PODS_MAX))
+    return state_data(cluster_report(core.cache.table), latest, now)
 
 
 def live_pod(core: Core, namespace: str, name: str, *, is_in_cycle: bool) -> bytes | None:

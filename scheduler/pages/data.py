@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from scheduler.reports.summary import summary_of_stories
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from scheduler.reports.model import ClusterReport, PodReport, Report
+    from scheduler.stories import LatestPod
 
 #: A page lists the nodes of each pod until it has this many rows; the pods after that have counts.
 _ROWS_MAX: Final = 250_000
@@ -40,10 +43,15 @@ def pod_data(pod: PodReport | None, story: bytes) -> bytes:
     return msgspec.json.encode(content)
 
 
-def state_data(cluster: ClusterReport, pods: Iterable[tuple[str, str, str]], now: float) -> bytes:
-    """Return the live state; `pods` are keys, each with an outcome and a text."""
-    listed = [{"pod": pod, "result": result, "answer": text} for pod, result, text in pods]
-    return msgspec.json.encode({"time": now, "cluster": _cluster(cluster), "pods": listed})
+def state_data(cluster: ClusterReport, pods: Sequence[LatestPod], now: float) -> bytes:
+    """Return the live state: the nodes, and the latest pods with their summary."""
+    content = {
+        "time": now,
+        "cluster": _cluster(cluster),
+        "summary": summary_of_stories(pods),
+        "pods": [{"pod": pod.key, "result": pod.outcome, "answer": pod.text} for pod in pods],
+    }
+    return msgspec.json.encode(content)
 
 
 def _pod(pod: PodReport, names: dict[str, int], *, has_table: bool) -> dict[str, object]:
@@ -74,6 +82,7 @@ def _cluster(cluster: ClusterReport) -> dict[str, object]:
         "shares": {name: [node.shares[name] for node in nodes] for name in resources},
         "podCounts": [node.pod_count for node in nodes],
         "podsMax": [node.pods_max for node in nodes],
+        "zones": [node.zone for node in nodes],
         "unschedulable": [index for index, node in enumerate(nodes) if node.unschedulable],
         "pods": [[(pod.pod, pod.share, pod.is_new) for pod in node.pods] for node in nodes]
         if any(node.pods for node in nodes)

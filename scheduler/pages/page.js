@@ -22,6 +22,7 @@ let names = [];
 let decision = null;          // of the selected pod; null if there is none
 let selected = "";            // the key of the selected pod
 let boundTo = null;           // the node of the selected pod by its story
+let listed = { result: "", group: "" };   // the result or the group to which the list is limited
 
 function element(tag, className, ...children) {
   const made = document.createElement(tag);
@@ -36,34 +37,93 @@ function show(id, isShown) { byId(id).hidden = !isShown; }
 
 function drawPods() {
   const wanted = byId("pod-filter").value.toLowerCase();
-  const found = content.pods.filter((pod) => pod.pod.toLowerCase().includes(wanted));
+  const group = listed.group && content.summary.groups.find((one) => groupKey(one) === listed.group);
+  const members = group && new Set(group.pods);
+  const found = content.pods.filter((pod) =>
+    (!listed.result || pod.result === listed.result) && (!members || members.has(pod.pod))
+    && [pod.pod, pod.answer, pod.cause || ""].some((text) => text.toLowerCase().includes(wanted)));
+  const focused = byId("pod-list").contains(document.activeElement) && document.activeElement.hash;
   byId("pod-list").replaceChildren(...found.slice(0, PODS_LISTED).map((pod) => {
-    const button = element("button", pod.result, pod.pod);
-    button.title = pod.answer;
-    button.setAttribute("aria-current", String(podKey(pod) === selected));
-    button.addEventListener("click", () => select(pod));
-    return element("li", "", button);
+    const link = element("a", pod.result, pod.pod);
+    link.href = linkTo(pod);
+    link.title = pod.answer;
+    if (podKey(pod) === selected) link.setAttribute("aria-current", "true");
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;   // another tab or window
+      event.preventDefault();
+      go(pod);
+    });
+    return element("li", "", link);
   }));
+  // The list is drawn again while it is used.
+  if (focused) [...byId("pod-list").querySelectorAll("a")].find((link) => link.hash === focused)?.focus();
   const rest = found.length - PODS_LISTED;
   byId("pod-rest").textContent = rest > 0 ? `and ${count(rest)} more: filter by name` : "";
 }
 
-// The counts by result, and the groups of pods: a click selects the first pod of a group.
-function drawOverview(summary) {
+// The counts by result, and the groups of pods by reason. A click limits the list of pods, and
+// selects the first pod of a group.
+function drawOverview() {
+  const summary = content.summary;
   show("overview", Boolean(summary) && summary.groups.length > 0 && content.pods.length > 1);
   if (!summary) return;
-  byId("overview-counts").textContent = Object.entries(summary.results)
-    .map(([result, number]) => `${count(number)} ${result}`).join(", ");
+  if (!summary.groups.some((group) => groupKey(group) === listed.group)) listed.group = "";
+  byId("overview-counts").replaceChildren(...Object.entries(summary.results).map(([result, number]) =>
+    limiting({ result, group: "" }, result, element("b", "", count(number)), " ", result)));
   byId("overview-groups").replaceChildren(...summary.groups.map((group) => {
     const of = group.owner || (group.pods.length === 1 ? group.pods[0] : group.namespace || "several namespaces");
-    const button = element("button", group.result, element("b", "", count(group.pods.length)), ` ${of}: ${group.cause}`);
+    const button = limiting(
+      { result: "", group: groupKey(group) }, group.result, element("b", "", count(group.pods.length)), ` ${of}: ${group.cause}`);
     button.title = `for example ${group.pods[0]}`;
-    button.addEventListener("click", () => select(content.pods.find((pod) => pod.pod === group.pods[0])));
+    button.addEventListener("click", () => {
+      if (listed.group) go(content.pods.find((pod) => pod.pod === group.pods[0]));
+    });
     return element("li", "", button);
   }));
 }
 
+// A button that limits the list of pods, and shows all of them when it is pressed again.
+function limiting(limit, className, ...children) {
+  const button = element("button", className, ...children);
+  const isPressed = () => listed.result === limit.result && listed.group === limit.group;
+  button.setAttribute("aria-pressed", String(isPressed()));
+  button.addEventListener("click", () => {
+    listed = isPressed() ? { result: "", group: "" } : limit;
+    for (const other of byId("overview").querySelectorAll("button")) {
+      other.setAttribute("aria-pressed", String(other === button && isPressed()));
+    }
+    drawPods();
+  });
+  return button;
+}
+
+function groupKey({ result, namespace, owner, cause }) { return JSON.stringify([result, namespace, owner, cause]); }
+
 function podKey(pod) { return (pod.scenario ? pod.scenario + ": " : "") + pod.pod; }
+
+function linkTo(pod) { return "#" + encodeURIComponent(podKey(pod)).replaceAll("%2F", "/"); }
+
+// The pod of the page's address. A live page knows pods that it does not list.
+function linkedPod() {
+  let key = "";
+  try { key = decodeURIComponent(location.hash.slice(1)); } catch { /* no address of this page */ }
+  const found = (content ? content.pods : []).find((pod) => podKey(pod) === key);
+  return found || (live && /^[^/]+\/[^/]+$/.test(key) ? { pod: key, result: "", answer: "" } : undefined);
+}
+
+function go(pod) {
+  if (location.hash !== linkTo(pod)) history.pushState(null, "", linkTo(pod));
+  return select(pod);
+}
+
+function step(by) {
+  const links = [...byId("pod-list").querySelectorAll("a")];
+  const at = links.findIndex((link) => link.getAttribute("aria-current"));
+  const from = document.activeElement === byId("pod-filter") ? -1 : at;
+  const next = links[Math.max(0, Math.min(links.length - 1, from + by))];
+  next?.focus();
+  next?.click();
+}
 
 async function select(pod) {
   selected = podKey(pod);
@@ -127,7 +187,8 @@ function drawPreemption(preemption) {
   byId("candidates").replaceChildren(...(rows.length ? [head, ...rows] : []));
 }
 
-// The table of nodes: only the rows in view are in the document.
+// The table of nodes: the chosen or the nominated node first, then the feasible ones, then the
+// reasons with the most nodes. Only the rows in view are in the document.
 
 const table = { group: null, column: null, ascending: true, rows: [], columns: [] };
 
@@ -137,11 +198,14 @@ function reason(index) {
   return rejection.plugin ? `${rejection.plugin}: ${reasons}` : reasons;
 }
 
+function isNominated(name) { return Boolean(decision.preemption) && decision.preemption.nominatedNode === name; }
+
 function verdict(row) {
   const rejections = decision.table.rejections[row];
-  if (rejections.length) return reason(rejections[0]);
   const name = names[decision.table.nodes[row]];
+  if (rejections.length) return (isNominated(name) ? "nominated: " : "") + reason(rejections[0]);
   const words = [];
+  if (isNominated(name)) words.push("nominated");
   if (decision.current && decision.current.name === name) words.push("has the pod");
   if (decision.choice && decision.choice.node === name) words.push("chosen");
   return words.join(", ") || "fits";
@@ -150,10 +214,14 @@ function verdict(row) {
 // A column has a label, a function from a row to its value (null if there is none), and a kind.
 function columnsOf(pod) {
   const { nodes, totals, rejections, scores } = pod.table;
+  const largest = pod.rejections.map((_, index) => index).sort((one, other) => pod.rejections[other].nodes - pod.rejections[one].nodes);
+  const rank = new Map(largest.map((index, place) => [index, 1 + place]));
   const found = [
     { label: "node", kind: "text", value: (row) => names[nodes[row]], compare },
-    // The order of the report: feasible nodes first, the best first.
-    { label: "verdict", kind: "text", value: (row) => rejections[row].length ? 1 + rejections[row][0] : 0 },
+    {
+      label: "verdict", kind: "text",
+      value: (row) => isNominated(names[nodes[row]]) ? -1 : rejections[row].length ? rank.get(rejections[row][0]) : 0,
+    },
   ];
   if (pod.feasibleNodes) found.push({ label: "total", kind: "score", value: (row) => totals[row] });
   for (const plugin of pod.scorePlugins) {
@@ -307,7 +375,7 @@ function drawRow(row) {
     return made;
   });
   const made = element("tr", "", head, cell, ...numbers);
-  if (decision.choice && decision.choice.node === name) made.classList.add("chosen");
+  if (isNominated(name) || (decision.choice && decision.choice.node === name)) made.classList.add("chosen");
   if (decision.current && decision.current.name === name) made.classList.add("current");
   return made;
 }
@@ -349,15 +417,20 @@ function drawCluster(cluster) {
   const isDense = cluster.names.length > LARGE_BOXES_MAX;
   const order = cluster.names.map((_, index) => index).sort((one, other) => compare(cluster.names[one], cluster.names[other]));
   const cordoned = new Set(cluster.unschedulable);
-  const legend = [element("i", "cpu"), isDense ? "the larger part of cpu or memory requested" : "cpu"];
-  if (!isDense) legend.push(element("i", "memory"), "memory");
-  if (cluster.pods && cluster.pods.some((pods) => pods.some((pod) => pod[2]))) {
-    legend.push(element("i", "new"), "placed now");
-  }
-  byId("legend").replaceChildren(
-    element("span", "", `${counted(cluster.names.length, "node")}, ${counted(cluster.podCount, "pod")}`), ...legend);
-  byId("boxes").className = isDense ? "dense" : "";
-  byId("boxes").replaceChildren(...order.map((index) => {
+  byId("cluster-counts").textContent = `${counted(cluster.names.length, "node")}, ${counted(cluster.podCount, "pod")}`;
+  const hasNew = Boolean(cluster.pods) && cluster.pods.some((pods) => pods.some((pod) => pod[2]));
+  const legend = [
+    ["cpu", isDense ? "the larger part of cpu or memory that is requested" : "cpu requested"],
+    ["memory", !isDense && "memory requested"],
+    ["pod", !isDense && Boolean(cluster.pods) && "a pod, as high as its part of the node"],
+    ["new", hasNew && "placed now"],
+    ["outline chosen", "chosen or nominated for the pod"],
+    ["outline current", "has the pod"],
+    ["cordoned", cordoned.size > 0 && "cordoned"],
+  ];
+  byId("legend").replaceChildren(...legend.filter(([, text]) => text)
+    .map(([name, text]) => element("li", "", element("i", name), text)));
+  const draw = (index) => {
     const made = isDense ? tile(cluster, index) : box(cluster, index);
     made.dataset.node = cluster.names[index];
     made.addEventListener("click", () => {
@@ -372,7 +445,18 @@ function drawCluster(cluster) {
       ...(cordoned.has(index) ? ["unschedulable"] : []),
     ].join("\n");
     return made;
-  }));
+  };
+  const zones = new Map();
+  for (const index of order) {
+    const zone = cluster.zones[index];
+    if (!zones.has(zone)) zones.set(zone, []);
+    zones.get(zone).push(draw(index));
+  }
+  const sorted = [...zones].sort(([one], [other]) => compare(one, other));
+  byId("boxes").replaceChildren(...sorted.flatMap(([zone, boxes]) => [
+    ...(zones.size > 1 || zone ? [element("h3", "", zone || "no zone", element("span", "quiet", counted(boxes.length, "node")))] : []),
+    element("div", isDense ? "boxes dense" : "boxes", ...boxes),
+  ]));
   markBoxes();
 }
 
@@ -404,9 +488,9 @@ function box(cluster, index) {
 }
 
 function markBoxes() {
-  const chosen = decision && decision.choice ? decision.choice.node : null;
+  const chosen = decision && (decision.choice?.node || decision.preemption?.nominatedNode);
   const current = decision && decision.current ? decision.current.name : boundTo;
-  for (const made of byId("boxes").children) {
+  for (const made of byId("boxes").querySelectorAll("[data-node]")) {
     made.classList.toggle("chosen", made.dataset.node === chosen);
     made.classList.toggle("current", made.dataset.node === current);
     for (const cell of made.querySelectorAll(".cell")) {
@@ -446,7 +530,14 @@ function failing(error) {
 }
 
 let lastAnswer = "";
-let lastCluster = "";
+const lastParts = {};
+
+// Draws a part again if its data has changed: a part that is drawn again loses the focus.
+function redraw(name, data, draw) {
+  const drawn = JSON.stringify(data);
+  if (drawn !== lastParts[name]) draw(data);
+  lastParts[name] = drawn;
+}
 
 async function poll() {
   try {
@@ -454,11 +545,10 @@ async function poll() {
     byId("status").className = "";
     byId("status").textContent = `updated ${new Date(content.time * 1000).toLocaleTimeString()}`;
     summarise();
+    redraw("summary", content.summary, drawOverview);
     drawPods();
-    const drawn = JSON.stringify(content.cluster);
-    if (drawn !== lastCluster) drawCluster(content.cluster);
-    lastCluster = drawn;
-    const pod = content.pods.find((one) => one.pod === selected) || (selected ? null : content.pods[0]);
+    redraw("cluster", content.cluster, drawCluster);
+    const pod = content.pods.find((one) => one.pod === selected) || (selected ? null : linkedPod() || content.pods[0]);
     if (pod && (pod.pod !== selected || pod.answer !== lastAnswer)) {
       lastAnswer = pod.answer;
       await select(pod);
@@ -479,6 +569,23 @@ function summarise() {
 byId("pod-filter").addEventListener("input", drawPods);
 byId("node-filter").addEventListener("input", arrange);
 byId("scroll").addEventListener("scroll", drawRows, { passive: true });
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault();   // the page's address stays that of the pod
+  byId("pod").focus();
+});
+window.addEventListener("hashchange", () => {
+  const pod = linkedPod();
+  if (pod && podKey(pod) !== selected) select(pod);
+});
+document.addEventListener("keydown", (event) => {
+  const { target, key } = event;
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  if (key === "/" && target.tagName !== "INPUT") byId("pod-filter").focus();
+  else if (key === "ArrowDown" && byId("pods").contains(target)) step(1);
+  else if (key === "ArrowUp" && byId("pods").contains(target)) step(-1);
+  else return;
+  event.preventDefault();
+});
 window.addEventListener("resize", () => { if (!byId("nodes").hidden) drawRows(); });
 
 if (live) {
@@ -493,9 +600,9 @@ if (live) {
   }, [], content.story);
 } else {
   summarise();
-  drawOverview(content.summary);
+  drawOverview();
   if (content.pods.length < 2) document.querySelector("main").classList.add("without-pods");
   drawCluster(content.cluster);
-  if (content.pods.length) select(content.pods[0]);
+  if (content.pods.length) select(linkedPod() || content.pods[0]);
   drawPods();
 }

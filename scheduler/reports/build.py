@@ -34,6 +34,7 @@ from scheduler.reports.remedies import all_rejections, distinct_remedies
 from scheduler.runtime import PluginFailedError
 from scheduler.snapshot import NodeInfo
 from scheduler.snapshot.columns import Row
+from scheduler.snapshot.nodes import zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -434,6 +435,7 @@ def cluster_report(table: NodeTable, *, new_pods: Collection[str] = ()) -> Clust
             pods_max=pods_max[position],
             shares={resource: column[position] for resource, column in shares.items()},
             pods=_pod_boxes(table, Row(row), new_pods) if total <= _LISTED_PODS_MAX else (),
+            zone=zone_name(node),
         )
         for position, (node, row) in enumerate(present)
     ]

@@ -203,7 +203,8 @@ class PodBox(_Struct, frozen=True):
 class NodeBox(_Struct, frozen=True):
     """The allocation of a node: for each resource the requested part of the allocatable amount.
 
-    `pods` is empty in a cluster of many pods; `pod_count` is always their number.
+    `zone` is the node's region and zone; empty if it has neither. `pods` is empty in a cluster of
+    many pods; `pod_count` is always their number.
     """
 
     name: str
@@ -212,6 +213,7 @@ class NodeBox(_Struct, frozen=True):
     pods_max: int
     shares: dict[str, float]
     pods: tuple[PodBox, ...]
+    zone: str = ""
 
 
 class ClusterReport(_Struct, frozen=True):

@@ -13,23 +13,44 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from scheduler.reports.model import PodReport
+    from scheduler.stories import LatestPod
 
-#: The results that a person looks for, first.
-_ORDER: Final = ("error", "unschedulable", "gated", "ignored", "scheduled")
+#: The results that a person looks for, first: of decisions, and of stories.
+_ORDER: Final = (
+    *("error", "unschedulable", "preempted", "gated", "ignored"),
+    *("waiting", "nominated", "reserved", "moved", "asked"),
+    *("scheduled", "bound"),
+)
 
 
 def summary_of(reports: Iterable[PodReport]) -> Summary:
     """Return the counts by result, and the groups: failures first, then the largest."""
-    groups: dict[Hashable, PodGroup] = {}
+    return _summary((_key(report), _group(report)) for report in reports)
+
+
+def summary_of_stories(pods: Iterable[LatestPod]) -> Summary:
+    """Return the counts by outcome, and the groups by namespace and cause."""
+    return _summary((group, replace(group, pods=(key,))) for key, group in map(_told, pods))
+
+
+def _told(pod: LatestPod) -> tuple[str, PodGroup]:
+    """Return the pod's key, and its group without pods."""
+    namespace = pod.key.partition("/")[0]
+    group = PodGroup(result=pod.outcome, namespace=namespace, owner="", cause=pod.cause, pods=())
+    return pod.key, group
+
+
+def _summary(pods: Iterable[tuple[Hashable, PodGroup]]) -> Summary:
+    """Return the summary of pods, each with the key of its group and a group of its own."""
+    groups: dict[Hashable, list[PodGroup]] = {}
+    for key, group in pods:
+        groups.setdefault(key, []).append(group)
+    merged = [replace(each[0], pods=tuple(g.pods[0] for g in each)) for each in groups.values()]
+    merged.sort(key=_place)
     results: Counter[str] = Counter()
-    for report in reports:
-        results[report.result] += 1
-        key, new = _key(report), _group(report)
-        known = groups.get(key)
-        groups[key] = new if known is None else replace(known, pods=known.pods + new.pods)
-    ordered = sorted(groups.values(), key=_place)
-    counts = {result: results[result] for result in _ORDER if results[result]}
-    return Summary(results=counts, groups=tuple(ordered))
+    for group in merged:
+        results[group.result] += len(group.pods)
+    return Summary(results=dict(results), groups=tuple(merged))
 
 
 def without_owners(groups: Iterable[PodGroup]) -> list[PodGroup]:

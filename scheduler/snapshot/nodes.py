@@ -61,6 +61,11 @@ def zone_key(node: Node) -> str:
     return f"{region}:\x00:{zone}" if region or zone else ""
 
 
+def zone_name(node: Node) -> str:
+    """Return a node's region and zone for people, `region/zone`; empty if it has neither."""
+    return "/".join(filter(None, zone_key(node).split(":\x00:")))
+
+
 def _taints(node: Node) -> tuple[Taint, ...]:
     """Return the node's taints without their times, which no plugin reads."""
     taints = node.spec.taints

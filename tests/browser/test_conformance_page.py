@@ -10,6 +10,7 @@ from conformance.outcome import Level, Outcome, Verdict
 from conformance.reports.html import report_in_html
 from conformance.reports.report import Implementation, Report
 from conformance.reports.results import Results
+from tests.browser.chromium import resize
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +62,14 @@ def test_all_cases_are_shown_with_counts_and_versions(page: Chrome) -> None:
     matrix = page.find_element("id", "matrix").text
     assert "stock 1.36.3" in matrix
     assert "filter 1, 1 not run" in matrix
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_nothing_is_wider_than_the_window(page: Chrome, width: int) -> None:
+    resize(page, width=width)
+    for case in page.find_elements("css selector", ".case summary"):
+        case.click()
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_search_and_filters_narrow_the_list(page: Chrome) -> None:

@@ -5,11 +5,12 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from fakeapi import FakeApiServer
@@ -19,12 +20,22 @@ from scheduler.pages.data import report_data
 from scheduler.pages.html import static_page
 from scheduler.reports.model import Report, Story, StoryEntry, StoryFailure, StoryVerdict
 from scheduler.testing.in_process import run_in_process
+from tests.browser.chromium import prefer, resize
 from tests.integration.api_client import Api
 
 pytestmark = pytest.mark.slow
 
 EVIL = "<img src=x onerror='window.hacked = 1'></script><script>window.hacked = 1</script>"
 DEADLINE_SECONDS = 20.0
+TOO_WIDE = """
+    const scrolls = (each) => each && (each.id === "scroll" || scrolls(each.parentElement));
+    const right = document.documentElement.clientWidth;
+    return [...document.body.querySelectorAll("*")]
+        .filter((each) => !scrolls(each.parentElement))
+        .filter((each) => each.getBoundingClientRect().right > right + 0.5)
+        .concat(document.documentElement.scrollWidth > right ? [document.documentElement] : [])
+        .map((each) => each.tagName + "#" + each.id);
+"""
 
 
 def _node(name: str, cpu: str, **spec: object) -> dict[str, object]:
@@ -92,6 +103,17 @@ class Page:
         field.clear()
         field.send_keys(text)
 
+    def listed(self) -> list[str]:
+        return [each.text for each in self.all("#pod-list a")]
+
+    def press(self, key: str) -> None:
+        self.browser.switch_to.active_element.send_keys(key)
+
+    def too_wide(self) -> list[str]:
+        """The elements that are wider than the window, but for those in a part that scrolls."""
+        names: list[str] = self.browser.execute_script(TOO_WIDE)
+        return names
+
     def errors(self) -> list[str]:
         return [entry["message"] for entry in self.browser.get_log("browser")]
 
@@ -106,7 +128,10 @@ class Page:
 def opened(browser: Chrome, tmp_path: Path) -> Callable[..., Page]:
     """Open the page of some objects; it must not cause an error."""
 
-    def open_page(*objects: dict[str, object], arguments: tuple[str, ...] = ()) -> Page:
+    def open_page(
+        *objects: dict[str, object], arguments: tuple[str, ...] = (), width: int = 1280
+    ) -> Page:
+        resize(browser, width=width)
         manifest = tmp_path / "cluster.json"
         manifest.write_text(json.dumps({"kind": "List", "items": objects}), encoding="utf-8")
         command = ["--manifests", str(manifest), "-o", "html", *arguments]
@@ -143,12 +168,108 @@ def test_the_answer_and_the_nodes_are_read(opened: Callable[..., Page]) -> None:
     assert page.one(".box.chosen b").text == "large"
 
 
-def test_a_group_of_the_summary_selects_its_first_pod(opened: Callable[..., Page]) -> None:
-    page = opened(*THREE, _pod("web", "1"), _pod("huge", "99"))
-    assert page.one("#overview-counts").text == "1 unschedulable, 1 scheduled"
+def test_the_list_of_pods_is_limited_to_a_result_or_a_reason(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"), _pod("huge", "99"), _pod("larger", "999"))
+    assert [each.text for each in page.all("#overview-counts button")] == [
+        "2 unschedulable",
+        "1 scheduled",
+    ]
     page.click("#overview-groups button", "default/huge: no node is large enough for 99 cpu")
     assert page.one("#pod-name").text == "default/huge"
+    assert page.listed() == ["default/huge"]
+    page.click("#overview-counts button", "unschedulable")
+    assert page.listed() == ["default/huge", "default/larger"]
+    assert len(page.all("#overview button[aria-pressed=true]")) == 1
+    page.click("#overview-counts button", "unschedulable")
+    assert len(page.listed()) == 3
+    page.type("#pod-filter", "LARGE ENOUGH")
+    assert page.listed() == ["default/huge", "default/larger"]
+
+
+def test_each_pod_has_a_link(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"), _pod("huge", "99"))
+    page.click("#pod-list a", "huge")
+    link = page.browser.current_url
+    assert link.endswith("#default/huge")
+    page.click("#pod-list a", "web")
+    page.browser.back()
+    page.until(lambda: page.one("#pod-name").text == "default/huge")
+    page.browser.get("about:blank")
+    page.browser.get(link)
+    assert page.one("#pod-name").text == "default/huge"
+    assert page.one("#pod-list a[aria-current=true]").text == "default/huge"
+
+
+def test_the_keyboard_is_enough(opened: Callable[..., Page]) -> None:
+    page = opened(*THREE, _pod("web", "1"), _pod("huge", "99"))
+    page.press(Keys.TAB)
+    assert page.browser.switch_to.active_element.text == "Skip to the pod"
+    page.press(Keys.ENTER)
+    assert page.browser.switch_to.active_element.get_attribute("id") == "pod"
+    page.press("/")
+    assert page.browser.switch_to.active_element.get_attribute("id") == "pod-filter"
+    page.press(Keys.DOWN)
+    page.press(Keys.DOWN)
+    assert page.one("#pod-name").text == "default/huge"
+    assert page.browser.switch_to.active_element.text == "default/huge"
+    page.press(Keys.UP)
+    assert page.one("#pod-name").text == "default/web"
     assert page.errors() == []
+
+
+def _crowded() -> list[dict[str, object]]:
+    """A node full of pods with long names, and a pod that preempts them."""
+    name = "ip-10-0-{}.eu-central-1.compute.internal.example.com"
+    nodes = [_node(name.format(i), "8", unschedulable=i > 0) for i in range(4)]
+    for i, node in enumerate(nodes):
+        labels = {"topology.kubernetes.io/zone": f"zone-{i % 2}"}
+        node["metadata"] = {"name": name.format(i), "labels": labels}
+    victims = [
+        _pod(f"a-pod-with-a-name-of-ordinary-length-{i}", "50m", name.format(0)) for i in range(99)
+    ]
+    urgent = _pod("urgent", "8")
+    urgent["spec"] = {**cast("dict[str, object]", urgent["spec"]), "priority": 1000}
+    return [*nodes, *victims, urgent, _pod("huge", "99")]
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_nothing_is_wider_than_the_window(opened: Callable[..., Page], width: int) -> None:
+    page = opened(*_crowded(), width=width)
+    for pod in ("default/urgent", "default/huge"):
+        page.click("#pod-list a", pod)
+        assert page.too_wide() == []
+    page.click("#pod-list a", "default/urgent")
+    assert "length-98 (0)" in page.one("#candidates").text
+
+
+def test_the_nominated_node_and_the_most_frequent_reason_come_first(
+    opened: Callable[..., Page],
+) -> None:
+    page = opened(*_crowded())
+    assert page.column("verdict") == [
+        "nominated: NodeResourcesFit: Insufficient cpu",
+        *["NodeUnschedulable: node(s) were unschedulable"] * 3,
+    ]
+    assert len(page.all(".box.chosen")) == 1
+    node = _node("tainted", "1", taints=[{"key": "a", "effect": "NoSchedule"}])
+    page = opened(node, _node("small", "1"), _node("smaller", "1"), _pod("web", "2"))
+    assert page.column("node") == ["small", "smaller", "tainted"]
+
+
+def test_boxes_have_zones_and_a_legend(opened: Callable[..., Page]) -> None:
+    page = opened(*_crowded())
+    assert [each.text for each in page.all("#boxes h3")] == ["zone-0\n2 nodes", "zone-1\n2 nodes"]
+    page = opened(*THREE, _pod("web", "1"))
+    assert page.all("#boxes h3") == []
+    assert [each.text for each in page.all("#legend li")] == [
+        "cpu requested",
+        "memory requested",
+        "a pod, as high as its part of the node",
+        "placed now",
+        "chosen or nominated for the pod",
+        "has the pod",
+        "cordoned",
+    ]
 
 
 def test_the_table_sorts_by_name_and_by_score(opened: Callable[..., Page]) -> None:
@@ -168,7 +289,7 @@ def test_the_table_sorts_by_name_and_by_score(opened: Callable[..., Page]) -> No
 
 def test_the_table_shows_every_filter_that_rejects_a_node(opened: Callable[..., Page]) -> None:
     page = opened(*THREE, _pod("huge", "100"))
-    assert page.column("NodeUnschedulable") == ["✗", "", ""]
+    assert page.column("NodeUnschedulable") == ["", "", "✗"]
     assert page.column("NodeResourcesFit") == ["✗", "✗", "✗"]
     page.click("#node-table th button", "NodeUnschedulable")
     assert page.column("node")[0] == "cordoned"
@@ -191,15 +312,12 @@ def test_the_table_filters_by_text_and_by_verdict(opened: Callable[..., Page]) -
 
 def test_pods_are_chosen_from_the_list(opened: Callable[..., Page]) -> None:
     page = opened(*THREE, _pod("web", "1"), _pod("huge", "100"))
-    assert [button.text for button in page.all("#pod-list button")] == [
-        "default/web",
-        "default/huge",
-    ]
-    page.click("#pod-list button", "default/huge")
+    assert page.listed() == ["default/web", "default/huge"]
+    page.click("#pod-list a", "default/huge")
     assert page.one("#pod-result").text == "unschedulable"
     assert "request 92 less cpu, or add 92 cpu (NodeResourcesFit)" in page.one("#nearest").text
     page.type("#pod-filter", "WEB")
-    assert [button.text for button in page.all("#pod-list button")] == ["default/web"]
+    assert page.listed() == ["default/web"]
 
 
 def test_a_story_is_a_timeline(browser: Chrome, tmp_path: Path) -> None:
@@ -272,16 +390,15 @@ def test_5_000_nodes_are_usable(opened: Callable[..., Page]) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_colours_follow_the_browser(opened: Callable[..., Page], scheme: str) -> None:
-    feature = {"name": "prefers-color-scheme", "value": scheme}
     page = opened(*THREE, _pod("web", "1"))
-    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    prefer(page.browser, scheme)
     colours = [
         page.browser.execute_script(f"return getComputedStyle(document.body).{name}")
         for name in ("backgroundColor", "color")
     ]
     ground, ink = (sum(map(int, colour[4:-1].split(", "))) for colour in colours)
     assert (ground > ink) == (scheme == "light")
-    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    prefer(page.browser)
 
 
 async def test_the_live_page_follows_the_scheduler(browser: Chrome, tmp_path: Path) -> None:
@@ -302,7 +419,12 @@ async def test_the_live_page_follows_the_scheduler(browser: Chrome, tmp_path: Pa
 
             await asyncio.to_thread(browser.get, f"{scheduler.url}/debug/ui")
             await shown("#pod-answer", "0/1 nodes are available: 1 Insufficient cpu")
+            await api.pod("second", cpu="9")
+            await shown("#pod-list", "default/second")
             await shown("#timeline", "attempt 1: unschedulable")
+            await shown("#overview-counts", "2 unschedulable")
+            await shown("#overview-groups", "2 default: 0/1 nodes are available: 1 Insuffi")
+            assert await asyncio.to_thread(page.too_wide) == []
             assert await asyncio.to_thread(page.column, "node") == ["small"]
             await api.node("large", cpu="8")
             await shown("#pod-answer", "is on large, and would be scheduled there again: the best")

@@ -3,9 +3,19 @@
 import html.parser
 import json
 
-from scheduler.pages.data import report_data
+from scheduler.pages.data import report_data, state_data
 from scheduler.pages.html import live_page, static_page
-from scheduler.reports.model import NodeVerdict, PodReport, Rejection, Report, Story, StoryEntry
+from scheduler.reports.model import (
+    ClusterReport,
+    NodeBox,
+    NodeVerdict,
+    PodReport,
+    Rejection,
+    Report,
+    Story,
+    StoryEntry,
+)
+from scheduler.stories import LatestPod
 
 EVIL = "</script><script>alert(1)</script>&<!--"
 
@@ -67,6 +77,24 @@ def test_the_content_is_columns() -> None:
     assert content["cluster"] is None
 
 
+def test_live_pods_are_counted_and_grouped_by_cause() -> None:
+    node = NodeBox(
+        name="a", unschedulable=False, pod_count=0, pods_max=9, shares={}, pods=(), zone="eu/eu-1"
+    )
+    latest = [
+        LatestPod("web/c", "bound", "bound to a", "bound"),
+        LatestPod("web/a", "unschedulable", "attempt 1: no room", "no room"),
+        LatestPod("web/b", "unschedulable", "attempt 7: no room", "no room"),
+    ]
+    state = json.loads(state_data(ClusterReport(nodes=(node,), pod_count=0), latest, 1.5))
+    assert state["summary"]["results"] == {"unschedulable": 2, "bound": 1}
+    assert [(group["cause"], group["pods"]) for group in state["summary"]["groups"]] == [
+        ("no room", ["web/a", "web/b"]),
+        ("bound", ["web/c"]),
+    ]
+    assert state["cluster"]["zones"] == ["eu/eu-1"]
+
+
 def test_a_page_has_tables_up_to_a_number_of_rows() -> None:
     many = tuple(NodeVerdict(name=f"n{i}", rejections=(0,)) for i in range(130_000))
     pods = [pod(pod=f"default/{i}", nodes=many) for i in range(2)]
@@ -97,7 +125,9 @@ def test_names_and_messages_cannot_end_the_script() -> None:
 
 def test_the_page_loads_nothing() -> None:
     parts = Parts(static_page(report_data(Report()), title="t"))
-    assert not any({"src", "href"} & attributes.keys() for _, attributes in parts.tags)
+    links = [attributes["href"] for _, attributes in parts.tags if "href" in attributes]
+    assert links == ["#pod"], "the only link is within the page"
+    assert not any("src" in attributes for _, attributes in parts.tags)
     (policy,) = (
         attributes["content"]
         for tag, attributes in parts.tags
