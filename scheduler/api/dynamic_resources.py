@@ -1,4 +1,4 @@
-"""ResourceClaims, ResourceSlices and DeviceClasses, as far as the scheduler reads them.
+"""ResourceClaims, ResourceSlices, DeviceClasses and DeviceTaintRules, as the scheduler reads them.
 
 Beside the objects: the claim of an entry of `pod.spec.resourceClaims`, the owner of a claim, and
 the device class of an extended resource.
@@ -244,12 +244,16 @@ class ResourceClaim(Struct, frozen=True):
 
 
 class DeviceAttribute(Struct, frozen=True):
-    """A fact about a device; exactly one field is set."""
+    """A fact about a device; exactly one field is set. The last four are lists."""
 
     int_value: int | None = msgspec.field(name="int", default=None)
     bool_value: bool | None = msgspec.field(name="bool", default=None)
     string_value: str | None = msgspec.field(name="string", default=None)
     version_value: str | None = msgspec.field(name="version", default=None)
+    int_values: tuple[int, ...] | None = msgspec.field(name="ints", default=None)
+    bool_values: tuple[bool, ...] | None = msgspec.field(name="bools", default=None)
+    string_values: tuple[str, ...] | None = msgspec.field(name="strings", default=None)
+    version_values: tuple[str, ...] | None = msgspec.field(name="versions", default=None)
 
 
 class CapacityRequestPolicyRange(Struct, frozen=True):
@@ -338,6 +342,28 @@ class ResourceSlice(Struct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(Struct, frozen=True):
+    """The devices of a rule. All fields that are given must be equal."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Struct, frozen=True):
+    """A taint, and the devices that get it."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Struct, frozen=True):
+    """`resource.DeviceTaintRule`: a taint that an administrator adds to devices."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
 
 class DeviceClassConfiguration(Struct, frozen=True):

@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from scheduler.cache import CacheCorruptedError, CacheError
+from scheduler.devices.taint_rules import taints_of
 from scheduler.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from scheduler.api.core import Node, Pod
+    from scheduler.api.dynamic_resources import DeviceTaintRule, ResourceSlice
     from scheduler.cache import Cache
     from scheduler.client import ApiObject
     from scheduler.cycle.scheduling_queue import SchedulingQueue
+    from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
     from scheduler.runtime.waiting_pods import WaitingPods
 
@@ -123,6 +126,33 @@ class ObjectEventHandler:
             event = ClusterEvent(self._resource, action)
             with self._metrics.event(event.label):
                 self._queue.move_all_to_active_or_backoff_queue(event, old, new)
+
+
+class TaintRuleEventHandler:
+    """Makes events of the slices whose taints a rule changes; rules have no events of their own.
+
+    Source: `syncSlice` in `k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go`.
+    """
+
+    def __init__(self, slices: Lister[ResourceSlice], handler: ObjectEventHandler) -> None:
+        self._slices: Final = slices
+        self._handler: Final = handler
+
+    def on_add(self, rule: DeviceTaintRule, *, is_initial: bool) -> None:
+        del is_initial
+        self._change(None, rule)
+
+    def on_update(self, old: DeviceTaintRule, new: DeviceTaintRule) -> None:
+        self._change(old, new)
+
+    def on_delete(self, rule: DeviceTaintRule, *, final_state_unknown: bool) -> None:
+        del final_state_unknown
+        self._change(rule, None)
+
+    def _change(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        for slice in self._slices.list():
+            if taints_of(old, slice) != taints_of(new, slice):
+                self._handler.on_update(slice, slice)
 
 
 class PodEventHandler:

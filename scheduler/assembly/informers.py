@@ -6,14 +6,21 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
+from scheduler.api.dynamic_resources import ResourceSlice
 from scheduler.api.pod_groups import PodGroup
 from scheduler.assembly import gated_fields
-from scheduler.assembly.event_handlers import ObjectEventHandler
+from scheduler.assembly.event_handlers import ObjectEventHandler, TaintRuleEventHandler
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.client import NODES, PODS, ApiObject
 from scheduler.client.informer import Required
-from scheduler.client.kinds import GroupVersionResource, kind_key, resource_named
+from scheduler.client.kinds import (
+    DEVICE_TAINT_RULES,
+    GroupVersionResource,
+    kind_key,
+    resource_named,
+)
+from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.handle import KindNotWatchedError
 
 if TYPE_CHECKING:
@@ -49,6 +56,12 @@ class MakesInformers(Protocol):
     ) -> Informer[A]: ...
 
     def discovered(self, name: GroupVersionResource) -> Informer[Unstructured]: ...
+
+
+def _add(informer: Informer[Any], handler: ObjectEventHandler | TaintRuleEventHandler) -> None:
+    informer.add_event_handler(
+        on_add=handler.on_add, on_update=handler.on_update, on_delete=handler.on_delete
+    )
 
 
 class Informers:
@@ -138,12 +151,12 @@ class Informers:
         for resource, events, required, _ in kinds_to_watch(profiles):
             informer = self.watch(resource, required=required)
             for name, actions in events.items():
-                handler = ObjectEventHandler(name, actions, queue=queue, metrics=metrics)
-                informer.add_event_handler(
-                    on_add=handler.on_add,
-                    on_update=handler.on_update,
-                    on_delete=handler.on_delete,
+                _add(informer, ObjectEventHandler(name, actions, queue=queue, metrics=metrics))
+            if resource is DEVICE_TAINT_RULES:
+                of_slices = ObjectEventHandler(
+                    EventResource.RESOURCE_SLICE, ActionType.UPDATE, queue=queue, metrics=metrics
                 )
+                _add(informer, TaintRuleEventHandler(self.lister(ResourceSlice), of_slices))
         self._is_complete = True
 
     def find_pod_group(self, namespace: str, name: str) -> PodGroup | None:

@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.client import NODES, PODS, Resource
 from scheduler.client.informer import Required
-from scheduler.client.kinds import POD_GROUPS, GroupVersionResource, kind_of_event, resource_named
+from scheduler.client.kinds import (
+    DEVICE_TAINT_RULES,
+    POD_GROUPS,
+    GroupVersionResource,
+    kind_of_event,
+    resource_named,
+)
 from scheduler.config import GENERIC_WORKLOAD
-from scheduler.framework.events import ActionType, EventResource
+from scheduler.devices import taint_rules
+from scheduler.framework.events import ActionType
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
 
@@ -27,6 +34,13 @@ if TYPE_CHECKING:
 
 #: Kinds with handlers of their own.
 _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
+
+
+#: The feature gates of kinds.
+_GATES: Final[Mapping[str, str]] = {
+    POD_GROUPS.key: GENERIC_WORKLOAD,
+    DEVICE_TAINT_RULES.key: taint_rules.DEVICE_TAINT_RULES,
+}
 
 
 class WatchedKind(NamedTuple):
@@ -44,10 +58,10 @@ class WatchedKind(NamedTuple):
 def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     """Return the kinds to watch beside pods and nodes, in the order of the plugins.
 
-    The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups are
-    left out without their feature gate. In-tree plugins require pod groups only if the server has
-    the kind: without it there are no gangs. Upstream waits for ever. Raises `PluginSetupError` for
-    a kind that cannot exist.
+    The kinds of in-tree plugins are required, and those in a plugin's `required`. Pod groups and
+    taint rules are left out without their feature gates. In-tree plugins require pod groups only if
+    the server has the kind: without it there are no gangs. Upstream waits for ever. Raises
+    `PluginSetupError` for a kind that cannot exist.
     """
     kinds: dict[str, WatchedKind] = {}
 
@@ -60,19 +74,19 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
         return kind.events
 
     for framework in profiles.values():
-        has_groups = GENERIC_WORKLOAD in framework.handle.feature_gates
+        gates = framework.handle.feature_gates
+        left_out = {key for key, gate in _GATES.items() if gate not in gates}
         for plugin in framework.instances:
             for name in plugin.reads:
                 resource = read_by(plugin, name)
-                watch(plugin, resource, required=_required(plugin, resource))
+                if resource.key not in left_out:
+                    watch(plugin, resource, required=_required(plugin, resource))
             for name in plugin.required:
                 watch(plugin, read_by(plugin, name), required=Required.YES)
         for plugin, registered in framework.registered_events:
             for (event_resource, actions, _), _ in registered:
-                if event_resource == EventResource.POD_GROUP and not has_groups:
-                    continue
                 kind = _event_kind(plugin, event_resource)
-                if kind is not None:
+                if kind is not None and kind.key not in left_out:
                     events = watch(plugin, kind, required=_required(plugin, kind))
                     events[event_resource] = events.get(event_resource, ActionType.NONE) | actions
     return [kind for key, kind in kinds.items() if key not in _OWN_HANDLERS]

@@ -9,6 +9,10 @@ class CelError(Exception):
     """An expression failed on a value; the text is upstream's."""
 
 
-def no_such_overload() -> CelError:
-    """Return the error of an operation on values of the wrong types."""
-    return CelError("no such overload")
+class NoSuchOverloadError(CelError):
+    """An operation got values of the wrong types."""
+
+
+def no_such_overload(name: str = "") -> NoSuchOverloadError:
+    """Return the error of an operation, which it names where upstream does."""
+    return NoSuchOverloadError(f"no such overload: {name}" if name else "no such overload")

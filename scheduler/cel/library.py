@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _NANO: Final = 10**9
 _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
+#: The values of a list that `includes` looks at.
+_INCLUDES_MAX: Final = 48
+
 #: The names of the types whose values have an order.
 COMPARABLE: Final = frozenset(
     {
@@ -77,6 +80,12 @@ def _arithmetic(
     return operator
 
 
+def _order(first: object, second: object) -> int:
+    if isinstance(first, (Quantity, Semver)):
+        raise no_such_overload()
+    return compare(first, second)
+
+
 def _divide(first: Any, second: Any) -> Any:
     if isinstance(first, float):
         if not second:
@@ -116,8 +125,12 @@ def _index(container: Any, key: Any) -> object:
         if not is_found:
             raise CelError(f"no such key: {key}")
         return item
-    if not isinstance(container, list) or not values.is_number(key) or key != int(key):
-        raise no_such_overload()
+    if not isinstance(container, list):
+        raise CelError(f"no such key: {key}")
+    if not values.is_number(key):
+        raise CelError(f"unsupported index type '{values.type_name(key)}' in list")
+    if key != int(key):
+        raise CelError(f"unsupported index value {key} in list")
     if not 0 <= key < len(container):
         raise CelError(f"index out of bounds: {int(key)}")
     return container[int(key)]
@@ -139,7 +152,26 @@ def _is_in(value: object, container: object) -> bool:
         return values.find(dict(container), value)[1]
     if not isinstance(container, list):
         raise no_such_overload()
-    return any(equal(value, item) for item in container)
+    return any(_is_equal(value, item) for item in container)
+
+
+def _is_equal(first: object, second: object) -> bool:
+    """Return True if two values are equal; False also if they cannot be compared."""
+    try:
+        return equal(first, second)
+    except CelError:
+        return False
+
+
+def _includes(value: object, item: object) -> bool:
+    """Return True if a list has the item, or any other value is equal to it."""
+    if isinstance(value, list):
+        if len(value) > _INCLUDES_MAX and not _is_in(item, value[:_INCLUDES_MAX]):
+            raise CelError(
+                f"'includes' function cannot be applied to lists longer than {_INCLUDES_MAX} values"
+            )
+        return _is_in(item, value)
+    return _is_in(item, [value])
 
 
 #: The errors of the C++ library in the words of Go's.
@@ -382,16 +414,34 @@ def _ascii_case(change: Callable[[str], str]) -> Callable[[str], str]:
     return lambda value: "".join(change(c) if c.isascii() else c for c in value)
 
 
+_ADDED: Final = frozenset(
+    {"int", "uint", "double", "google.protobuf.Duration", "google.protobuf.Timestamp"}
+)
+_MULTIPLIED: Final = frozenset({"int", "uint", "double"})
+#: The types whose methods are called for an operator that they do not have.
+RECEIVERS: Final = frozenset({"string", "google.protobuf.Duration", "google.protobuf.Timestamp"})
+#: By operator: the types that its first operand may have.
+OPERANDS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), COMPARABLE),
+    "_+_": _ADDED | {"string", "bytes", "list"},
+    "_-_": _ADDED,
+    "_*_": _MULTIPLIED,
+    "_/_": _MULTIPLIED,
+    "_%_": frozenset({"int", "uint"}),
+    "size": frozenset({"string", "bytes", "list", "map"}),
+    "-_": frozenset({"bool", "int", "double", "google.protobuf.Duration"}),
+}
+
 #: The functions by name; a method gets its receiver first. `&&`, `||` and `?:` are in `program`.
 FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "!_": _not,
     "-_": _negate,
     "_==_": equal,
     "_!=_": lambda a, b: not equal(a, b),
-    "_<_": lambda a, b: compare(a, b) < 0,
-    "_<=_": lambda a, b: compare(a, b) <= 0,
-    "_>_": lambda a, b: compare(a, b) > 0,
-    "_>=_": lambda a, b: compare(a, b) >= 0,
+    "_<_": lambda a, b: _order(a, b) < 0,
+    "_<=_": lambda a, b: _order(a, b) <= 0,
+    "_>_": lambda a, b: _order(a, b) > 0,
+    "_>=_": lambda a, b: _order(a, b) >= 0,
     "_+_": _arithmetic(lambda a, b: a + b, str, bytes, list),
     "_-_": _arithmetic(lambda a, b: a - b),
     "_*_": _arithmetic(lambda a, b: a * b),
@@ -419,6 +469,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "find": _find,
     "findAll": _find_all,
     "join": lambda items, separator="": separator.join(items),
+    "includes": _includes,
     "distinct": _distinct,
     "reverse": lambda items: items[::-1],
     "slice": _slice,

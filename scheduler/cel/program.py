@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.cel import values
 from scheduler.cel.checker import compiled_tree, qualified_name
-from scheduler.cel.errors import CelError, CompileError, no_such_overload
-from scheduler.cel.library import FUNCTIONS, OVERLOADS, pattern
+from scheduler.cel.errors import CelError, CompileError, NoSuchOverloadError, no_such_overload
+from scheduler.cel.library import FUNCTIONS, OPERANDS, OVERLOADS, RECEIVERS, pattern
 from scheduler.cel.syntax import Call, Ident, ListNode, Literal, Macro, MapNode, Select
-from scheduler.cel.types import ANY, BOOL, declared_name
+from scheduler.cel.types import BOOL, declared_name
 from scheduler.cel.values import Optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.cel.syntax import Node
-    from scheduler.cel.types import Environment
+    from scheduler.cel.types import Environment, Type
 
 #: The cost at which an evaluation fails.
 _COST_MAX: Final = 1_000_000
@@ -64,10 +64,13 @@ class Program:
         raise CelError(f"CEL result of type {name} could not be converted to bool: {why}")
 
 
-def compile_expression(expression: str, environment: Environment) -> Program:
-    """Compile an expression that must evaluate to a bool; raises `CompileError`."""
+def compile_expression(expression: str, environment: Environment, unknown: Type) -> Program:
+    """Compile an expression that must evaluate to a bool, or to a value of the type `unknown`.
+
+    Raises `CompileError`.
+    """
     node, result = compiled_tree(expression, environment)
-    if result not in (BOOL, ANY):
+    if result not in (BOOL, unknown):
         raise CompileError(
             f"must evaluate to bool or the unknown type, not {declared_name(result)}"
         )
@@ -111,28 +114,29 @@ def _select(node: Select) -> Evaluate:
 def _field(value: Any, field: str) -> Any:
     if isinstance(value, Optional):
         return _optional_field(value, field)
-    if not isinstance(value, dict):
-        raise CelError(f"no such key: {field}")
-    item, is_found = values.find(value, field)
+    item, is_found = _found(value, field)
     if not is_found:
         raise CelError(f"no such key: {field}")
     return item
 
 
+def _found(value: Any, field: str) -> tuple[Any, bool]:
+    """Return a field of a value, and True if there is one; raises `CelError` for a list."""
+    if isinstance(value, list):
+        raise CelError("unsupported index type 'string' in list")
+    return values.find(value, field) if isinstance(value, dict) else (None, False)
+
+
 def _has(value: Any, field: str) -> bool:
     if isinstance(value, Optional):
         return value.is_set and _has(value.value, field)
-    if not isinstance(value, dict):
-        raise no_such_overload()
-    return values.find(value, field)[1]
+    return _found(value, field)[1]
 
 
 def _optional_field(value: Any, field: str) -> Optional:
     if isinstance(value, Optional):
         return _optional_field(value.value, field) if value.is_set else value
-    if not isinstance(value, dict):
-        raise no_such_overload()
-    return Optional(*values.find(value, field))
+    return Optional(*_found(value, field))
 
 
 def _call(node: Call) -> Evaluate:
@@ -151,19 +155,20 @@ def _call(node: Call) -> Evaluate:
         else:
             arguments.insert(0, _compiled(node.target))
     function = FUNCTIONS[name]
-    accepted = _accepted(name)
+    accepted, first = _accepted(name), OPERANDS.get(name)
     if name in ("matches", "find", "findAll"):
         _check_pattern(node)
 
     def call(variables: Variables) -> Any:
         operands = [argument(variables) for argument in arguments]
-        if accepted and not any(_accepts(classes, operands) for classes in accepted):
+        if accepted and not any(_accepts(wanted, operands) for wanted in accepted):
             shown = ", ".join(map(values.type_name, operands))
             raise CelError(f"no such overload: {name}({shown})")
         try:
             return function(*operands)
-        except _WRONG_TYPE as error:
-            raise no_such_overload() from error
+        except (*_WRONG_TYPE, NoSuchOverloadError) as error:
+            is_named = first is not None and values.type_name(operands[0]) not in first | RECEIVERS
+            raise no_such_overload(name if is_named else "") from error
 
     return call
 
@@ -178,24 +183,29 @@ def _check_pattern(node: Call) -> None:
             raise CompileError(f"program instantiation failed: {error}") from error
 
 
-def _accepted(name: str) -> list[tuple[type | None, ...]]:
-    """Return the classes of the arguments that a function accepts; None accepts any value.
+def _accepted(name: str) -> list[tuple[Type, ...]]:
+    """Return the types of the arguments that a function accepts.
 
     Empty for operators and `size`, which check their operands themselves.
     """
     if not name[0].isalpha() or name == "size":
         return []
-    return [tuple(values.CLASSES.get(a.name) for a in o.arguments) for o in OVERLOADS[name]]
+    return [overload.arguments for overload in OVERLOADS[name]]
 
 
-def _accepts(classes: tuple[type | None, ...], operands: list[Any]) -> bool:
+def _accepts(wanted: tuple[Type, ...], operands: list[Any]) -> bool:
+    return len(wanted) == len(operands) and all(map(_is_of_type, operands, wanted))
+
+
+def _is_of_type(value: Any, wanted: Type) -> bool:
+    """Return True if a value has a type; of the elements of a list or map the first one counts."""
+    kind = values.CLASSES.get(wanted.name)
     # A bool is an int in Python, and a map may have a default.
-    return len(classes) == len(operands) and all(
-        expected is None
-        or type(value) is expected
-        or (expected is dict and isinstance(value, dict))
-        for expected, value in zip(classes, operands, strict=True)
-    )
+    if kind is None or kind is dict:
+        return kind is None or isinstance(value, dict)
+    if type(value) is not kind:
+        return False
+    return not (isinstance(value, list) and value) or _is_of_type(value[0], wanted.parameters[0])
 
 
 def _logical(terms: Iterable[Evaluate], *, decisive: bool) -> Evaluate:
@@ -268,8 +278,16 @@ def _elements(value: Any, names: int) -> Iterable[tuple[Any, ...]]:
     if isinstance(value, dict):
         return value.items() if names > 1 else [(key,) for key in value]
     if not isinstance(value, list):
-        raise no_such_overload()
+        raise CelError(f"got '{_go_name(value)}', expected iterable type")
     return enumerate(value) if names > 1 else [(element,) for element in value]
+
+
+def _go_name(value: Any) -> str:
+    """Return the name of cel-go's type of a value."""
+    kind = values.type_name(value)
+    package = "cel" if kind.startswith("kubernetes.") else "types"
+    kind = kind.rpartition(".")[2].removesuffix("_type")
+    return f"{package}.{kind[:1].upper()}{kind[1:]}"
 
 
 Scopes = Callable[[Variables], "Iterable[tuple[Any, Variables]]"]

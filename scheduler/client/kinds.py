@@ -21,7 +21,12 @@ import msgspec
 
 from scheduler.api import field
 from scheduler.api.core import Namespace, Node, ObjectMeta, ObjectReference, Pod
-from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.dynamic_resources import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.storage import (
     CSIDriver,
@@ -205,6 +210,10 @@ POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodG
 _STORAGE: Final = "storage.k8s.io"
 _DEVICES: Final = "resource.k8s.io"
 
+DEVICE_TAINT_RULES: Final = Resource(
+    _DEVICES, "v1beta2", "devicetaintrules", "DeviceTaintRule", DeviceTaintRule, namespaced=False
+)
+
 
 _ALL: Final[tuple[Resource[Any], ...]] = (
     PODS,
@@ -227,6 +236,7 @@ _ALL: Final[tuple[Resource[Any], ...]] = (
     Resource(_DEVICES, "v1", "resourceclaims", "ResourceClaim", ResourceClaim),
     Resource(_DEVICES, "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False),
     Resource(_DEVICES, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False),
+    DEVICE_TAINT_RULES,
     POD_GROUPS,
 )
 

@@ -47,14 +47,11 @@ _ALL: Final[Mapping[str, FeatureSpec]] = {
 #: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
 _NOT_BUILT: Final[Mapping[str, bool]] = {
     "CoordinatedLeaderElection": True,
-    "DRADeviceTaintRules": True,
-    "DRAListTypeAttributes": True,
     "DRANodeAllocatableResources": True,
     "DRAWorkloadResourceClaims": True,
     "InPlacePodVerticalScaling": False,
     "SchedulerPopFromBackoffQ": False,
     "SchedulerQueueingHints": False,
-    "TaintTolerationComparisonOperators": True,
 }
 
 _COMPONENT: Final = "kube"

@@ -15,6 +15,7 @@ from scheduler.devices.counts import device_count
 from scheduler.devices.groups import NodeGroups
 from scheduler.devices.pools import Slices
 from scheduler.devices.selectors import SelectorVerdicts
+from scheduler.devices.taint_rules import DEVICE_TAINT_RULES, TaintRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +31,10 @@ class DraManager:
     def __init__(self, handle: Handle) -> None:
         self.gates: Final = handle.feature_gates
         self._handle: Final = handle
-        self.verdicts: Final = SelectorVerdicts()
+        self.verdicts: Final = SelectorVerdicts(self.gates)
         self._cursor = -1
         self._slices = Slices(())
+        self._taint_rules: Final = TaintRules(handle) if DEVICE_TAINT_RULES in self.gates else None
 
     @functools.cached_property
     def claims(self) -> ClaimTracker:
@@ -56,12 +58,15 @@ class DraManager:
         self.groups.use_changes(self.claims.changed_pools())
 
     def slices(self) -> Slices:
-        """Return the slices of the informer, indexed."""
-        lister = self._handle.lister(ResourceSlice)
+        """Return the slices of the informer, indexed, with the taints of rules."""
+        lister, rules = self._handle.lister(ResourceSlice), self._taint_rules
         is_first = self._cursor < 0
         self._cursor, changed = lister.changes_since(self._cursor)
+        if rules is not None and rules.have_changed():
+            changed = None
         if is_first or changed is None or changed:
-            before, self._slices = self._slices, Slices(lister.list(), self._slices)
+            listed = lister.list() if rules is None else rules.applied_to(lister.list())
+            before, self._slices = self._slices, Slices(listed, self._slices)
             nodes = self._slices.nodes_of_changes(before, changed)
             self.groups.use_slices(self._slices, nodes)
         return self._slices

@@ -16,6 +16,8 @@ from scheduler.api.tolerations import (
     find_untolerated_taint,
     is_tolerated,
     taint_text,
+    tolerates,
+    toleration_rule,
 )
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from scheduler.api.core import Taint
+    from scheduler.api.tolerations import Tolerates
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -46,13 +49,19 @@ class TaintToleration(Plugin):
     only_takes_room: ClassVar[bool] = True
     only_ranks = True
 
+    def __init__(self) -> None:
+        self._rule: Final = toleration_rule(self.handle.feature_gates)
+
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         tolerations = pod.spec.tolerations
-        return reject(nodes.taints.where(lambda taints: _forbid(taints, tolerations)), _UNTOLERATED)
+        untolerated = nodes.taints.where(lambda taints: self._forbid(taints, tolerations))
+        return reject(untolerated, _UNTOLERATED)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
         texts = (
-            taint_text(taint) for taint in node.taints if _forbid((taint,), pod.spec.tolerations)
+            taint_text(taint)
+            for taint in node.taints
+            if self._forbid((taint,), pod.spec.tolerations)
         )
         return [
             Remedy(f"tolerate {text}", 1.0, f"tolerate {text}", f"remove the taint {text}")
@@ -69,7 +78,7 @@ class TaintToleration(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return each node's number of PreferNoSchedule taints that the pod does not tolerate."""
         tolerations = state.read(_TOLERATIONS)
-        return nodes.taints.map(lambda taints: count_intolerable(taints, tolerations))
+        return nodes.taints.map(lambda taints: count_intolerable(taints, tolerations, self._rule))
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return default_normalize_score(scores, reverse=True)
@@ -87,9 +96,9 @@ class TaintToleration(Plugin):
         """Queue if the node's taints are tolerated and were not before, or the node is new."""
         original, modified = as_kind(Node, old, new)
         tolerations = pod.spec.tolerations
-        if modified is None or _forbid(modified.spec.taints, tolerations):
+        if modified is None or self._forbid(modified.spec.taints, tolerations):
             return QueueingHint.QUEUE_SKIP
-        return QueueingHint(original is None or _forbid(original.spec.taints, tolerations))
+        return QueueingHint(original is None or self._forbid(original.spec.taints, tolerations))
 
     def is_schedulable_after_pod_toleration_change(
         self, pod: PodInfo, old: object, new: object
@@ -99,14 +108,16 @@ class TaintToleration(Plugin):
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return pod.spec.tolerations
 
+    def _forbid(self, taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> bool:
+        untolerated = find_untolerated_taint(taints or (), tolerations, HARD_EFFECTS, self._rule)
+        return untolerated is not None
 
-def _forbid(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> bool:
-    return find_untolerated_taint(taints or (), tolerations, HARD_EFFECTS) is not None
 
-
-def count_intolerable(taints: Sequence[Taint] | None, tolerations: Sequence[Toleration]) -> int:
+def count_intolerable(
+    taints: Sequence[Taint] | None, tolerations: Sequence[Toleration], rule: Tolerates = tolerates
+) -> int:
     """Return the number of PreferNoSchedule taints that are not tolerated."""
     return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations)
+        taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations, rule)
         for taint in taints or ()
     )

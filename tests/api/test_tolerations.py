@@ -9,6 +9,7 @@ from scheduler.api.tolerations import (
     find_untolerated_taint,
     is_tolerated,
     tolerates,
+    toleration_rule,
 )
 
 TAINT = Taint("foo", "bar", "NoSchedule")
@@ -38,6 +39,30 @@ EVICTING = Taint("b", "", "NoExecute")
 )
 def test_a_toleration_covers_a_taint(toleration: Toleration, *, covered: bool) -> None:
     assert tolerates(toleration, TAINT) is covered
+
+
+@pytest.mark.parametrize(
+    ("operator", "limit", "value", "covered"),
+    [
+        ("Gt", "5", "6", True),
+        ("Gt", "5", "5", False),
+        ("Lt", "5", "4", True),
+        ("Lt", "-5", "-6", True),
+        ("Lt", "9223372036854775807", "-9223372036854775808", True),
+        ("Lt", "9223372036854775808", "1", False),
+        *(("Lt", "5", text, False) for text in ("", "+1", "01", "-0", "1.0", "x", "\u0661")),
+        ("Exists", "", "x", True),
+        ("Equal", "x", "x", True),
+    ],
+)
+def test_with_the_gate_values_are_compared_as_numbers(
+    operator: str, limit: str, value: str, *, covered: bool
+) -> None:
+    rule = toleration_rule({"TaintTolerationComparisonOperators"})
+    for key in ("foo", ""):
+        toleration = Toleration(key, operator, limit)
+        assert rule(toleration, Taint("foo", value, "NoSchedule")) is covered
+    assert not rule(Toleration("bar", operator, limit), Taint("foo", value, "NoSchedule"))
 
 
 def test_a_taint_without_a_value_needs_a_toleration_without_one() -> None:

@@ -73,11 +73,6 @@ def test_a_gate_is_turned_on_and_off_and_the_last_setting_counts() -> None:
             "GangScheduling is enabled, but depends on features that are disabled: "
             "[GenericWorkload]",
         ),
-        (
-            "TaintTolerationComparisonOperators=true",
-            "cannot set feature gate TaintTolerationComparisonOperators to true, "
-            "this behaviour is not built into kubesched",
-        ),
     ],
 )
 def test_an_invalid_setting_is_refused_with_upstreams_text(value: str, error: str) -> None:
@@ -88,10 +83,8 @@ def test_an_invalid_setting_is_refused_with_upstreams_text(value: str, error: st
 
 def test_all_alpha_sets_the_alpha_gates_that_are_not_set_by_name() -> None:
     not_built = (
-        "DRAListTypeAttributes",
         "DRANodeAllocatableResources",
         "DRAWorkloadResourceClaims",
-        "TaintTolerationComparisonOperators",
     )
     with pytest.raises(ConfigError) as raised:
         gates_of("AllAlpha=true")

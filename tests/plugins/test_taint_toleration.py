@@ -6,7 +6,7 @@ from scheduler.api.core import Node, Pod
 from scheduler.framework import CycleState
 from scheduler.plugins.taint_toleration import TaintToleration
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import make_node, make_plugin, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, scores
 
 UNTOLERATED = (UNRESOLVABLE, ("node(s) had untolerated taint(s)",))
@@ -29,6 +29,10 @@ def parts(text: str) -> list[dict[str, str]]:
 def node(name: str, taints: str = "") -> Node:
     given = [{k: v for k, v in part.items() if k != "operator"} for part in parts(taints)]
     return make_node(name, taints=given)
+
+
+def plugin() -> TaintToleration:
+    return make_plugin(TaintToleration)
 
 
 def pod(tolerations: str = "", name: str = "pod") -> Pod:
@@ -56,7 +60,7 @@ def test_a_node_is_out_if_one_hard_taint_is_not_tolerated(
     taints: str, tolerations: str, fits: bool
 ) -> None:
     """`TestTaintTolerationFilter`."""
-    found = rejected(TaintToleration(), pod(tolerations), snapshot_of([node("n", taints)]))
+    found = rejected(plugin(), pod(tolerations), snapshot_of([node("n", taints)]))
     assert found == ({} if fits else {"n": UNTOLERATED})
 
 
@@ -87,14 +91,14 @@ def test_the_fewer_untolerated_preferences_the_better(
 ) -> None:
     """`TestTaintTolerationScore`."""
     nodes = [node(f"node{index}", text) for index, text in enumerate(taints)]
-    found = scores(TaintToleration(), pod(tolerations), snapshot_of(nodes))
+    found = scores(plugin(), pod(tolerations), snapshot_of(nodes))
     assert list(found.values()) == expected
 
 
 def test_without_pre_score_there_is_no_score() -> None:
     snapshot = snapshot_of([node("n")])
     with pytest.raises(LookupError) as caught:
-        TaintToleration().score_nodes(CycleState(), PodInfo(pod()), snapshot.nodes)
+        plugin().score_nodes(CycleState(), PodInfo(pod()), snapshot.nodes)
     expected = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     assert str(caught.value) == expected
 
@@ -116,11 +120,11 @@ def test_a_node_whose_taints_are_now_tolerated_may_help(
     old: Node | None, new: Node, expected: str
 ) -> None:
     """`TestIsSchedulableAfterNodeChange`."""
-    assert hint(TaintToleration(), pod("foo=bar:NoSchedule"), old=old, new=new) == expected
+    assert hint(plugin(), pod("foo=bar:NoSchedule"), old=old, new=new) == expected
 
 
 @pytest.mark.parametrize(("name", "expected"), [("pod", QUEUE), ("other", SKIP)])
 def test_only_the_pod_that_tolerates_more_is_tried_again(name: str, expected: str) -> None:
     """`Test_isSchedulableAfterPodTolerationChange`."""
     old, new = pod(name=name), pod("foo:", name=name)
-    assert hint(TaintToleration(), pod(), old=old, new=new) == expected
+    assert hint(plugin(), pod(), old=old, new=new) == expected

@@ -40,7 +40,7 @@ from scheduler.devices.capacity import consumed, fits
 from scheduler.devices.manager import DraManager
 from scheduler.devices.pools import PoolDevice
 from scheduler.devices.results import allocation_result
-from scheduler.devices.selectors import SelectorError, SelectorVerdicts
+from scheduler.devices.selectors import LIST_TYPE_ATTRIBUTES, SelectorError, SelectorVerdicts
 from scheduler.framework import Status
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
 from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
@@ -197,8 +197,10 @@ def test_selectors_choose_upstreams_devices(case: Case) -> None:
     spec = ResourceSliceSpec(case.get("driver", ""), ResourcePool("pool"), devices=(device,))
     selector = DeviceSelector(CELDeviceSelector(case["expression"]))
 
+    verdicts = SelectorVerdicts(frozenset({LIST_TYPE_ATTRIBUTES} if case.get("lists") else ()))
+
     def match() -> bool:
-        return SelectorVerdicts().match([selector], PoolDevice(ResourceSlice(spec=spec), device))
+        return verdicts.match([selector], PoolDevice(ResourceSlice(spec=spec), device))
 
     if "error" in case.fields:
         with pytest.raises(SelectorError, match=re.escape(case["error"])):

@@ -93,7 +93,7 @@ class DynamicResources(Plugin):
     only_ranks = True
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
-    reads = ("resourceclaims", "deviceclasses", "resourceslices")
+    reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules")
 
     def __init__(self) -> None:
         filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout

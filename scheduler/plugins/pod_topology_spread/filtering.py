@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scheduler.api.core import Taint
+    from scheduler.api.tolerations import Tolerates
     from scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
     from scheduler.snapshot.columns import BoolArray, Codes, IntArray
     from scheduler.snapshot.nodes import Nodes
@@ -87,6 +88,7 @@ def counted_nodes(
     nodes: Nodes,
     constraints: Sequence[SpreadConstraint],
     candidates: BoolArray,
+    tolerates: Tolerates,
 ) -> list[BoolArray]:
     """Return, per constraint, the candidates that meet its policies: only their pods count.
 
@@ -95,7 +97,7 @@ def counted_nodes(
     affinity, tolerations = pod.required_node_affinity, pod.spec.tolerations
 
     def are_tolerated(taints: Sequence[Taint] | None) -> bool:
-        return find_untolerated_taint(taints or (), tolerations, HARD_EFFECTS) is None
+        return find_untolerated_taint(taints or (), tolerations, HARD_EFFECTS, tolerates) is None
 
     allowed = tolerated = candidates
     if not affinity.is_empty and any(c.honors_affinity for c in constraints):
@@ -244,12 +246,13 @@ class PreFilterState:
         pod: PodInfo,
         snapshot: Snapshot,
         constraints: Sequence[SpreadConstraint],
+        tolerates: Tolerates,
     ) -> None:
         """Count the pods on all nodes of the snapshot, also on nodes outside of a placement."""
         nodes = snapshot.nodes
         candidates = all_keys_present(nodes, constraints)
         counts = PodCounts(snapshot, pod.namespace)
-        counted = counted_nodes(pod, nodes, constraints, candidates)
+        counted = counted_nodes(pod, nodes, constraints, candidates, tolerates)
         self._namespace: Final = pod.namespace
         self._total: Final = len(nodes)
         self._domains: Final = [

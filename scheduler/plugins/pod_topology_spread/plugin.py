@@ -17,6 +17,7 @@ from scheduler.api.core import Node, Pod, TopologySpreadConstraint
 from scheduler.api.field import FieldError, FieldErrors
 from scheduler.api.names import label_key_errors
 from scheduler.api.selectors import SelectorError
+from scheduler.api.tolerations import toleration_rule
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
@@ -144,6 +145,7 @@ class PodTopologySpread(Plugin):
         defaults = (
             SYSTEM_DEFAULT_CONSTRAINTS if self._is_system_defaulted else args.default_constraints
         )
+        self._toleration_rule: Final = toleration_rule(self.handle.feature_gates)
         self._uses_match_label_keys: Final = _MATCH_LABEL_KEYS in self.handle.feature_gates
         self._defaults: Final = {
             action: parse_constraints(defaults, {}, action) for action in _WORDS
@@ -160,7 +162,10 @@ class PodTopologySpread(Plugin):
             raise ValueError(f"get constraints from pod: {error}") from error
         if not constraints:
             return skip()
-        state.write(PRE_FILTER_STATE, PreFilterState(pod, self.handle.snapshot, constraints))
+        snapshot = self.handle.snapshot
+        state.write(
+            PRE_FILTER_STATE, PreFilterState(pod, snapshot, constraints, self._toleration_rule)
+        )
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> None:
@@ -195,6 +200,7 @@ class PodTopologySpread(Plugin):
             self.handle.snapshot,
             constraints,
             nodes,
+            self._toleration_rule,
             requires_all_keys=has_own or not self._is_system_defaulted,
         )
         state.write(PRE_SCORE_STATE, pre_score_state)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from scheduler.api.tolerations import Tolerates
     from scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
     from scheduler.snapshot.columns import BoolArray, Codes, FloatArray, IntArray
     from scheduler.snapshot.nodes import Nodes
@@ -59,6 +60,7 @@ class PreScoreState:
         snapshot: Snapshot,
         constraints: Sequence[SpreadConstraint],
         feasible: Nodes,
+        tolerates: Tolerates,
         *,
         requires_all_keys: bool,
     ) -> None:
@@ -73,7 +75,7 @@ class PreScoreState:
             if np.count_nonzero(present) != len(feasible):
                 self.ignored, scored = ~present, feasible.take(present)
         counts = PodCounts(snapshot, pod.namespace)
-        counted = counted_nodes(pod, nodes, constraints, candidates)
+        counted = counted_nodes(pod, nodes, constraints, candidates, tolerates)
         self.constraint_scores: Final = [
             _score_by_node(constraint, counts.of(constraint), len(scored))
             if constraint.topology_key == _HOSTNAME

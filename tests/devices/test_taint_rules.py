@@ -1,0 +1,61 @@
+"""Taint rules: the slices that they change, and the events of these changes."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from scheduler.api.core import ObjectMeta
+from scheduler.api.dynamic_resources import (
+    Device,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from scheduler.assembly.event_handlers import TaintRuleEventHandler
+from scheduler.devices.taint_rules import with_taints
+from scheduler.testing.doubles import FakeLister
+
+TAINT = DeviceTaint("broken", "", "NoSchedule")
+
+
+def slice_of(name: str, driver: str) -> ResourceSlice:
+    spec = ResourceSliceSpec(driver, ResourcePool("pool"), devices=(Device("a"), Device("b")))
+    return ResourceSlice(ObjectMeta(name=name), spec)
+
+
+def rule(**selector: str) -> DeviceTaintRule:
+    return DeviceTaintRule(spec=DeviceTaintRuleSpec(DeviceTaintSelector(**selector), TAINT))
+
+
+@pytest.mark.parametrize(
+    ("selector", "tainted"),
+    [
+        ({}, ["a", "b"]),
+        ({"device": "b"}, ["b"]),
+        ({"driver": "gpu", "pool": "pool", "device": "a"}, ["a"]),
+        ({"driver": "other", "device": "a"}, []),
+        ({"pool": "other"}, []),
+    ],
+)
+def test_a_rule_taints_the_devices_that_it_selects(
+    selector: dict[str, str], tainted: list[str]
+) -> None:
+    changed = with_taints(slice_of("s", "gpu"), [rule(**selector)])
+    assert [device.name for device in changed.spec.devices if device.taints == (TAINT,)] == tainted
+
+
+def test_a_changed_rule_is_an_update_of_the_slices_that_it_tainted_or_taints() -> None:
+    changed: list[str] = []
+    of_slices: Any = SimpleNamespace(on_update=lambda old, new: changed.append(new.metadata.name))
+    slices = [slice_of("s-1", "gpu"), slice_of("s-2", "nic"), slice_of("s-3", "fpga")]
+    handler = TaintRuleEventHandler(cast("Any", FakeLister(slices)), of_slices)
+    handler.on_add(rule(driver="gpu"), is_initial=False)
+    handler.on_update(rule(driver="gpu"), rule(driver="nic"))
+    handler.on_update(rule(driver="nic"), rule(driver="nic", pool="pool"))
+    handler.on_delete(rule(device="a", driver="fpga"), final_state_unknown=False)
+    assert changed == ["s-1", "s-1", "s-2", "s-3"]
