@@ -99,8 +99,8 @@ class HttpHandler:
         return understood(self._registry, http.method, http.raw_path, http.headers)
 
     def _refusal(self, error: Exception, http: web.BaseRequest) -> Answer:
-        length_max = self._registry.limits.max_errors_length
-        return explained(error, http.method, http.raw_path, http.headers, length_max)
+        limits = self._registry.limits
+        return explained(error, http.method, http.raw_path, http.headers, limits)
 
     def end_watches(self) -> None:
         """End all watches after the events that are already in the log."""

@@ -6,6 +6,7 @@ pkg/registry/rbac/validation of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
+import collections
 import itertools
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +14,14 @@ from fakeapi.types import gotext
 from fakeapi.types.objects import Json, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _ALL: Final = "*"
+_RESOURCES: Final = "resources"
+_URLS: Final = "nonResourceURLs"
+_NAMES: Final = "resourceNames"
 #: The lists of a rule in the order of its text.
-_PARTS: Final = ("apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs")
+_PARTS: Final = ("apiGroups", _RESOURCES, _URLS, _NAMES, "verbs")
 
 
 def path_matches(url: str, path: str) -> bool:
@@ -25,50 +29,94 @@ def path_matches(url: str, path: str) -> bool:
     return url in (_ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
-def uncovered(owned: Sequence[Json], granted: Iterable[Json], permissions_max: int) -> list[str]:
+def uncovered(owned: Sequence[Json], granted: Sequence[Json], permissions_max: int) -> list[str]:
     """Return the texts of the granted permissions that no owned rule has, sorted.
 
     More than `permissions_max` permissions, beside rules that an owned rule covers whole, count as
     not owned: four short lists in a rule are millions of permissions.
     """
-    partly = [rule for rule in granted if not any(_covers(owner, rule) for owner in owned)]
+    rules = _OwnedRules(owned, granted)
+    partly = [rule for rule in granted if not rules.have(rule)]
     single = itertools.chain.from_iterable(map(_permissions, partly))
     permissions = list(itertools.islice(single, permissions_max + 1))
     if len(permissions) > permissions_max:
         return [f"more than {permissions_max} permissions"]
-    missing = [rule for rule in permissions if not any(_covers(owner, rule) for owner in owned)]
+    missing = [rule for rule in permissions if not rules.have(rule)]
     return sorted({_shown(rule) for rule in _compact(missing)})
 
 
-def _covers(owner: Json, rule: Json) -> bool:
-    """Return True if one rule allows everything that another allows."""
-    owned = {part: texts(owner.get(part)) for part in _PARTS}
-    return (
-        _has_all(owned["verbs"], rule.get("verbs"))
-        and _has_all(owned["apiGroups"], rule.get("apiGroups"))
-        and all(_has_resource(owned["resources"], name) for name in texts(rule.get("resources")))
-        and _has_names(owned["resourceNames"], texts(rule.get("resourceNames")))
-        and all(
-            any(path_matches(url, path) for url in owned["nonResourceURLs"])
-            for path in texts(rule.get("nonResourceURLs"))
-        )
-    )
+class _OwnedRules:
+    """The rules of a user, by their values.
+
+    A set of rules is a number with a bit for each: thousands of permissions are looked up among
+    thousands of rules.
+    """
+
+    def __init__(self, owned: Sequence[Json], granted: Iterable[Json]) -> None:
+        wanted = {value for rule in granted for part in _PARTS for value in texts(rule.get(part))}
+        wanted |= {_of_all_resources(value) for value in wanted} | {_ALL}
+        self._all = (1 << len(owned)) - 1
+        self._without_names = 0
+        self._having: dict[tuple[str, str], int] = collections.defaultdict(int)
+        urls: dict[str, int] = collections.defaultdict(int)
+        for number, rule in enumerate(owned):
+            bit = 1 << number
+            if not texts(rule.get(_NAMES)):
+                self._without_names |= bit
+            for part in _PARTS:
+                for value in texts(rule.get(part)):
+                    if part == _URLS:
+                        urls[value] |= bit
+                    elif value in wanted:
+                        self._having[part, value] |= bit
+        paths = {path for rule in granted for path in texts(rule.get(_URLS))}
+        self._having.update({(_URLS, path): bits for path, bits in _matching(urls, paths)})
+
+    def have(self, rule: Json) -> bool:
+        """Return True if one of the rules allows everything that this rule allows."""
+        names = texts(rule.get(_NAMES))
+        left = self._all if names else self._without_names
+        for part in _PARTS:
+            for value in texts(rule.get(part)):
+                left &= self._with(part, value)
+                if not left:
+                    return False
+        return bool(left)
+
+    def _with(self, part: str, value: str) -> int:
+        """Return the rules that cover a value of a part."""
+        bits = self._having.get((part, value), 0)
+        if part == _URLS:
+            return bits
+        if part == _NAMES:
+            return bits | self._without_names
+        bits |= self._having.get((part, _ALL), 0)
+        if part == _RESOURCES:
+            bits |= self._having.get((part, _of_all_resources(value)), 0)
+        return bits
 
 
-def _has_all(owned: list[str], wanted: object) -> bool:
-    return _ALL in owned or set(texts(wanted)) <= set(owned)
-
-
-def _has_names(owned: list[str], wanted: list[str]) -> bool:
-    """Return True if the names, none of which are all names, are among the owner's names."""
-    return not owned or (bool(wanted) and set(wanted) <= set(owned))
-
-
-def _has_resource(owned: list[str], resource: str) -> bool:
-    if _ALL in owned or resource in owned:
-        return True
+def _of_all_resources(resource: str) -> str:
+    """Return what stands in a rule for a subresource of every resource; empty for a resource."""
     _, slash, subresource = resource.partition("/")
-    return bool(slash) and f"*/{subresource}" in owned
+    return f"{_ALL}/{subresource}" if slash else ""
+
+
+def _matching(urls: Mapping[str, int], paths: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield each path with the rules of all URLs that match it, as `path_matches` does.
+
+    In alphabetical order a path comes after its beginnings.
+    """
+    beginnings = [(url.rstrip(_ALL), False, url) for url in urls if url.endswith(_ALL)]
+    opened: list[tuple[str, int]] = []
+    for text, is_path, whole in sorted([*beginnings, *((path, True, path) for path in paths)]):
+        while opened and not text.startswith(opened[-1][0]):
+            opened.pop()
+        bits = opened[-1][1] if opened else 0
+        if is_path:
+            yield text, bits | urls.get(text, 0)
+        else:
+            opened.append((text, bits | urls[whole]))
 
 
 def _permissions(rule: Json) -> Iterator[Json]:

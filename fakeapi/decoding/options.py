@@ -7,6 +7,7 @@ pkg/runtime/conversion.go of v0.36.3.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import re
 import urllib.parse
@@ -35,6 +36,7 @@ from fakeapi.types.errors import (
     required,
     too_long,
 )
+from fakeapi.types.limits import DEFAULT, Limits
 from fakeapi.types.objects import Json, mapping, texts
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ if TYPE_CHECKING:
 
 _META_GROUP: Final = "meta.k8s.io"
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
+#: These stand between parameters, and between the parts of a selector.
+_SEPARATORS: Final = ("&", ",", "%2C")
+#: Requests whose target is remembered while they are answered.
+_TARGETS_KEPT: Final = 16
 _STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})").search
 _MANAGER_BYTES_MAX: Final = 128
 _FIELD_VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
@@ -97,9 +103,16 @@ class Query:
 _NO_PARAMETERS: Final = Query({})
 
 
-def split_target(target: str) -> tuple[str, Query]:
-    """Return path and parameters, decoded; blank parameters count. Raises BadTarget."""
+@functools.lru_cache(maxsize=_TARGETS_KEPT)
+def split_target(target: str, limits: Limits = DEFAULT) -> tuple[str, Query]:
+    """Return path and parameters, decoded; blank parameters count. Raises BadTarget.
+
+    Security, faults and verbs read the target one after the other.
+    """
     path, _, query = target.partition("?")
+    values_max = limits.max_query_values
+    if len(query) > values_max and sum(map(query.upper().count, _SEPARATORS)) >= values_max:
+        raise BadTarget(f"the query has more than {values_max} parameters and parts of selectors")
     if "%" in path:
         if _STRAY_PERCENT(path):
             raise BadTarget

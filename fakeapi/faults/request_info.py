@@ -15,7 +15,7 @@ from fakeapi.types.errors import BadTarget
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from fakeapi.types.kind import KindTable
+    from fakeapi.store.registry import Registry
 
 #: Distinguishes clients with the same User-Agent.
 CLIENT_HEADER: Final = "X-Fakeapi-Client"
@@ -63,15 +63,15 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-def request_info(http: web.BaseRequest, kinds: KindTable) -> RequestInfo:
+def request_info(http: web.BaseRequest, registry: Registry) -> RequestInfo:
     """Return the attributes of a request; never raises."""
     path = http.raw_path.partition("?")[0]
     client = http.headers.get(CLIENT_HEADER) or http.headers.get(hdrs.USER_AGENT) or ""
     try:
-        decoded, query = split_target(http.raw_path)
+        decoded, query = split_target(http.raw_path, registry.limits)
     except BadTarget:
         decoded, query = path, Query({})
-    route = routes.resolve(decoded, kinds)
+    route = routes.resolve(decoded, registry.kinds)
     if not isinstance(route, routes.Route):
         verb = "get" if http.method == "HEAD" else http.method.lower()
         return RequestInfo(verb, path, None, query, client)

@@ -73,7 +73,7 @@ class RequestFaults:
             return _response(error)
 
     async def _serve(self, http: web.BaseRequest, serve: Serve) -> web.StreamResponse:
-        info = request_info(http, self._registry.kinds)
+        info = request_info(http, self._registry)
         if info.verb == "create" and not info.name and self._active.asks_for_names:
             info = info._replace(name=name_in(await read_body(http, self._clock)))
         all_applied = self._active.apply_to_request(info)

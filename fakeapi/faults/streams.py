@@ -98,7 +98,7 @@ class Channel:
     def info(self) -> RequestInfo:
         """Return the attributes of the watch's request."""
         if self._info is None:
-            self._info = request_info(self._http, self._registry.kinds)
+            self._info = request_info(self._http, self._registry)
         return self._info
 
     async def __aenter__(self) -> Channel:

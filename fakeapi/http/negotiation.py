@@ -28,6 +28,8 @@ _PARTIAL: Final = ("PartialObjectMetadata", "PartialObjectMetadataList")
 #: Forms that objects can be converted into.
 TARGETS: Final = ("Table", *_PARTIAL)
 _INCLUDED: Final = ("", "Metadata", "Object", "None")
+#: Media ranges of an Accept header that are read.
+_RANGES_MAX: Final = 1000
 #: User agents of people, who get indented JSON.
 _HUMAN_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
 
@@ -95,7 +97,7 @@ def negotiate(
 
 def _negotiated(accept: str, *, custom: bool, is_list: bool, targets: tuple[str, ...]) -> Accepted:
     served = _SERVED[:-1] if custom else _SERVED
-    names = [part.partition(";")[0].strip(" ") for part in accept.split(",")]
+    names = [part.partition(";")[0].strip(" ") for part in _parts(accept)]
     if not any(name in (*served, "*/*") for name in names):
         streams = [f"{name};stream=watch" for name in _STREAMED if name in served] * is_list
         raise NotAcceptable(
@@ -129,7 +131,7 @@ def _only(served: tuple[str, ...] | list[str]) -> NotAcceptable:
 def clauses(accept: str) -> list[Clause]:
     """Return the clauses of an Accept header by quality, then by specificity, then in order."""
     found = []
-    for part in accept.split(","):
+    for part in _parts(accept):
         name, *pieces = (piece.strip(" ") for piece in part.split(";"))
         kind, slash, subtype = name.partition("/")
         if not slash and kind == "*":
@@ -141,6 +143,11 @@ def clauses(accept: str) -> list[Clause]:
         quality = _quality(parameters.pop("q", "1"))
         found.append(Clause(kind, subtype, quality, parameters))
     return sorted(found, key=lambda c: (-c.quality, c.type == "*", c.subtype == "*"))
+
+
+def _parts(accept: str) -> list[str]:
+    """Return the texts of the media ranges that are read."""
+    return accept.split(",", _RANGES_MAX)[:_RANGES_MAX]
 
 
 def _quality(value: str) -> float:

@@ -111,7 +111,7 @@ class Call(MutableRecord):
 
 def understood(registry: Registry, method: str, target: str, headers: Mapping[str, str]) -> Call:
     """Return the call of a request; the target is path and query as sent. Raises BadTarget."""
-    path, query = split_target(target)
+    path, query = split_target(target, registry.limits)
     call = Call(method, path, query, headers, routes.resolve(path, registry.kinds))
     if isinstance(call.found, Route):
         call.verb = verb_of(method, call.found, watches=query.flag("watch"))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
     from fakeapi.store.watch import Watcher
+    from fakeapi.types.limits import Limits
 
 _log: Final = logging.getLogger("fakeapi")
 #: Answers from this size on are converted to YAML, tables or metadata in a thread.
@@ -106,17 +107,17 @@ def _document(registry: Registry, call: Call, address: str) -> Answer:
 
 
 def explained(
-    error: Exception, method: str, target: str, headers: Mapping[str, str], length_max: int
+    error: Exception, method: str, target: str, headers: Mapping[str, str], limits: Limits
 ) -> Answer:
     """Return the Status of an error in the form that the client accepts; log unexpected errors.
 
-    Of many errors in fields it shows `length_max` characters.
+    Of many errors in fields it shows `max_errors_length` characters.
     """
     if not isinstance(error, ApiError):
         _log.error("%s %s failed", method, shortened(target), exc_info=error)
         error = InternalError(repr(error))
     if isinstance(error, Invalid):
-        error = error.within(length_max)
+        error = error.within(limits.max_errors_length)
     answer = answers.of_error(error)
     if answer.content_type != JSON:
         return answer
@@ -124,5 +125,5 @@ def explained(
         accepted = negotiation.negotiate(headers.get(hdrs.ACCEPT, ""))
     except NotAcceptable:
         accepted = negotiation.PLAIN
-    query = split_target(target)[1]
+    query = split_target(target, limits)[1]
     return answers.written(answer, with_indentation(accepted, query, headers))

@@ -2,7 +2,7 @@
 
     ApiError                        any answer with a Status body
       BadRequest              400   malformed body, selector, option
-      BadTarget               400   a path that cannot be decoded; plain text
+      BadTarget               400   a path or query that cannot be decoded; plain text
       Unauthorized            401   no user, or an unknown one
       Forbidden               403   denied by admission or authorization
       NotFound                404   no such object, or no such resource (no name)
@@ -233,13 +233,16 @@ def unhandled(kind: str, version: str, why: object, *, expected: str = "") -> Ba
 
 
 class BadTarget(ApiError):
-    """The path has a % that begins no escape. Go's net/http answers in plain text."""
+    """The path has a % that begins no escape, or the query too many parameters.
+
+    Go's net/http answers in plain text.
+    """
 
     code = 400
     reason = "BadRequest"
 
-    def __init__(self) -> None:
-        super().__init__("400 Bad Request")
+    def __init__(self, why: str = "") -> None:
+        super().__init__(f"400 Bad Request: {why}" if why else "400 Bad Request")
 
 
 class Unauthorized(ApiError):

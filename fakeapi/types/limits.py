@@ -34,6 +34,11 @@ class Limits:
         "them.",
         minimum=1,
     )
+    max_query_values: int = option(
+        10_000,
+        "Parameters of a query, and the parts between commas of its selectors, in sum.",
+        minimum=1,
+    )
     max_errors_length: int = option(
         256 * 1024, "Characters of the errors that one answer shows.", minimum=1
     )

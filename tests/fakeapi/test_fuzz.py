@@ -1,17 +1,21 @@
 """A slice of the fuzz program; all of it is `python -m tests.fuzz.api_server`."""
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
 
+from fakeapi.http import answers
+from fakeapi.requests import dispatch
 from fakeapi.store.journal import ObjectChange
 from tests import thoroughness
 from tests.fuzz.api_server import fuzz
 from tests.fuzz.asking import Asked
 from tests.fuzz.failures import SHAPES, shape_of
-from tests.fuzz.served import ADMIN, ANONYMOUS, CANARY, READER, Turn
+from tests.fuzz.served import ADMIN, ANONYMOUS, CANARY, READER, Turn, serving
 from tests.fuzz.verdicts import is_beyond_budget, wrong_with
-from tests.fuzz.wire import Answer, Stretch
+from tests.fuzz.wire import Answer, Meter, Stretch
 
 from . import exchange as exchanges
 from .test_exchanges import NAMES
@@ -92,3 +96,29 @@ def test_the_fuzz_allows_the_recorded_failures_of_the_real_server() -> None:
 )
 def test_the_fuzz_allows_no_other_failure(status: exchanges.Exchange) -> None:
     assert shape_of(status) == ""
+
+
+def test_the_fuzz_times_an_answer_that_comes_as_its_timer_fires(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = iter(range(8))  # in one of them the timer fires first
+
+    async def spin(*_: Any) -> Any:
+        for _step in range(next(steps)):
+            await asyncio.sleep(0)
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            pass
+        return answers.success(200)
+
+    async def times() -> list[float]:
+        async with serving(meter) as served:
+            monkeypatch.setitem(dispatch._VERBS, "get", spin)
+            asked = Asked("GET", "/api/v1/nodes/n1", {"Host": "x"})
+            turns = [await served.turn(ADMIN, [asked]) for _ in range(8)]
+        return [turn.stretch.cpu_seconds for turn in turns]
+
+    monkeypatch.setattr("tests.fuzz.served._ROUND_SECONDS", 0.0)
+    meter = Meter()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(meter)) as runner:
+        assert min(runner.run(times())) >= 0.02

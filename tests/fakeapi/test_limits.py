@@ -117,6 +117,8 @@ async def sent(options: dict[str, Any], *pieces: bytes, wait_seconds: float = 0.
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
 LARGE = HEAD + b"A: " + b"a" * 9000 + b"\r\n\r\n"
 MANY = HEAD + b"".join(b"A%d: b\r\n" % n for n in range(9)) + b"\r\n"
+PARAMETERS = HEAD.replace(b"healthz", b"healthz?a&b&c&d")
+SELECTOR = HEAD.replace(b"healthz", b"api/v1/pods?labelSelector=a,b%2cc%2Cd")
 WITHOUT_BODY = (
     b"POST /api/v1/namespaces HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 9\r\n\r\n"
 )
@@ -129,6 +131,10 @@ WITHOUT_BODY = (
         ({"max_header_bytes": 9000}, LARGE, 0, b"HTTP/1.1 200 "),
         ({"max_headers": 9}, MANY, 0, b"HTTP/1.0 400 "),
         ({"max_headers": 20}, MANY, 0, b"HTTP/1.1 200 "),
+        ({"max_query_values": 3}, PARAMETERS + b"\r\n", 0, b"HTTP/1.1 400 "),
+        ({"max_query_values": 4}, PARAMETERS + b"\r\n", 0, b"HTTP/1.1 200 "),
+        ({"max_query_values": 3}, SELECTOR + b"\r\n", 0, b"HTTP/1.1 400 "),
+        ({"max_query_values": 4}, SELECTOR + b"\r\n", 0, b"HTTP/1.1 200 "),
         ({"max_connections": 1}, HEAD + b"\r\n", 0, b""),
         ({"max_connections": 2}, HEAD + b"\r\n", 0, b"HTTP/1.1 200 "),
         ({"read_header_timeout_seconds": 5}, HEAD, 6, b""),
@@ -181,6 +187,7 @@ def test_each_limit_has_a_test() -> None:
     tried = {case.limit for case in CASES} | {
         "cel_seconds",
         "max_permissions",
+        "max_query_values",
         "max_header_bytes",
         "max_headers",
         "max_connections",

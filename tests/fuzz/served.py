@@ -163,6 +163,7 @@ class Served:
             wire.send(each.method, raw) for wire, each, raw in zip(wires, asked, sent, strict=True)
         ]
         await self._answered(answering)
+        await asyncio.sleep(0)  # the stretch of the last answer ends with the next select
         stretch = self._meter.longest
         answers = [each.result() if each.done() else Answer(-1) for each in answering]
         for wire, answer, each in zip(wires, answers, asked, strict=True):

@@ -350,6 +350,12 @@ async def test_large_answers_are_compressed_for_those_who_ask(
         assert (await fetched(LEASES, "gzip"))[0] is None
 
 
+def test_media_ranges_beyond_the_thousandth_are_ignored() -> None:
+    assert negotiate("a/b," * 999 + YAML) == Accepted(YAML)
+    with pytest.raises(NotAcceptable):
+        negotiate("a/b," * 1000 + YAML)
+
+
 async def test_compressed_bodies_are_not_read(api: ApiClient) -> None:
     body = gzip.compress(json.dumps(config_map("c")).encode())
     refused = await api.request("POST", CONFIG_MAPS, body, headers={"Content-Encoding": "gzip"})

@@ -523,6 +523,22 @@ async def test_a_role_of_very_many_permissions_is_not_compared_one_by_one(
     assert reply.message.endswith("more than 10000 permissions")
 
 
+async def test_many_permissions_are_looked_up_among_many_rules_of_the_user(
+    root: Caller, jane: Caller
+) -> None:
+    await _administers_default(root, "jane")
+    one = {**GET_SECRETS, "resources": ["configmaps"]}
+    rules = [{**one, "resourceNames": [f"n{n}"]} for n in range(1_500)]
+    assert (await jane("POST", f"{DEFAULT}/roles", role("mine", *rules))).code == 201
+    bound = binding("mine", "Role", "mine", subject("User", "jane"))
+    assert (await jane("POST", f"{DEFAULT}/rolebindings", bound)).code == 201
+    names = [f"n{n}" for n in range(9_000)]
+    other = {**one, "verbs": ["bind"], "resourceNames": names}
+    start = time.process_time()
+    assert (await jane("POST", f"{DEFAULT}/roles", role("other", other))).code == 403
+    assert time.process_time() - start < 2.0
+
+
 async def test_only_an_administrator_sets_an_aggregation_rule(root: Caller, jane: Caller) -> None:
     rule = {"apiGroups": [RBAC.split("/")[2]], "resources": ["clusterroles"], "verbs": ["create"]}
     assert (
