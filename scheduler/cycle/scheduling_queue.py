@@ -52,6 +52,10 @@ class SchedulingQueue:
         """Wait for a pod that can be popped, and pop it."""
         while True:
             await self._poppable.wait()
+            while self._queue.requeues_left:
+                with paused_collection():
+                    self._record(self._queue.requeue_some())
+                await asyncio.sleep(0)
             if (queued := self.pop_nowait()) is not None:
                 return queued
             self._poppable.clear()
@@ -121,7 +125,7 @@ class SchedulingQueue:
         if moves is NO_MOVES:
             return
         self._stories.record(moves)
-        if moves.poppable:
+        if moves.poppable or self._queue.requeues_left:
             self._poppable.set()
         if moves.timed:
             deadline = self._queue.next_deadline()

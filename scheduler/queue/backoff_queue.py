@@ -129,11 +129,13 @@ class BackoffQueue:
         pod = heap.peek()
         return None if pod is None else self.delete(pod.key)
 
-    def pop_all_backoff_completed(self, now: float) -> list[QueuedPodInfo]:
-        """Remove all pods whose backoff is over."""
-        completed = []
+    def pop_backoff_completed(self, now: float, *, pods_max: int) -> list[QueuedPodInfo]:
+        """Remove pods whose backoff is over, at most so many."""
+        completed: list[QueuedPodInfo] = []
         for heap in self._heaps:
             while (pod := heap.peek()) is not None and not self.is_pod_backing_off(pod, now):
+                if len(completed) == pods_max:
+                    return completed
                 self.delete(pod.key)
                 completed.append(pod)
         return completed

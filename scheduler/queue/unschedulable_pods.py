@@ -10,7 +10,6 @@ Source: `backend/queue/unschedulable_pods.go`; the groups and the index are ours
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -27,10 +26,11 @@ if TYPE_CHECKING:
 #: A profile and a plugin of it that has rejected pods.
 Rejector = tuple[str, str]
 
+#: The number of a pod's arrival among the unschedulable pods, and the pod's key.
+Arrival = tuple[int, str]
+
 #: Looked up once: each look-up of a member costs as much as the call of a function.
 _GATED: Final = Place.GATED
-
-_ARRIVAL: Final = operator.attrgetter("arrival")
 
 #: The index entry of pods that any event moves.
 _ANY_EVENT: Final[Rejector] = ("", "")
@@ -142,17 +142,24 @@ class UnschedulablePods:
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove a pod; None if it is not unschedulable."""
-        removed = self.take((key,)) if key in self._entries else [None]
-        return removed[0]
+        entry = self._entries.get(key)
+        return None if entry is None else self.take(((entry.arrival, key),))[0]
 
-    def take(self, keys: Iterable[str]) -> list[QueuedPodInfo]:
-        """Remove and return these pods, in the order of arrival; all must be unschedulable."""
-        entries = [self._entries.pop(key) for key in keys]
-        entries.sort(key=_ARRIVAL)
-        pods = [entry.pod for entry in entries]
-        keys = [pod.key for pod in pods]
-        for key, entry in zip(keys, entries, strict=True):
-            self._remove_from_group(key, entry)
+    def arrivals(self, keys: Iterable[str]) -> list[Arrival]:
+        """Return the arrivals of these pods in order; all must be unschedulable."""
+        entries = self._entries
+        return sorted((entries[key].arrival, key) for key in keys)
+
+    def take(self, arrivals: Iterable[Arrival]) -> list[QueuedPodInfo]:
+        """Remove and return the pods that arrived then, but those that have left since."""
+        pods, keys = [], []
+        for arrival, key in arrivals:
+            entry = self._entries.get(key)
+            if entry is not None and entry.arrival == arrival:
+                del self._entries[key]
+                self._remove_from_group(key, entry)
+                pods.append(entry.pod)
+                keys.append(key)
         self._by_age.delete_all(keys)
         return pods
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import Nominator, Place, PriorityQueue, QueuedPodInfo
 from scheduler.snapshot.pod_info import PodInfo
@@ -26,6 +27,7 @@ class Shell:
             queueing_hint_map={},
             nominator=Nominator(lambda namespace, name: None),
             metrics=SchedulerMetrics(),
+            moved_at_once=2,
         )
         self.shell = SchedulingQueue(self.queue, clock=self.clock, stories=self.stories)
 
@@ -108,3 +110,29 @@ async def test_no_deadline_that_is_not_earlier_ends_the_wait(world: Shell, again
         await world.clock.advance(0.5)
     await world.fail("second")
     assert not world.shell._earlier_deadline.is_set()
+
+
+async def test_others_run_while_very_many_pods_move(world: Shell) -> None:
+    for number in range(5):
+        await world.fail(f"p{number}", "plugin")
+    world.clock.advance_nowait(10.0)
+    event = EVENT_UNSCHEDULABLE_TIMEOUT
+    world.shell.move_all_to_active_or_backoff_queue(event, None, None)
+    assert world.queue.statistics().active == 2
+    popping = asyncio.create_task(world.shell.pop())
+    active = []
+    while not popping.done():
+        await asyncio.sleep(0)
+        active.append(world.queue.statistics().active)
+    assert active == [4, 5, 4]
+
+
+async def test_others_run_while_the_backoff_of_very_many_pods_ends(world: Shell) -> None:
+    for number in range(5):
+        await world.fail(f"p{number}")
+    world.clock.advance_nowait(10.0)
+    active = [0]
+    while active[-1] < 5:
+        await asyncio.sleep(0)
+        active.append(world.queue.statistics().active)
+    assert {2, 4} <= set(active)

@@ -103,7 +103,7 @@ def test_completed_pods_leave_both_heaps(names: list[str], completed: list[str])
     queue = backoff_queue()
     for name in names:
         assert queue.add(pods[name])
-    popped = queue.pop_all_backoff_completed(START)
+    popped = queue.pop_backoff_completed(START, pods_max=9)
     assert popped == [pods[name] for name in completed]
     assert len(queue) == len(names) - len(completed)
 
@@ -121,7 +121,7 @@ def test_pods_of_one_window_leave_in_the_order_of_active_q() -> None:
     ):
         pod = pod_that(name, came=came, unschedulable=1, priority=priority)
         queue.add(pod)
-    popped = queue.pop_all_backoff_completed(START)
+    popped = queue.pop_backoff_completed(START, pods_max=9)
     assert [pod.pod_info.name for pod in popped] == ["pod5", "pod4", "pod2", "pod3"]
 
 
@@ -170,8 +170,8 @@ def test_the_deadline_is_the_first_window_in_which_a_pod_is_released() -> None:
     for pod in (soon, late):
         deadline = queue.next_deadline()
         assert deadline is not None
-        assert queue.pop_all_backoff_completed(math.nextafter(deadline, 0)) == []
-        assert queue.pop_all_backoff_completed(deadline) == [pod]
+        assert queue.pop_backoff_completed(math.nextafter(deadline, 0), pods_max=9) == []
+        assert queue.pop_backoff_completed(deadline, pods_max=9) == [pod]
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,9 @@ def test_pods_added_again_keep_their_order() -> None:
 def test_pods_taken_together_come_in_the_order_of_arrival() -> None:
     infos = [waiting(make_pod(name), plugin) for name, plugin in zip("abcd", "ABAB", strict=True)]
     pods = filed(*infos)
-    assert [info.pod_info.name for info in pods.take(["default/d", "default/a"])] == ["a", "d"]
+    assert [
+        info.pod_info.name for info in pods.take(pods.arrivals(["default/d", "default/a"]))
+    ] == ["a", "d"]
     assert pods.in_order() == infos[1:3]
     assert concerned(pods, registered(NODE_ADD, (PROFILE, "B"))) == ["b"]
     assert list(pods.complaints()) == []

@@ -185,6 +185,7 @@ class World:
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
+        moved_at_once: int = 100,
     ) -> None:
         self.now = START
         #: The number of calls after which a pod could be popped that could not before.
@@ -204,6 +205,7 @@ class World:
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
+            moved_at_once=moved_at_once,
         )
 
     def take(self, moves: Moves) -> None:

@@ -6,7 +6,8 @@
 a claim of a device. 100 pods fit nowhere, 20 wait for a claim that does not exist, and every five
 seconds another one takes the place of the oldest of these. A node changes twice a second, and one
 is replaced every half minute. A line for each minute has the resident memory and the longest
-stretch of the event loop.
+stretch of the event loop; the last lines have the growth of memory after a quarter of an hour, and
+the longest stretch of all.
 """
 
 import argparse
@@ -38,6 +39,7 @@ _PODS_PER_STUCK_POD: Final = 5 * _PODS_PER_SECOND
 _NODE_CHANGES_PER_SECOND: Final = 2
 _CHANGES_PER_NEW_NODE: Final = 60
 _DEVICES_PER_NODE: Final = 8
+_WARM_UP_MINUTES: Final = 15
 _DRIVER: Final = "gpu.example.com"
 _GROUP: Final = "/apis/resource.k8s.io/v1"
 _NAMESPACE: Final = "churn"
@@ -155,16 +157,25 @@ async def _report(
     session: aiohttp.ClientSession, api: ApiClient, process: Process, port: int, minutes: int
 ) -> None:
     print("minute   MiB   CPU s   longest stretch s   pods bound", flush=True)
+    mebibytes, longest_seconds = [], 0.0
     for minute in range(minutes + 1):
         lag = await _metric(session, port, "kubesched_event_loop_lag_seconds")
         items = (await api.get(_PODS_PATH)).body["items"]
         bound = sum("nodeName" in item["spec"] for item in items)
+        mebibytes.append(_resident_mebibytes(process))
+        longest_seconds = max(longest_seconds, lag)
         print(
-            f"{minute:6} {_resident_mebibytes(process):5.1f} {process.cpu_seconds:7.1f} {lag:19.3f}"
+            f"{minute:6} {mebibytes[-1]:5.1f} {process.cpu_seconds:7.1f} {lag:19.3f}"
             f"   {bound} of {len(items)}",
             flush=True,
         )
-        await asyncio.sleep(60)
+        if minute < minutes:
+            await asyncio.sleep(60)
+    if minutes > _WARM_UP_MINUTES:
+        warm, most, last = mebibytes[_WARM_UP_MINUTES], max(mebibytes), mebibytes[-1]
+        print(f"{warm:.1f} MiB after {_WARM_UP_MINUTES} minutes, {last:.1f} at the end", end=", ")
+        print(f"{most:.1f} at most")
+    print(f"longest stretch: {longest_seconds:.3f} s", flush=True)
 
 
 async def main() -> None:
