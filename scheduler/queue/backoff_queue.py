@@ -130,7 +130,7 @@ class BackoffQueue:
         return None if pod is None else self.delete(pod.key)
 
     def pop_backoff_completed(self, now: float, *, pods_max: int) -> list[QueuedPodInfo]:
-        """Remove pods whose backoff is over, at most so many."""
+        """Remove at most `pods_max` pods whose backoff is over."""
         completed: list[QueuedPodInfo] = []
         for heap in self._heaps:
             while (pod := heap.peek()) is not None and not self.is_pod_backing_off(pod, now):

@@ -178,10 +178,7 @@ class PriorityQueue:
             Place.GATED: self.unschedulable_pods,
         }
         self._mover: Final = PodMover(self.pool_at, self.backoff_q, self._gate, nominator)
-        self._requeues: Final = Requeues(
-            self.unschedulable_pods, self._mover, pods_max=moved_at_once
-        )
-        self._moved_at_once: Final = moved_at_once
+        self._requeues: Final = Requeues(self.unschedulable_pods, self._mover, moved_at_once)
         self.incoming_pods: Final = self._mover.incoming_pods
         self._less: Final = less
         self._members_back_off: Final = members_back_off
@@ -396,7 +393,7 @@ class PriorityQueue:
 
     def flush_backoff_q_completed(self, now: float) -> Moves:
         """Make pods active whose backoff is over; of very many, some are left for the next call."""
-        completed = self.backoff_q.pop_backoff_completed(now, pods_max=self._moved_at_once)
+        completed = self.backoff_q.pop_backoff_completed(now, pods_max=self._requeues.pods_max)
         wanted: Iterator[Wanted] = ((info, Place.ACTIVE, ()) for info in completed)
         moved = self._mover.move_all(wanted, BACKOFF_COMPLETE, now, pre_enqueue=False, taken=True)
         return Moves(moved)

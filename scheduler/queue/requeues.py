@@ -32,9 +32,9 @@ class Requeues:
     """The parts of at most `pods_max` pods that have not left yet, the oldest event first."""
 
     def __init__(
-        self, unschedulable_pods: UnschedulablePods, mover: PodMover, *, pods_max: int
+        self, unschedulable_pods: UnschedulablePods, mover: PodMover, pods_max: int
     ) -> None:
-        self._pods_max: Final = pods_max
+        self.pods_max: Final = pods_max
         self._unschedulable_pods: Final = unschedulable_pods
         self._mover: Final = mover
         self._parts: Final[deque[_Part]] = deque()
@@ -43,14 +43,14 @@ class Requeues:
         return len(self._parts)
 
     def add(self, decision_of: Mapping[str, Decision], event_label: str, now: float) -> None:
-        """Add the pods of which an event was decided that they leave, by key."""
+        """Add pods that an event moves, with the decision for each key."""
         arrivals = self._unschedulable_pods.arrivals(decision_of)
-        for start in range(0, len(arrivals), self._pods_max):
-            part = arrivals[start : start + self._pods_max]
+        for start in range(0, len(arrivals), self.pods_max):
+            part = arrivals[start : start + self.pods_max]
             self._parts.append(_Part(part, decision_of, event_label, now))
 
     def move_some(self) -> list[Move]:
-        """Move the pods of the next part, but those that have left since the event."""
+        """Move the pods of the next part that have not left since the event."""
         if not self._parts:
             return []
         part = self._parts.popleft()

@@ -151,7 +151,7 @@ class UnschedulablePods:
         return sorted((entries[key].arrival, key) for key in keys)
 
     def take(self, arrivals: Iterable[Arrival]) -> list[QueuedPodInfo]:
-        """Remove and return the pods that arrived then, but those that have left since."""
+        """Remove and return the pods with these arrivals that have not left since."""
         pods, keys = [], []
         for arrival, key in arrivals:
             entry = self._entries.get(key)
