@@ -18,6 +18,7 @@ _EXTRAS = {"hypothesis": "test", "pytest": "test"}
 #: The subcommands: name, module, one line of help.
 _ELSEWHERE = {
     "clean": ("conformance.targets.cli", "Remove from a cluster what runs have left."),
+    "bugs": ("conformance.reports.cli", "Print the known bugs of kube-scheduler that cases show."),
     "matrix": ("conformance.reports.cli", "Print the results of all versions as a table."),
     "capture": ("conformance.capture.cli", "Save the part of a cluster that matters as a case."),
     "diff": ("conformance.differential.cli", "Compare two schedulers in the same scenarios."),

@@ -44,7 +44,7 @@ class Verdict(enum.Enum):
 
     FAILED: the scheduler did not meet an expectation. ERROR: the case could not be run to the end,
     because the scheduler died or hung, or because a step failed. KNOWN: the case failed, and is in
-    the list of known failures. SKIPPED: not judged.
+    the list of known failures or shows a known bug. SKIPPED: not judged.
     """
 
     PASSED = "passed"

@@ -18,6 +18,7 @@ from ..extender import Extender
 from ..outcome import Aspect, Level, Outcome, Verdict
 from .expectation import Expectation
 from .faults import aimed
+from .known_bug import KnownBug, known_bug_of
 from .objects import Item
 from .steps import (
     FIRST_SCHEDULER,
@@ -73,6 +74,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     feature: str = ""
     since: Version | None = None
     until: Version | None = None
+    known_bug: KnownBug | None = None
     exact_time: bool = False
     raw: Json = {}
 
@@ -168,6 +170,7 @@ def case_of(raw: Json, *, area: str, origin: str, line: int = 0) -> Case:
             feature=str(raw.get("feature", "")),
             since=_version(raw, "since"),
             until=_version(raw, "until"),
+            known_bug=known_bug_of(raw),
             exact_time=raw.get("exact_time") is True,
             config=msgspec.convert(raw.get("config"), Json | None),
             gates=msgspec.convert(raw.get("gates", {}), dict[str, bool]),
@@ -201,6 +204,7 @@ def _labels_of(case: Case) -> frozenset[str]:
         "extenders": bool(case.extenders),
         "faults": bool(case.faults) or any(isinstance(action, Inject) for action in actions),
         "gates": bool(case.gates),
+        "known-bug": case.known_bug is not None,
         "metrics": case.reads_metrics,
         "plugins": bool(case.plugins),
         "restart": any(isinstance(action, Restart | Start | Stop) for action in actions),

@@ -53,6 +53,7 @@ _REASONS: Final = ("FailedScheduling", "Preempted", "Scheduled")
 _NEARLY: Final = 0.75
 _METADATA: Final = frozenset(
     {"name", "source", "description", "labels", "level", "feature", "since", "until"}
+    | {"known_bug"}
 )
 
 

@@ -1,4 +1,4 @@
-"""The commands `kubesched-conformance matrix` and `kubesched-conformance report`."""
+"""The commands `matrix`, `bugs` and `report` of `kubesched-conformance`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
 from ..options import FILE, PATH, BadInput, SuiteCommand
+from .bugs import bugs_page
 from .files import check_outputs, write_report
 from .markdown import comparison_in_markdown, report_in_markdown
 from .report import Report, compare, merged
@@ -55,6 +56,21 @@ def matrix(*, folder: Path, into: Path | None, check: bool) -> None:
         raise SystemExit(1)
     if not check:
         into.write_text(after, encoding="utf-8")
+
+
+@click.command(cls=SuiteCommand)
+@click.option(
+    "--cases",
+    "paths",
+    metavar="PATH",
+    default=(BUILT_IN,),
+    multiple=True,
+    type=PATH,
+    help="Files or directories of cases, instead of the built-in ones.",
+)
+def bugs(*, paths: tuple[Path, ...]) -> None:
+    """Print the page of the bugs that cases show, in Markdown."""
+    click.echo(bugs_page(load_cases(paths)), nl=False)
 
 
 def matrix_text(folder: Path) -> str:

@@ -33,13 +33,15 @@ _NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.jso
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """The verdicts on a version of a scheduler, by the cases' ids.
 
-    `failed` and `skipped` have reasons. A case in none of the three was never run.
+    `failed`, `known` (a known bug) and `skipped` have reasons. A case in none of the four was never
+    run.
     """
 
     scheduler: str
     version: str
     passed: list[str] = []
     failed: dict[str, str] = {}
+    known: dict[str, str] = {}
     skipped: dict[str, str] = {}
 
     @classmethod
@@ -61,12 +63,19 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             return Verdict.SKIPPED
         if case_id in self.failed:
             return Verdict.FAILED
+        if case_id in self.known:
+            return Verdict.KNOWN
         return Verdict.PASSED if case_id in self.passed else None
 
     def counts(self, cases: Sequence[str]) -> str:
         """Return the number of cases that passed, and numbers above 0 of failed ones and so on."""
         verdicts = [self.verdict(case_id) for case_id in cases]
-        words = ((Verdict.FAILED, "failed"), (Verdict.SKIPPED, "skipped"), (None, "not run"))
+        words = (
+            (Verdict.FAILED, "failed"),
+            (Verdict.KNOWN, "known to fail"),
+            (Verdict.SKIPPED, "skipped"),
+            (None, "not run"),
+        )
         counts = [str(verdicts.count(Verdict.PASSED))]
         counts += [
             f"{count} {word}" for verdict, word in words if (count := verdicts.count(verdict))
@@ -78,7 +87,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
         A case that this run left out because of its length keeps an earlier verdict.
         """
-        judged = {*self.passed, *self.failed}
+        judged = {*self.passed, *self.failed, *self.known}
         new = {
             outcome.id: outcome
             for outcome in outcomes
@@ -87,18 +96,22 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         kept = {*case_ids} - {*new}
         passed = [case_id for case_id in self.passed if case_id in kept]
         failed = {name: reason for name, reason in self.failed.items() if name in kept}
+        known = {name: reason for name, reason in self.known.items() if name in kept}
         skipped = {name: reason for name, reason in self.skipped.items() if name in kept}
         for case_id, outcome in new.items():
             if outcome.verdict is Verdict.PASSED:
                 passed.append(case_id)
             elif outcome.verdict is Verdict.SKIPPED:
                 skipped[case_id] = outcome.reason
+            elif outcome.verdict is Verdict.KNOWN:
+                known[case_id] = outcome.reason
             else:
                 failed[case_id] = outcome.reason
         return msgspec.structs.replace(
             self,
             passed=sorted(passed),
             failed=dict(sorted(failed.items())),
+            known=dict(sorted(known.items())),
             skipped=dict(sorted(skipped.items())),
         )
 

@@ -1,4 +1,4 @@
-"""Results of earlier runs: known failures, and the cases that failed last time."""
+"""Expected and earlier failures: known failures, known bugs, the cases that failed last time."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ..format.case import Case
+    from ..format.version import Version
     from ..outcome import Outcome
 
 _COMMENT: Final = "#"
@@ -57,12 +58,27 @@ class KnownFailures:
         place = self.places.get(outcome.id)
         if place is None:
             return outcome
-        if outcome.is_bad:
-            return msgspec.structs.replace(outcome, verdict=Verdict.KNOWN)
-        if outcome.verdict is Verdict.PASSED:
-            reason = f"passes, and is a known failure in {place}: remove it there"
-            return msgspec.structs.replace(outcome, verdict=Verdict.FAILED, reason=reason)
+        return _expected_to_fail(
+            outcome, passes=f"passes, and is a known failure in {place}: remove it there"
+        )
+
+
+def with_known_bug(outcome: Outcome, case: Case, version: Version) -> Outcome:
+    """Return an outcome with the verdict by the bug that a case shows in this version, if any."""
+    bug = case.known_bug
+    if bug is None or version not in bug.versions:
         return outcome
+    passes = f"passes, and its known bug is in {version} ({bug.name}): remove the version there"
+    return _expected_to_fail(outcome, passes=passes)
+
+
+def _expected_to_fail(outcome: Outcome, *, passes: str) -> Outcome:
+    """Return the outcome of a case that is expected to fail; `passes` is the reason if it does."""
+    if outcome.is_bad:
+        return msgspec.structs.replace(outcome, verdict=Verdict.KNOWN)
+    if outcome.verdict is Verdict.PASSED:
+        return msgspec.structs.replace(outcome, verdict=Verdict.FAILED, reason=passes)
+    return outcome
 
 
 class LastFailed:

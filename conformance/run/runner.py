@@ -29,7 +29,7 @@ from ..outcome import ALL_ASPECTS, Aspect, Outcome, Verdict, merged
 from ..targets import target_kind
 from ..targets.quiet import QuietLoop
 from ..targets.target import TargetOptions
-from .earlier import KnownFailures
+from .earlier import KnownFailures, with_known_bug
 from .execution import run_case
 from .reaper import run_folder
 from .worker import Setup
@@ -268,7 +268,8 @@ class _Suite:
 
     def _finish(self, index: int, outcome: Outcome) -> None:
         # A worker does not know the file.
-        outcome = self._cases[index].located(outcome)
+        case = self._cases[index]
+        outcome = with_known_bug(case.located(outcome), case, self._settings.requirements.version)
         outcome = self._settings.known_failures.applied(outcome)
         self._outcomes[index] = outcome
         if self._settings.fail_fast and outcome.is_bad:

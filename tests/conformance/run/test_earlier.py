@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import InputError
+from conformance.format.case import Case, case_of
+from conformance.format.version import Version
 from conformance.outcome import Outcome, Verdict
-from conformance.run.earlier import KnownFailures, LastFailed
+from conformance.run.earlier import KnownFailures, LastFailed, with_known_bug
 
 from ..cases import BOUND, write_cases
 
@@ -69,3 +71,30 @@ def test_without_a_cache_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     LastFailed().update([_outcome("a", Verdict.FAILED)])
     assert LastFailed().read() == frozenset()
+
+
+@pytest.fixture
+def with_bug() -> Case:
+    raw = {
+        "name": "hangs",
+        "source": "s",
+        "known_bug": {"sentence": "It hangs.", "versions": ["1.36"], "link": "tracker/1"},
+        "steps": [{"expect": {"nodes": "no_overcommit"}}],
+    }
+    return case_of(raw, area="tiny", origin="o")
+
+
+def test_a_known_bug_is_expected_in_its_versions_only(with_bug: Case) -> None:
+    failed = _outcome("hangs", Verdict.FAILED)
+    assert with_known_bug(failed, with_bug, Version(1, 36)).verdict is Verdict.KNOWN
+    assert with_known_bug(failed, with_bug, Version(1, 37)).verdict is Verdict.FAILED
+
+
+def test_a_known_bug_that_is_mended_must_be_announced(with_bug: Case) -> None:
+    passed = _outcome("hangs", Verdict.PASSED)
+    assert with_known_bug(passed, with_bug, Version(1, 37)).verdict is Verdict.PASSED
+    outcome = with_known_bug(passed, with_bug, Version(1, 36))
+    assert (outcome.verdict, outcome.reason) == (
+        Verdict.FAILED,
+        "passes, and its known bug is in 1.36 (tracker/1): remove the version there",
+    )
