@@ -59,6 +59,13 @@ _SHUTDOWN_SECONDS: Final = 0.25
 _VERSIONS_PER_SECOND: Final = 100_000
 #: Half of SQLite's largest integer: versions never outgrow it.
 _VERSION_MAX: Final = 2**62
+#: Options that are lists.
+_NAMES: Final = (
+    "enable_admission_plugins",
+    "disable_admission_plugins",
+    "admission_plugins",
+    "runtime_config",
+)
 _KNOWN_PLUGINS: Final = ", ".join(plugin.name for plugin in KNOWN)
 _DEFAULT_PLUGINS: Final = ", ".join(plugin.name for plugin in KNOWN if plugin.name not in OFF)
 
@@ -121,6 +128,13 @@ class ServerOptions(Limits):
     )
     #: Number of requests that `FakeApiServer.requests` keeps.
     requests_kept: int = 0
+
+    def __post_init__(self) -> None:
+        """Make the options hashable, as keys of caches."""
+        for name in _NAMES:
+            names = getattr(self, name)
+            if names is not None and not isinstance(names, str):
+                object.__setattr__(self, name, tuple(names))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
