@@ -119,7 +119,10 @@ class InMemoryApi:
 
     def objects(self, kind: str) -> Store[Any]:
         """Return the objects of a kind. Do not write to it."""
-        return self._stores.setdefault(kind, Store())
+        store = self._stores.get(kind)
+        if store is None:
+            store = self._stores[kind] = Store()
+        return store
 
     def load(self, objects: Mapping[str, Iterable[ApiObject]]) -> None:
         """Create objects by kind: first the nodes by name, as an API server lists them."""

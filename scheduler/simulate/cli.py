@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: The place (`module:name`) and the summary of each sub-command.
-_COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({})
+_COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "study": ("scheduler.simulate.study.cli:study", "Repeat published studies."),
+    }
+)
 
 
 class _Commands(click.Group):
