@@ -100,7 +100,9 @@ def pod_object(pod: OpenbPod, *, created: datetime | None = None) -> core.Pod:
         annotations=_annotations(pod.gpu),
         creation_timestamp=created or datetime.fromtimestamp(0, UTC),
     )
-    return core.Pod(metadata, core.PodSpec(containers=(container,)), core.PodStatus(phase="Pending"))
+    return core.Pod(
+        metadata, core.PodSpec(containers=(container,)), core.PodStatus(phase="Pending")
+    )
 
 
 def _annotations(gpu: GpuRequest) -> Mapping[str, str]:

@@ -50,9 +50,11 @@ class Row:
 def read_table(path: Path, required: Sequence[str]) -> Iterator[Row]:
     """Read a table that has these columns, and maybe others. Raises `InputFileError`."""
     try:
-        with gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(
-            encoding="utf-8-sig", newline=""
-        ) as file:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig", newline="") as file
+        ):
             reader = csv.reader(file)
             header = [name.strip() for name in next(reader, [])]
             missing = [name for name in required if name not in header]

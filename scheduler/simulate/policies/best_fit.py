@@ -28,5 +28,6 @@ class BestFit(GpuShare):
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         """Stretch the scores to 0 to 100; equal scores become 0."""
-        lowest = scores.min()
-        return (scores - lowest) * MAX_NODE_SCORE // max(scores.max() - lowest, 1)
+        above = scores - scores.min()
+        stretched: IntArray = above * MAX_NODE_SCORE // max(int(above.max()), 1)
+        return stretched

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DotProduct(GpuShare):
-    """Prefer the least product of free and requested amounts, each as a part of the largest node."""
+    """Prefer the least product of free and requested amounts, as parts of the largest node."""
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         by_cpu = self.cpu_left(nodes) / CPU_MAX * (pod.requests[CPU] / CPU_MAX)

@@ -8,7 +8,7 @@ fragmentation is the mean over the typical pods, weighted by their shares.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 import numpy as np
@@ -92,8 +92,8 @@ class Fragmentation:
     def of(self, cpu_left: IntArray, left: IntArray, accepting: BoolArray) -> NDArray[np.float64]:
         """Return the fragmentation of nodes, in thousandths of a GPU.
 
-        `left` has the idle parts of each node's GPUs, `accepting` a row of `self.accepting` for each
-        node.
+        `left` has the idle parts of each node's GPUs, `accepting` the result of `self.accepting`
+        for the model of each node.
         """
         has_room = left[:, :, None] >= self._millis
         fitting = has_room.sum(axis=1)
@@ -101,8 +101,9 @@ class Fragmentation:
         unusable = total[:, None] - np.einsum("rg,rgm->rm", left, has_room)
         fits = (cpu_left[:, None] >= self._cpus) & accepting
         fits &= fitting[:, self._milli_of] >= self._gpus
-        amounts = np.where(fits, unusable[:, self._milli_of], total[:, None])
-        return amounts @ self._shares + total * self._without_gpu
+        amounts = np.where(fits, unusable[:, self._milli_of], total[:, None]) @ self._shares
+        amounts += total * self._without_gpu
+        return cast("NDArray[np.float64]", amounts)
 
 
 class FragmentationColumn:

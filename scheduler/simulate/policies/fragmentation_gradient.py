@@ -18,6 +18,8 @@ from scheduler.simulate.policies.gpu_shares import GpuShare
 from scheduler.simulate.policies.requests import WHOLE, GpuRequest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from scheduler.framework.cycle_state import CycleState
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
@@ -63,7 +65,7 @@ class FragmentationGradient(GpuShare):
         return known.scores[rows]
 
     def _results(self, state: CycleState, pod: PodInfo) -> _Known:
-        """Return what is known for the pod's request."""
+        """Return the cached results for the pod's request."""
         key, total = (pod.requests[CPU], self.request(state)), len(self.shares.version)
         known = self._known.get(key)
         if known is None or len(known.version) != total:
@@ -74,7 +76,8 @@ class FragmentationGradient(GpuShare):
         self, request: GpuRequest, rows: IntArray, cpu_left: IntArray
     ) -> tuple[IntArray, IntArray]:
         """Return the scores of nodes, and the GPU to take there for a share."""
-        left, before, accepting = self.shares.left[rows], self._before.values, self._before.accepting
+        left, before = self.shares.left[rows], self._before.values
+        accepting = self._before.accepting
         if not request.is_share:
             idle = left == WHOLE
             taken = WHOLE * (idle & (idle.cumsum(axis=1) <= request.gpus))
@@ -89,7 +92,7 @@ class FragmentationGradient(GpuShare):
         best = by_gpu.argmax(axis=1)
         return by_gpu[np.arange(len(rows)), best], best
 
-    def score_of(self, less: IntArray) -> IntArray:
+    def score_of(self, less: NDArray[np.float64]) -> IntArray:
         """Return the scores of nodes whose fragmentation becomes less by this much."""
         return (MAX_NODE_SCORE / (1 + np.exp(-less / WHOLE))).astype(np.int64)
 

@@ -97,8 +97,10 @@ class GpuShares:
     def give_back(self, uid: str) -> None:
         """Take the GPUs of a pod back; a no-op for a pod that has no node."""
         held = self._held.pop(uid, None)
-        row = None if held is None or self._table is None else self._table.row_of.get(held.node_name)
-        if held is not None and held.gpus is not None and row is not None:
+        if held is None or held.gpus is None or self._table is None:
+            return
+        row = self._table.row_of.get(held.node_name)
+        if row is not None:
             self.left[row, list(held.gpus)] += held.request.milli
             self._count(row, held.request, -1)
 
@@ -109,6 +111,7 @@ class GpuShares:
             order = np.argsort(left, kind="stable")
             gpus = tuple(order[left[order] >= request.milli][: request.gpus].tolist())
         left[list(gpus)] -= request.milli
+        assert left.min() >= 0, f"GPUs of {held.node_name} are given away twice"
         self._count(row, request, 1)
         return held._replace(gpus=gpus)
 

@@ -1,4 +1,4 @@
-"""The request of a pod for GPUs, and the GPUs of a node: the annotations and labels that say so."""
+"""The request of a pod for GPUs, and the GPUs of a node, by their annotations and labels."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def _number(name: str, text: str, most: int) -> int:
 
 
 def gpu_model(node: Node) -> str | None:
-    """Return the model of a node's GPUs; None for a node that does not say it."""
+    """Return the model of a node's GPUs; None for a node without the label."""
     return node.metadata.labels.get(GPU_MODEL)
 
 
 def gpu_count(node: Node) -> int:
     """Return the number of GPUs of a node. Raises ValueError for a bad one."""
-    return _number(GPU_COUNT, node.status.allocatable.get(GPU_COUNT, "0"), GPUS_MAX)
+    return _number(GPU_COUNT, str(node.status.allocatable.get(GPU_COUNT, "0")), GPUS_MAX)

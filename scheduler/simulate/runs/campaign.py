@@ -51,7 +51,7 @@ def carry_out(
     workers: Workers,
     resume: bool,
 ) -> dict[str, bytes]:
-    """Return the results by name, in the order of the tasks; after Ctrl-C those that are there.
+    """Return the results by name, in the order of the tasks; after Ctrl-C the results so far.
 
     Raises `click.ClickException` for a task that fails, once the others have ended.
     """

@@ -103,10 +103,11 @@ async def _run(trace: Trace, policy: str, seed: int) -> Curves:
         waiting = share(pod_object(pod))
         cluster.apply(waiting)
         await cluster.settle()
-        bound = pods.get(pod.name, waiting.metadata.namespace)
-        if not bound.spec.node_name:
-            cluster.remove(bound)
-        measure.pod_decided(pod, is_bound=bool(bound.spec.node_name))
+        decided = pods.get(pod.name, waiting.metadata.namespace)
+        assert decided is not None, "no pod is deleted before it is decided"
+        if not decided.spec.node_name:
+            cluster.remove(decided)
+        measure.pod_decided(pod, is_bound=bool(decided.spec.node_name))
     return measure.curves()
 
 

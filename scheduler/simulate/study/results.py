@@ -87,4 +87,5 @@ def write_plots(directory: Path, curves: Iterable[Curve]) -> None:
         points = [(x, round(y, 3)) for x, y in enumerate(means.tolist()) if y == y]
         chart.add(policy, points)
     for (trace, metric), chart in charts.items():
-        (directory / f"{trace}-{metric}.svg").write_bytes(chart.render())
+        picture: str = chart.render(is_unicode=True)
+        (directory / f"{trace}-{metric}.svg").write_text(picture, encoding="utf-8")
