@@ -38,19 +38,27 @@ _DEFINITION_SECONDS: Final = 0.1
 _left_seconds: ContextVar[list[float] | None] = ContextVar("left_seconds", default=None)
 
 
+#: About the processor time for one value and one alternative of its schema.
+_CHECK_SECONDS: Final = 5e-6
+
+
 class TooExpensive(Exception):
-    """The patterns take too long."""
+    """The schema takes too long."""
 
 
 def limited(
     check: Callable[[], list[FieldError]], *, seconds: float = _DEFINITION_SECONDS
 ) -> list[FieldError]:
-    """Return the errors of a check, or the one of patterns that take too long."""
+    """Return the errors of a check, or the one of a schema that takes too long.
+
+    A schema with thousands of alternatives, values of enums, required fields or defaults and an
+    object of thousands of values are small bodies, but take millions of checks.
+    """
     token = _left_seconds.set([seconds])
     try:
         return check()
     except TooExpensive:
-        why = f"patterns take more than {seconds:g} s of processor time"
+        why = f"patterns, alternatives and defaults take more than {seconds:g} s of processor time"
         return [forbidden("<nil>", why)]
     finally:
         _left_seconds.reset(token)
@@ -63,6 +71,11 @@ def spend(seconds: float) -> None:
         left[0] -= seconds
         if left[0] < 0:
             raise TooExpensive
+
+
+def count(checks: float) -> None:
+    """Count time for checks of alternatives. Raises TooExpensive if there is none left."""
+    spend(checks * _CHECK_SECONDS)
 
 
 class Match(Protocol):

@@ -9,11 +9,13 @@ Source: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,objectm
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from fakeapi.cel import patterns
 from fakeapi.types import schema
-from fakeapi.types.objects import Json, mapping, mappings
+from fakeapi.types.objects import Json, encode, mapping, mappings
 from fakeapi.types.schema import DecodeError
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 _META_FIELDS: Final = ("apiVersion", "kind", "metadata")
 _METADATA_TYPE: Final = "meta/v1.ObjectMeta"
 _PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
+#: Properties that are looked through for defaults, and bytes that are copied, in a check's time.
+_PROPERTIES_IN_A_CHECK: Final = 20
+_BYTES_IN_A_CHECK: Final = 100
 _EMBEDS: Final = "x-kubernetes-embedded-resource"
 
 
@@ -122,27 +127,39 @@ def _is_misplaced_null(value: object, node: Json | None) -> bool:
 
 
 def fill_defaults(value: object, node: Json | None) -> None:
-    """Fill in the defaults of fields that are missing, or null where null is not allowed."""
+    """Fill in the defaults of fields that are missing, or null where null is not allowed.
+
+    Raises TooExpensive.
+    """
     if node is None:
         return
     if isinstance(value, dict):
-        for key, inner in mapping(node.get("properties")).items():
+        properties = mapping(node.get("properties"))
+        patterns.count(len(properties) / _PROPERTIES_IN_A_CHECK)
+        for key, inner in properties.items():
             declared = mapping(inner)
             if "default" not in declared:
                 continue
             if key not in value or _is_misplaced_null(value[key], declared):
-                value[key] = copy.deepcopy(declared["default"])
+                value[key] = _default_of(declared)
         for key in value:
             found, _ = below(node, key)
             if _is_misplaced_null(value[key], found):
-                value[key] = copy.deepcopy(mapping(found).get("default"))
+                value[key] = _default_of(mapping(found))
             fill_defaults(value[key], found)
     elif isinstance(value, list):
         inner_items = items_of(node)
         for index, item in enumerate(value):
             if _is_misplaced_null(item, inner_items):
-                value[index] = copy.deepcopy(mapping(inner_items).get("default"))
+                value[index] = _default_of(mapping(inner_items))
             fill_defaults(value[index], inner_items)
+
+
+def _default_of(node: Json) -> object:
+    """Return a copy of the default, None without one. Raises TooExpensive."""
+    encoded = encode(node.get("default"))
+    patterns.count(1 + len(encoded) / _BYTES_IN_A_CHECK)
+    return msgspec.json.decode(encoded)
 
 
 def embedded_resources(

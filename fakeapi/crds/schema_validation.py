@@ -34,6 +34,8 @@ _LAST_LETTER: Final = 0x10FFFF
 _FLOAT_MAX: Final = 3.4028234663852886e38
 _JSON_INTEGER_MAX: Final = 2**53 - 1
 _EPSILON: Final = 1e-9
+#: Texts that are compared in the time of a check.
+_TEXTS_IN_A_CHECK: Final = 100
 _INTEGER_BITS: Final = {"int32": 31, "int64": 63}
 
 
@@ -46,9 +48,15 @@ class Findings:
 
     errors: list[FieldError] = dataclasses.field(default_factory=list)
     matched: int = 0
+    _added: set[tuple[str, str, str]] = dataclasses.field(default_factory=set)
 
     def add(self, other: Findings) -> None:
-        self.errors += [error for error in other.errors if error not in self.errors]
+        """Add the findings that are new."""
+        for error in other.errors:
+            key = (error.reason, error.field, error.detail)
+            if key not in self._added:
+                self._added.add(key)
+                self.errors.append(error)
         self.matched += other.matched
 
 
@@ -61,6 +69,7 @@ class Correlated:
 
     value: object
     node: Json
+    _elements: dict[bytes, Json] = dataclasses.field(default_factory=dict, compare=False)
 
     def field(self, key: str) -> Correlated | None:
         """Return the old value of a field; None if it or its schema is missing."""
@@ -77,10 +86,11 @@ class Correlated:
         keys = texts(self.node.get("x-kubernetes-list-map-keys"))
         if any(isinstance(item.get(key), dict | list | None) for key in keys):
             return None
-        for candidate in mappings(self.value):
-            if all(_same(candidate.get(key), item.get(key)) for key in keys):
-                return Correlated(candidate, inner)
-        return None
+        if not self._elements:
+            for element in mappings(self.value):
+                self._elements.setdefault(_identity(element, keys), element)
+        old = self._elements.get(_identity(item, keys))
+        return None if old is None else Correlated(old, inner)
 
     @property
     def _has_keys(self) -> bool:
@@ -102,6 +112,11 @@ class Correlated:
             pairs = ((self.field(key), item) for key, item in value.items())
             return all(old is not None and old.is_still(item) for old, item in pairs)
         return _same(self.value, value)
+
+
+def _identity(element: Json, keys: list[str]) -> bytes:
+    """Return the values of the keys; 1 is not 1.0."""
+    return msgspec.json.encode([element.get(key) for key in keys])
 
 
 def _same(left: object, right: object) -> bool:
@@ -236,8 +251,15 @@ def _wrong_type(path: str, wanted: str, actual: str) -> FieldError:
 
 def _by_enum(node: Json, value: object, path: str) -> Findings:
     allowed = sequence(node.get("enum"))
-    if not allowed or any(_is_enumerated(value, item) for item in allowed):
+    if isinstance(value, str):
+        patterns.count(len(allowed) / _TEXTS_IN_A_CHECK)
+        is_allowed = value in allowed
+    else:
+        patterns.count(len(allowed))
+        is_allowed = any(_is_enumerated(value, item) for item in allowed)
+    if not allowed or is_allowed:
         return Findings()
+    patterns.count(len(allowed))  # the error shows them
     shown = [item if isinstance(item, str) else _json(item) for item in allowed]
     return Findings([not_supported(_named(path), value, shown)])
 
@@ -379,7 +401,8 @@ def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None)
     if isinstance(most, int) and len(value) > most:
         findings.errors.append(too_many(_named(path), len(value), most))
     if node.get("additionalProperties") is False:
-        for key in value.keys() - mapping(node.get("properties")).keys():
+        properties = mapping(node.get("properties"))
+        for key in [key for key in value if key not in properties]:
             why = f"{path}.{key} in body is a forbidden property"
             findings.errors.append(invalid(_named(path), key, why))
     for key, item in value.items():
@@ -390,8 +413,11 @@ def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None)
                 before = None  # both are taken from the request
             where = f"{path}.{key}" if path else key
             findings.add(_validated(inner, item, where, before))
-    for key in texts(node.get("required")):
+    wanted = texts(node.get("required"))
+    patterns.count(len(wanted) / _TEXTS_IN_A_CHECK)
+    for key in wanted:
         if key not in value:
+            patterns.count(1)
             findings.errors.append(required(_named(f"{path}.{key}")))
     return findings
 
@@ -400,6 +426,7 @@ def _by_junctors(node: Json, value: object, path: str, old: Correlated | None) -
     findings = Findings(matched=1)
     shown = _json(path)
     any_of, one_of, all_of = (mappings(node.get(name)) for name in ("anyOf", "oneOf", "allOf"))
+    patterns.count(len(any_of) + len(one_of) + len(all_of))
     if any_of:
         findings.add(_by_any_of(any_of, value, path, old))
     if one_of:

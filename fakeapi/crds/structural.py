@@ -11,7 +11,7 @@ from fakeapi.crds import cel_rules, pruning
 from fakeapi.crds.schema_validation import Correlated, validate
 from fakeapi.crds.values import validate_embedded, validate_lists
 from fakeapi.types import gotext, names, schema
-from fakeapi.types.errors import FieldError, in_order, invalid
+from fakeapi.types.errors import FieldError, UnreasonedFailure, in_order, invalid
 from fakeapi.types.limits import DEFAULT
 from fakeapi.types.objects import Json, finalizers_of, mapping
 from fakeapi.types.schema import DecodeError
@@ -59,29 +59,45 @@ class CustomStructure:
         schema.check_encodable(value)
         obj = copy.deepcopy(value)
         pruning.drop_nulls(obj, self._node)
-        pruning.fill_defaults(obj, self._node)
+        self._fill_defaults(obj, self._node)
         pruning.coerce_metadata(obj, self._node, unknown)
         pruning.prune(obj, pruning.as_root(self._node), unknown)
         obj.setdefault("metadata", {})
         return self.as_stored(obj) if self._stored is not None else obj
 
     def as_stored(self, obj: Json) -> Json:
-        """Return the object as the storage version has it, with the present defaults."""
+        """Return the object as the storage version has it, with the present defaults.
+
+        Raises DecodeError.
+        """
         node = self._node if self._stored is None else self._stored
         result = copy.deepcopy(obj)
         pruning.drop_nulls(result, node)
-        pruning.fill_defaults(result, node)
+        self._fill_defaults(result, node)
         pruning.prune(result, pruning.as_root(node), [])
         return result
 
     def as_version(self, obj: Json) -> Json:
         """Return a stored object as this version shows it: pruned to the version's own schema.
 
-        Source: schemaCoercingConverter in customresource_handler.go.
+        Raises UnreasonedFailure. Source: schemaCoercingConverter in customresource_handler.go.
         """
-        result = self.as_stored(obj)
+        try:
+            result = self.as_stored(obj)
+        except DecodeError as error:  # the definition has got other defaults
+            raise UnreasonedFailure(str(error)) from error
         pruning.prune(result, pruning.as_root(self._node), [])
         return result
+
+    def _fill_defaults(self, obj: Json, node: Json) -> None:
+        """Fill in the defaults of a schema. Raises DecodeError if they take too long."""
+
+        def fill() -> list[FieldError]:
+            pruning.fill_defaults(obj, node)
+            return []
+
+        for error in patterns.limited(fill, seconds=self._cel_seconds):
+            raise DecodeError(error.detail)
 
     def unknown_fields(self, value: Json) -> list[str]:
         """Return the paths of the fields that `complete` drops."""

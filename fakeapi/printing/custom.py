@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Cells hold integers of 64 bits.
 _INTEGERS_END: Final = 1 << 63
+#: Each column looks through the object.
+_COLUMNS_MAX: Final = 32
 #: The columns of a version that declares none.
 _DEFAULT: Final[tuple[Json, ...]] = (
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
@@ -27,10 +29,10 @@ _DEFAULT: Final[tuple[Json, ...]] = (
 
 
 def custom_columns(declared: Sequence[Json]) -> tuple[Column, ...]:
-    """Return the columns of a version of a CRD, up to the first invalid jsonPath."""
+    """Return the first columns of a version of a CRD, up to the first invalid jsonPath."""
     columns = [NAME]
     with contextlib.suppress(ValueError):
-        for column in declared or _DEFAULT:
+        for column in (declared or _DEFAULT)[:_COLUMNS_MAX]:
             columns.append(_column(column))  # noqa: PERF401 - those before an error stay
     return tuple(columns)
 

@@ -62,8 +62,8 @@ class Limits:
     #: About what upstream's cost limit allows one rule.
     cel_seconds: float = option(
         0.1,
-        "Processor time for the rules in CEL of one object, and for its patterns; the next rule is "
-        "an error.",
+        "Processor time for the rules in CEL of one object, and for the patterns, alternatives and "
+        "defaults of its schema; the next rule is an error.",
         metavar="SECONDS",
         above=0,
     )
