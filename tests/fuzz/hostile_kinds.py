@@ -64,7 +64,7 @@ class Definitions:
                 "type": chance.choice(("string", "integer", "date", "x")),
                 "jsonPath": self._json_path(),
             }
-            for n in range(chance.choice((0, 1, 1, 3)))
+            for n in range(chance.choice((0, 1, 1, 3, 40)))
         ]
         version = custom_resources.version(node=schema, additionalPrinterColumns=columns)
         if chance.random() < 0.2:
@@ -107,6 +107,8 @@ class Definitions:
         items: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
         if chance.random() < 0.4:
             items["x-kubernetes-list-type"] = chance.choice(("set", "atomic", "map", "x"))
+        if chance.random() < 0.1:
+            items["items"] |= self._alternatives()
         if chance.random() < 0.5:
             items |= {"maxItems": 50}
             text["maxLength"] = 100
@@ -133,6 +135,18 @@ class Definitions:
                 for n in range(chance.choice((10, 100)))
             ]
         return schema
+
+    def _alternatives(self) -> dict[str, Any]:
+        count = self._chance.choice((50, 1000))
+        made: dict[str, Any] = self._chance.choice(
+            (
+                {"anyOf": [{"minLength": 9}] * count},
+                {"allOf": [{"maxLength": 9}] * count},
+                {"enum": [f"a{n}" for n in range(count)]},
+                {"default": "a" * count},
+            )
+        )
+        return made
 
     def _parts(self) -> Any:
         parts: dict[str, Any] = {**custom_resources.SPEC["properties"]["parts"]}
