@@ -31,7 +31,7 @@ from scheduler.config.encode import config_yaml
 from scheduler.flags.flag_set import FlagSet, UsageError
 from scheduler.flags.options import parse_flags
 from scheduler.flags.policy import translated_policy
-from scheduler.flags.table import FLAGS
+from scheduler.flags.table import flags_of
 from scheduler.klog import V1, V2, LogOptions, configure
 from scheduler.leader_election.elector import LeaderElectionLost
 from scheduler.loop_monitor import LoopMonitor
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.duration import Duration
     from scheduler.clock import Clock
-    from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.config import KubeSchedulerConfiguration, SchedulerVersion, Scheme
     from scheduler.flags.options import Options
     from scheduler.framework.interface import Plugin
 
@@ -81,7 +81,7 @@ def run(*, plugins: PluginReferences = (), args: Sequence[str] | None = None) ->
     try:
         options = parse_flags(sys.argv[1:] if args is None else args, command=_COMMAND)
         if options.values.boolean("help"):
-            _print(_help_text())
+            _print(_help_text(options.effective_version.scheduler))
             return
         if (version := options.values.text("version")) != "false":
             text = _version_text(options.reported_version, is_raw=version == "raw")
@@ -117,10 +117,10 @@ def _fail(error: Exception, where: str = "") -> NoReturn:
     raise SystemExit(1) from error
 
 
-def _help_text() -> str:
+def _help_text(version: SchedulerVersion) -> str:
     return (
-        "Schedule pods as kube-scheduler v1.36 does.\n\n"
-        f"Usage:\n  {_COMMAND} [flags]\n\n{FlagSet(FLAGS).help_text()}"
+        f"Schedule pods as kube-scheduler v{version.label} does.\n\n"
+        f"Usage:\n  {_COMMAND} [flags]\n\n{FlagSet(flags_of(version)).help_text()}"
     )
 
 
@@ -198,14 +198,18 @@ def _write_config(path: Path, text: str) -> None:
 def _configuration(options: Options) -> KubeSchedulerConfiguration:
     """Return the configuration of the file and the flags. Raises `ConfigError`."""
     path = options.config_file
-    scheme = SCHEME._replace(gates=options.gates)
+    scheme = _scheme(options)
     config = options.apply_to(load_config(path, scheme) if path else default_config(scheme))
     return _validated(config, options)
 
 
+def _scheme(options: Options) -> Scheme:
+    return SCHEME._replace(gates=options.gates, version=options.effective_version.scheduler)
+
+
 def _validated(config: KubeSchedulerConfiguration, options: Options) -> KubeSchedulerConfiguration:
     path = options.config_file
-    errors: list[Exception] = [*validate_config(config, SCHEME._replace(gates=options.gates))]
+    errors: list[Exception] = [*validate_config(config, _scheme(options))]
     if errors:
         raise ConfigError(f"{path}: {field.aggregate(errors)}" if path else field.aggregate(errors))
     return with_extenders(config)

@@ -18,7 +18,6 @@ from scheduler.assembly.core import Ports, build_core
 from scheduler.assembly.profiles import with_extenders
 from scheduler.client import EventBroadcaster, InformerFactory, RestClient
 from scheduler.clock import Turns
-from scheduler.config import KUBERNETES_VERSION
 from scheduler.config.feature_gates import feature_states
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie
 from scheduler.cycle.scheduling_loop import SchedulingLoop
@@ -48,6 +47,9 @@ class Outside:
         clock: Clock,
     ) -> None:
         self._only_reads: Final = options.shadow is not None
+        self._user_agent: Final = (
+            f"{USER_AGENT} (kube-scheduler {options.effective_version.scheduler.release})"
+        )
         self.clock: Final = clock
         self.turns: Final = Turns(clock)
         self.rng: Final = random.Random(options.seed)
@@ -91,7 +93,7 @@ class Outside:
         return RestClient(
             connection,
             clock=self.clock,
-            user_agent=USER_AGENT,
+            user_agent=self._user_agent,
             qps=limits.qps,
             burst=limits.burst,
             metrics=self.metrics,
@@ -141,9 +143,8 @@ def _read_process_metrics(metrics: SchedulerMetrics, version: EffectiveVersion) 
     compiler = platform.python_implementation()
     installed = Installation.find()
     commit, tree = installed.commit, "clean" if installed.commit else ""
-    labels = (installed.date, compiler, commit, tree, KUBERNETES_VERSION, python, "1", "36", where)
+    release, minor = version.scheduler.release, str(int(version.scheduler))
+    labels = (installed.date, compiler, commit, tree, release, python, "1", minor, where)
     metrics.build_info.read = lambda: [(labels, 1.0)]
-    metrics.version_info.read = lambda: [
-        ((KUBERNETES_VERSION.removeprefix("v"), "kube", *version.texts), 1.0)
-    ]
+    metrics.version_info.read = lambda: [((release.removeprefix("v"), "kube", *version.texts), 1.0)]
     metrics.go_goroutines.read = lambda: [((), float(len(asyncio.all_tasks())))]

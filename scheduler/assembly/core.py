@@ -23,9 +23,9 @@ from scheduler.client.kinds import POD_GROUPS
 from scheduler.clock import run_on
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
+    DEFAULT_VERSION,
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
-    NEWEST_VERSION,
 )
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
@@ -45,7 +45,12 @@ if TYPE_CHECKING:
     from scheduler.assembly.informers import MakesInformers
     from scheduler.assembly.shadow import ShadowOptions
     from scheduler.clock import Clock
-    from scheduler.config import EffectiveVersion, FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import (
+        EffectiveVersion,
+        FeatureGates,
+        KubeSchedulerConfiguration,
+        SchedulerVersion,
+    )
     from scheduler.cycle.schedule_pod import TieBreak
     from scheduler.framework.extender import Extender
     from scheduler.framework.handle import ApiWriter, EventSink
@@ -65,9 +70,10 @@ class SchedulerOptions:
     `seed` makes random choices repeatable. `tie_break` is `random`, or `first` for the first of
     several best nodes. A pod is retried after `max_in_unschedulable_pods_seconds` even without an
     event. Without `members_back_off` the members of a pod group are popped before their backoff
-    ends, as upstream does. `feature_gates` are the enabled gates, `effective_version` is shown to
-    clients, `metrics_options` selects metrics. `identity` is the name in the leader election, by
-    default unique to the process. With `shadow` the scheduler compares and writes nothing.
+    ends, as upstream does. `effective_version` has the version to decide as, `feature_gates` the
+    gates that are enabled in it. `metrics_options` selects metrics. `identity` is the name in the
+    leader election, by default unique to the process. With `shadow` the scheduler compares and
+    writes nothing.
     """
 
     plugins: Sequence[type[Plugin] | str] = ()
@@ -77,7 +83,7 @@ class SchedulerOptions:
     members_back_off: bool = True
     identity: str = ""
     feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
-    effective_version: EffectiveVersion = NEWEST_VERSION
+    effective_version: EffectiveVersion = DEFAULT_VERSION
     metrics_options: MetricsOptions = ALL_METRICS
     shadow: ShadowOptions | None = None
 
@@ -154,7 +160,11 @@ def build_core(
     gates, metrics = options.feature_gates, ports.metrics
     informers = Informers(ports.factory, config.extenders, gates)
     shared = _Shared(
-        ports, informers, cache or Cache(generic_workload=GENERIC_WORKLOAD in gates), gates
+        ports,
+        informers,
+        cache or Cache(generic_workload=GENERIC_WORKLOAD in gates),
+        gates,
+        options.effective_version.scheduler,
     )
     profiles = build_profiles(config, shared.handle, plugins=options.plugins)
     queue, stories = _queue(config, profiles, shared, options), PodStories()
@@ -185,11 +195,17 @@ class _Shared:
     """The parts that exist before the first plugin. The handles of all profiles share them."""
 
     def __init__(
-        self, ports: Ports, informers: Informers, cache: Cache, gates: FeatureGates
+        self,
+        ports: Ports,
+        informers: Informers,
+        cache: Cache,
+        gates: FeatureGates,
+        version: SchedulerVersion,
     ) -> None:
         self.ports: Final = ports
         self.informers: Final = informers
         self.feature_gates: Final = gates
+        self.version: Final = version
         self.cache: Final = cache
         self.snapshot: Final = Snapshot()
         self.nominator: Final = Nominator(informers.find_pod)
@@ -209,6 +225,7 @@ class _Shared:
             event_recorder=ports.recorder(profile_name),
             api=ports.api,
             feature_gates=self.feature_gates,
+            version=self.version,
             metrics=ports.metrics,
             rng=ports.rng,
             clock=ports.clock,
@@ -290,6 +307,7 @@ def _cycle_parts(
         attempts=Attempts(clock=ports.clock, metrics=ports.metrics, stories=stories),
         spawn=ports.tasks.spawn,
         feature_gates=shared.feature_gates,
+        version=shared.version,
         pod_group_lister=shared.informers.find_pod_group,
         let_others_run=ports.let_others_run,
     )

@@ -11,7 +11,7 @@ A `Scheme` holds the types of plugins' arguments; the one of the in-tree plugins
 from scheduler.api.duration import Duration
 from scheduler.config.default_plugins import ALL_PLUGINS, default_plugins, merge_plugins
 from scheduler.config.encode import encode_config
-from scheduler.config.feature_gates import NEWEST_VERSION, EffectiveVersion, enabled_gates
+from scheduler.config.feature_gates import DEFAULT_VERSION, EffectiveVersion, enabled_gates
 from scheduler.config.load import default_config, load_config, load_text
 from scheduler.config.types import (
     API_VERSION,
@@ -20,7 +20,6 @@ from scheduler.config.types import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     KIND,
-    KUBERNETES_VERSION,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
     ClientConnectionConfiguration,
@@ -38,20 +37,23 @@ from scheduler.config.types import (
     Plugins,
     PluginSet,
     Scheme,
+    default_feature_gates,
 )
 from scheduler.config.validation import validate_config
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, VERSION_LABELS, SchedulerVersion
 
 __all__ = [
     "ALL_PLUGINS",
     "API_VERSION",
     "DEFAULT_FEATURE_GATES",
     "DEFAULT_SCHEDULER_NAME",
+    "DEFAULT_SCHEDULER_VERSION",
+    "DEFAULT_VERSION",
     "GANG_SCHEDULING",
     "GENERIC_WORKLOAD",
     "KIND",
-    "KUBERNETES_VERSION",
-    "NEWEST_VERSION",
     "TOPOLOGY_AWARE_WORKLOAD_SCHEDULING",
+    "VERSION_LABELS",
     "WORKLOAD_AWARE_PREEMPTION",
     "ClientConnectionConfiguration",
     "ConfigError",
@@ -69,8 +71,10 @@ __all__ = [
     "PluginConfig",
     "PluginSet",
     "Plugins",
+    "SchedulerVersion",
     "Scheme",
     "default_config",
+    "default_feature_gates",
     "default_plugins",
     "enabled_gates",
     "encode_config",

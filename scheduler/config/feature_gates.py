@@ -1,12 +1,13 @@
-"""Feature gates of kube-scheduler v1.36: their settings, and the gates that are built.
+"""Feature gates of kube-scheduler: their settings, and the gates that are built.
 
     settings = parse_settings(["GenericWorkload=true,GangScheduling=true"])
     version = effective_version(["1.35"], [])      # raises ConfigError
     gates = enabled_gates(settings, version)       # raises ConfigError
 
 All gates that kube-scheduler accepts are accepted, unless the scheduler would decide otherwise with
-the gate and this program does not have that behaviour. The gates are in `features.json`. A
-scheduler that emulates an earlier version has the gates and the defaults of that version.
+the gate and this program does not have that behaviour. The gates are in `features.json`, for each
+version of the scheduler. A scheduler that emulates an earlier version has the gates and the
+defaults of that version, as its own version knows them.
 Source: component-base `featuregate/feature_gate.go`, `compatibility/registry.go`,
 `cli/flag/colon_separated_multimap_string_string.go`.
 """
@@ -21,15 +22,14 @@ from scheduler.api import field
 from scheduler.api.field import quoted
 from scheduler.api.strconv import go_bool, parse_bool
 from scheduler.config.known_features import (
-    DEPENDENCIES,
-    FEATURES,
-    NEWEST_MINOR,
-    OLDEST_MINOR,
     FeatureSpec,
     Stage,
+    dependencies_of,
+    feature_names,
     features_of,
 )
 from scheduler.config.types import ConfigError
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,49 +44,91 @@ _ALL: Final[Mapping[str, FeatureSpec]] = {
     name: FeatureSpec(0, stage, default=False) for name, stage in _STAGES.items()
 }
 
+
+class _NotBuilt(NamedTuple):
+    """A value of a gate that would change what the versions from `since` on do."""
+
+    value: bool
+    since: SchedulerVersion = min(SchedulerVersion)
+    what: str = "this behaviour is"
+
+
 #: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
-_NOT_BUILT: Final[Mapping[str, bool]] = {
-    "CoordinatedLeaderElection": True,
-    "DRANodeAllocatableResources": True,
-    "DRAWorkloadResourceClaims": True,
-    "InPlacePodVerticalScaling": False,
-    "SchedulerPopFromBackoffQ": False,
-    "SchedulerQueueingHints": False,
+_NOT_BUILT: Final[Mapping[str, _NotBuilt]] = {
+    "CoordinatedLeaderElection": _NotBuilt(value=True),
+    "DRADerivedAttributes": _NotBuilt(value=True),
+    "DRADeviceCompatibilityGroups": _NotBuilt(value=True),
+    "DRAFractionalCapacityRange": _NotBuilt(value=True),
+    "DRANodeAllocatableResources": _NotBuilt(value=True),
+    "DRAOptionalNodeOperations": _NotBuilt(value=True),
+    "DRAWorkloadResourceClaims": _NotBuilt(value=True),
+    "GenericWorkload": _NotBuilt(
+        value=True, since=SchedulerVersion.V1_37, what="the pod groups of 1.37 are"
+    ),
+    "InPlacePodVerticalScaling": _NotBuilt(value=False),
+    "InPlacePodVerticalScalingSchedulerPreemption": _NotBuilt(value=True),
+    "InterPodAffinityHostnameFastPath": _NotBuilt(value=True),
+    "SchedulerPopFromBackoffQ": _NotBuilt(value=False),
+    "SchedulerPreQueueingHints": _NotBuilt(value=True),
+    "SchedulerQueueingHints": _NotBuilt(value=False),
 }
 
 _COMPONENT: Final = "kube"
 _Version: TypeAlias = tuple[int, int]
-_OLDEST: Final = (1, OLDEST_MINOR)
-_NEWEST: Final = (1, NEWEST_MINOR)
+#: The number of minor versions before its own that a scheduler can emulate.
+_EMULATED_VERSIONS: Final = 3
 _VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(\.(?P<patch>[0-9]+))?")
 
 
-def help_lines() -> list[str]:
-    """Return the lines about the gates that may be set, as in kube-scheduler's help."""
-    shown = [
-        f"{_COMPONENT}:{name}=true|false ({spec.stage.label} - default={go_bool(spec.default)})"
-        for name, spec in (*FEATURES.items(), *_ALL.items())
-        if spec.stage in (Stage.ALPHA, Stage.BETA)
-    ]
-    return sorted(shown)
-
-
 class EffectiveVersion(NamedTuple):
-    """The emulated version, and the oldest version of other components in the cluster."""
+    """The scheduler's version, the one it emulates, and the oldest of other components."""
 
+    scheduler: SchedulerVersion
     emulation: _Version
     min_compatibility: _Version
 
+    @classmethod
+    def of(cls, version: SchedulerVersion) -> EffectiveVersion:
+        """Return the versions of a scheduler that emulates none."""
+        return cls(version, (1, version), (1, version - 1))
+
     @property
     def features(self) -> Mapping[str, FeatureSpec]:
-        return features_of(self.emulation[1])
+        return features_of(self.scheduler, self.emulation[1], self.min_compatibility[1])
 
     @property
     def texts(self) -> tuple[str, str]:
         return _shown(self.emulation), _shown(self.min_compatibility)
 
+    def __str__(self) -> str:
+        emulation, min_compatibility = self.texts
+        if self.scheduler < SchedulerVersion.V1_35:
+            return f"emulated version {emulation}"
+        return f"emulated version {emulation}, min compatibility version {min_compatibility}"
 
-NEWEST_VERSION: Final = EffectiveVersion(_NEWEST, (_NEWEST[0], _NEWEST[1] - 1))
+
+DEFAULT_VERSION: Final = EffectiveVersion.of(DEFAULT_SCHEDULER_VERSION)
+
+
+def help_lines(version: SchedulerVersion) -> list[str]:
+    """Return the lines about the gates that may be set, as in kube-scheduler's help."""
+    features = EffectiveVersion.of(version).features
+    newest = features_of(version, version, version)
+    lines = []
+    for name, spec in (*features.items(), *_ALL.items()):
+        if spec.stage not in (Stage.ALPHA, Stage.BETA):
+            continue
+        line = _help_line(name, spec)
+        later = newest.get(name, spec)
+        if later is not spec:
+            condition = f"if --min-compatibility-version>=1.{later.min_compatibility}"
+            line += f", or {_help_line(name, later)} {condition}"
+        lines.append(f"{_COMPONENT}:{line}")
+    return sorted(lines)
+
+
+def _help_line(name: str, spec: FeatureSpec) -> str:
+    return f"{name}=true|false ({spec.stage.label} - default={go_bool(spec.default)})"
 
 
 def feature_states(
@@ -114,26 +156,29 @@ def parse_settings(values: Iterable[str]) -> dict[str, bool]:
 
 
 def effective_version(
-    emulated: Iterable[str], min_compatibility: Iterable[str]
+    emulated: Iterable[str],
+    min_compatibility: Iterable[str],
+    scheduler: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
 ) -> EffectiveVersion:
     """Parse `--emulated-version` and `--min-compatibility-version`. Raises ConfigError."""
-    emulation = _version_of_component(emulated) or _NEWEST
-    default = max(_OLDEST, (emulation[0], emulation[1] - 1))
+    oldest, newest = (1, scheduler - _EMULATED_VERSIONS), (1, int(scheduler))
+    emulation = _version_of_component(emulated) or newest
+    default = max(oldest, (emulation[0], emulation[1] - 1))
     compatibility = _version_of_component(min_compatibility) or default
     errors = []
-    if not _OLDEST <= emulation <= _NEWEST:
+    if not oldest <= emulation <= newest:
         errors.append(
             f"emulation version {_shown(emulation)} is not between "
-            f"[{_shown(_OLDEST)}, {_shown(_NEWEST)}.0]"
+            f"[{_shown(oldest)}, {_shown(newest)}.0]"
         )
-    if not _OLDEST <= compatibility <= emulation:
+    if not oldest <= compatibility <= emulation:
         errors.append(
             f"minCompatibilityVersion version {_shown(compatibility)} is not between "
-            f"[{_shown(_OLDEST)}, {_shown(emulation)}]"
+            f"[{_shown(oldest)}, {_shown(emulation)}]"
         )
     if errors:
         raise ConfigError(field.aggregate(map(ConfigError, errors)))
-    return EffectiveVersion(emulation, compatibility)
+    return EffectiveVersion(scheduler, emulation, compatibility)
 
 
 def _version_of_component(values: Iterable[str]) -> _Version | None:
@@ -202,6 +247,8 @@ class _Gates:
         self._settings: Final = settings
         self._version: Final = version
         self._features: Final = version.features
+        self._known: Final = feature_names(version.scheduler)
+        self._dependencies: Final = dependencies_of(version.scheduler)
         #: The values of all gates that are set by name or by their stage.
         self._values: Final = {
             name: settings[all_gates]
@@ -221,7 +268,7 @@ class _Gates:
 
     def check(self) -> None:
         for name in self._settings:
-            if name not in FEATURES and name not in _STAGES:
+            if name not in self._known and name not in _STAGES:
                 raise ConfigError(f"unrecognized feature gate: {name}")
         errors = [*self._fixed()] or [*self._missing_dependencies()] or [*self._not_built()]
         if errors:
@@ -232,19 +279,15 @@ class _Gates:
             spec = self._features.get(name)
             cannot = f"cannot set feature gate {name} to {go_bool(value)}, feature is"
             if spec is None and name not in _STAGES:
-                emulation, oldest = self._version.texts
-                yield ConfigError(
-                    f"{cannot} PreAlpha at emulated version {emulation}, "
-                    f"min compatibility version {oldest}"
-                )
+                yield ConfigError(f"{cannot} PreAlpha at {self._version}")
             elif spec is not None and spec.locked and value != spec.default:
                 yield ConfigError(f"{cannot} locked to {go_bool(spec.default)}")
 
     def _disabled_dependencies(self, name: str) -> list[str]:
-        return [other for other in DEPENDENCIES.get(name, ()) if not self._is_on(other)]
+        return [other for other in self._dependencies.get(name, ()) if not self._is_on(other)]
 
     def _missing_dependencies(self) -> Iterator[ConfigError]:
-        for name in DEPENDENCIES:
+        for name in self._dependencies:
             disabled = self._disabled_dependencies(name)
             if disabled and self._is_on(name):
                 yield ConfigError(
@@ -253,7 +296,9 @@ class _Gates:
                 )
 
     def _not_built(self) -> Iterator[ConfigError]:
-        for name, value in _NOT_BUILT.items():
+        for name, (value, since, what) in _NOT_BUILT.items():
+            if name not in self._known or self._version.scheduler < since:
+                continue
             # Without its dependencies a feature is off either way.
             if self._is_on(name) is value and not self._disabled_dependencies(name):
                 problem = f"cannot set feature gate {name} to {go_bool(value)}"
@@ -262,7 +307,7 @@ class _Gates:
                     problem = (
                         f"feature gate {name} is {go_bool(value)} at emulated version {emulation}"
                     )
-                yield ConfigError(f"{problem}, this behaviour is not built into kubesched")
+                yield ConfigError(f"{problem}, {what} not built into kubesched")
 
     def warn(self) -> None:
         for name, value in self._settings.items():
@@ -274,7 +319,8 @@ class _Gates:
                     "It will be removed in a future release.",
                     {"featureGate": name, "value": value},
                 )
-        if self._version.emulation < _NEWEST and (alpha := self._enabled_alpha()):
+        emulates = self._version.emulation[1] < self._version.scheduler
+        if emulates and (alpha := self._enabled_alpha()):
             _log.warning(
                 "component has alpha features enabled in emulated version, this is unsupported: "
                 "features=[%s]",

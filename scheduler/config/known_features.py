@@ -1,21 +1,27 @@
-"""The table of kube-scheduler's feature gates, by version.
+"""The table of kube-scheduler's feature gates, for all versions as which the scheduler decides.
 
-`features.json` has for each gate what it was from each minor version of Kubernetes on: the version,
-the stage, the default, and if the gate only accepts its default. The oldest version stands for all
-before it. `needs` names the features that must be on with it.
-Source: `GetAll`, also after `SetEmulationVersion`, and `Dependencies` of the gates of
-kube-scheduler v1.36.3, whose definitions are in
-`pkg/features/kube_features.go`, apiserver `pkg/features`, client-go `features`, component-base.
+A row of `features.json` is a gate of the schedulers 1.`since` to 1.`until`; without these it is one
+of all versions. `specs` are what the gate was from each minor version of Kubernetes on: the
+version, the stage, the default, if the gate only accepts its default, and from which minimum
+compatibility version on that holds. 1.31, the oldest that can be emulated, stands for all before.
+`needs` names the features that must be on with it. A gate has two rows if two schedulers disagree
+about the same version.
+Source: `GetAllVersioned` and `Dependencies` of the gates of kube-scheduler v1.34.4, v1.35.4,
+v1.36.3 and v1.37.2, whose definitions are in `pkg/features/kube_features.go`, apiserver
+`pkg/features`, client-go `features`, component-base.
 """
 
 from __future__ import annotations
 
 import enum
+import functools
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,48 +42,68 @@ class Stage(enum.Enum):
 
 
 class FeatureSpec(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A feature from the version 1.`since` on; a locked gate only accepts its default."""
+    """A feature from the version 1.`since` on; a locked gate only accepts its default.
+
+    It holds if the other components are of the version 1.`min_compatibility` or later.
+    """
 
     since: int
     stage: Stage
     default: bool
     locked: bool = False
+    min_compatibility: int = 0
 
 
 class _Feature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
     specs: tuple[FeatureSpec, ...]
     needs: tuple[str, ...] = ()
+    since: int = 0
+    until: int = max(SchedulerVersion)
 
-    def spec_at(self, minor: int) -> FeatureSpec | None:
+    def spec_at(self, minor: int, min_compatibility: int) -> FeatureSpec | None:
         """Return the feature as of 1.`minor`; None if that version does not have it."""
-        return next((spec for spec in reversed(self.specs) if spec.since <= minor), None)
-
-
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    oldest: int
-    newest: int
-    features: dict[str, _Feature]
+        for spec in reversed(self.specs):
+            if spec.since <= minor and spec.min_compatibility <= min_compatibility:
+                return spec
+        return None
 
 
 _TABLE: Final = msgspec.json.decode(
-    Path(__file__).with_name("features.json").read_bytes(), type=_Table
+    Path(__file__).with_name("features.json").read_bytes(), type=tuple[_Feature, ...]
 )
 
-#: The minor version of the gates in `FEATURES`, and the oldest that can be emulated.
-NEWEST_MINOR: Final = _TABLE.newest
-OLDEST_MINOR: Final = _TABLE.oldest
+#: Schedulers before this one know no dependencies between features.
+_FIRST_WITH_DEPENDENCIES: Final = SchedulerVersion.V1_35
 
 
-def features_of(minor: int) -> Mapping[str, FeatureSpec]:
-    """Return the features of version 1.`minor`, as the newest version emulates it."""
-    specs = ((name, feature.spec_at(minor)) for name, feature in _TABLE.features.items())
+@functools.cache
+def _features(version: SchedulerVersion) -> tuple[_Feature, ...]:
+    """Return the features that a scheduler of this version knows."""
+    return tuple(feature for feature in _TABLE if feature.since <= version <= feature.until)
+
+
+def feature_names(version: SchedulerVersion) -> frozenset[str]:
+    """Return every gate that a scheduler of this version knows."""
+    return frozenset(feature.name for feature in _features(version))
+
+
+@functools.cache
+def features_of(
+    version: SchedulerVersion, minor: int, min_compatibility: int
+) -> Mapping[str, FeatureSpec]:
+    """Return the features of 1.`minor`, as a scheduler of `version` emulates it."""
+    specs = (
+        (feature.name, feature.spec_at(minor, min_compatibility)) for feature in _features(version)
+    )
     return MappingProxyType({name: spec for name, spec in specs if spec is not None})
 
 
-#: Every gate of kube-scheduler v1.36.3 by name.
-FEATURES: Final = features_of(NEWEST_MINOR)
-
-#: A feature that is on needs these features to be on.
-DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {name: feature.needs for name, feature in _TABLE.features.items() if feature.needs}
-)
+@functools.cache
+def dependencies_of(version: SchedulerVersion) -> Mapping[str, tuple[str, ...]]:
+    """Return the features that must be on for each feature that needs any."""
+    if version < _FIRST_WITH_DEPENDENCIES:
+        return MappingProxyType({})
+    return MappingProxyType(
+        {feature.name: feature.needs for feature in _features(version) if feature.needs}
+    )

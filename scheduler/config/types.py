@@ -15,7 +15,8 @@ import msgspec
 
 from scheduler.api.core import Struct
 from scheduler.api.duration import SECOND, Duration
-from scheduler.config.known_features import FEATURES
+from scheduler.config.known_features import features_of
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"
-
-#: The version of Kubernetes whose scheduler this is.
-KUBERNETES_VERSION: Final = "v1.36.3"
 
 #: The name of a profile that stands alone without one, and of pods that name no scheduler.
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -51,10 +49,15 @@ TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
 #: Preemption makes room for a whole group at once.
 WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
 
+
+def default_feature_gates(version: SchedulerVersion) -> FeatureGates:
+    """Return the gates that are on by default in a version."""
+    features = features_of(version, version, version - 1)
+    return frozenset(name for name, spec in features.items() if spec.default)
+
+
 #: The gates that are on by default.
-DEFAULT_FEATURE_GATES: Final[FeatureGates] = frozenset(
-    name for name, spec in FEATURES.items() if spec.default
-)
+DEFAULT_FEATURE_GATES: Final = default_feature_gates(DEFAULT_SCHEDULER_VERSION)
 
 #: Value of `ConfigStruct.always_written`: every field.
 ALL_FIELDS: Final = frozenset("*")
@@ -98,6 +101,9 @@ class Scheme(NamedTuple):
 
     gates: FeatureGates = DEFAULT_FEATURE_GATES
     """The feature gates that are on: some change defaults or forbid fields."""
+
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+    """The version whose defaults and fields the configuration has."""
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.api_calls.call_queue import CallNotMade
 from scheduler.client import ClientError
 from scheduler.clock import run_on
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, DEFAULT_SCHEDULER_VERSION
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import PluginFailedError, PluginFailure, SeenFailures
 from scheduler.framework.status import NodeToStatus, Status
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from scheduler.api.pod_groups import PodGroup
     from scheduler.cache import Cache
     from scheduler.clock import Clock
-    from scheduler.config import FeatureGates
+    from scheduler.config import FeatureGates, SchedulerVersion
     from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
     from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.framework.handle import ApiWriter, Background
@@ -84,6 +84,7 @@ class CycleParts:
     attempts: Attempts
     spawn: Background
     feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
     pod_group_lister: Callable[[str, str], PodGroup | None] = _no_pod_group
     let_others_run: Callable[[], Awaitable[None]] = run_on
     searches_all_placements: bool = False

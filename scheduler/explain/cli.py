@@ -22,7 +22,15 @@ from scheduler.assembly.profiles import (
 )
 from scheduler.client import ClientError
 from scheduler.clock import SystemClock
-from scheduler.config import ConfigError, default_config, load_config
+from scheduler.config import (
+    DEFAULT_SCHEDULER_VERSION,
+    VERSION_LABELS,
+    ConfigError,
+    SchedulerVersion,
+    default_config,
+    default_feature_gates,
+    load_config,
+)
 from scheduler.explain.cluster import ClusterError, read_api_server, with_api_defaults
 from scheduler.explain.manifests import read_manifests
 from scheduler.explain.questions import Question, QuestionError, read_questions
@@ -107,6 +115,15 @@ _output = click.option(
 _plugin = click.option(
     "--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own."
 )
+_scheduler_version = click.option(
+    "--scheduler-version",
+    "version",
+    type=click.Choice(VERSION_LABELS),
+    default=DEFAULT_SCHEDULER_VERSION.label,
+    show_default=True,
+    callback=lambda _, __, label: SchedulerVersion.parse(label),
+    help="The version of kube-scheduler to decide as.",
+)
 
 
 def _port_options(*, needs_server: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -186,6 +203,7 @@ def main() -> None:
 )
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration.")
 @_plugin
+@_scheduler_version
 @click.option(
     "--call-extenders",
     is_flag=True,
@@ -222,6 +240,7 @@ def pods(
     pod: tuple[str, ...],
     config: Path | None,
     plugin: tuple[str, ...],
+    version: SchedulerVersion,
     call_extenders: bool,
     output: str,
     nodes_max: int | None,
@@ -236,7 +255,8 @@ def pods(
     if prints_dump_command:
         with _one_line_errors(config):
             find_plugins_in_working_directory()
-            click.echo(dump_command(World(_settings(config), plugins=plugin).kinds))
+            world = World(_settings(config, version), plugins=plugin, version=version)
+            click.echo(dump_command(world.kinds))
         return
     if bool(manifests) == bool(kubeconfig or master):
         raise click.UsageError("give one of --manifests and --kubeconfig (or --master)")
@@ -245,9 +265,9 @@ def pods(
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
     async def explain() -> None:
-        settings = _settings(config)
+        settings = _settings(config, version)
         async with _extenders(settings, call=call_extenders) as extenders:
-            world = World(settings, plugins=plugin, extenders=extenders)
+            world = World(settings, plugins=plugin, version=version, extenders=extenders)
             cluster, missing = await _cluster(
                 world, plugin, manifests, kubeconfig, master, keeps_json=bool(extenders)
             )
@@ -293,7 +313,10 @@ def story(*, pod: str, output: str, port: SchedulerPort) -> None:
 @main.command()
 @click.argument("questions", type=click.File("rb"))
 @_plugin
-def batch(*, questions: Iterable[bytes], plugin: tuple[str, ...]) -> None:
+@_scheduler_version
+def batch(
+    *, questions: Iterable[bytes], plugin: tuple[str, ...], version: SchedulerVersion
+) -> None:
     """Answer QUESTIONS, one JSON object a line; - is standard input.
 
     A question has a name, objects, pods to schedule in turn, and maybe a config and features (gates
@@ -303,7 +326,7 @@ def batch(*, questions: Iterable[bytes], plugin: tuple[str, ...]) -> None:
 
     async def answer() -> None:
         for question in read_questions(questions, Question, source="questions"):
-            world, pods = question.world(plugin), question.pods
+            world, pods = question.world(plugin, version), question.pods
             reports = _decided_in_order(world, pods, frozenset(), question=question.name)
             report = Report(pods=tuple([report async for report in reports]))
             out.write(msgspec.json.encode(report) + b"\n")
@@ -371,8 +394,9 @@ def _read(
     return cluster
 
 
-def _settings(config: Path | None) -> KubeSchedulerConfiguration:
-    return load_config(config, SCHEME) if config else default_config(SCHEME)
+def _settings(config: Path | None, version: SchedulerVersion) -> KubeSchedulerConfiguration:
+    scheme = SCHEME._replace(gates=default_feature_gates(version), version=version)
+    return load_config(config, scheme) if config else default_config(scheme)
 
 
 def _asked(pods: Iterable[Pod], only: frozenset[str]) -> dict[str, Pod]:

@@ -12,10 +12,12 @@ from scheduler.api.core import Node, Pod
 from scheduler.client import NODES, PODS
 from scheduler.client.kinds import KINDS_BY_NAME
 from scheduler.config import (
-    DEFAULT_FEATURE_GATES,
+    DEFAULT_SCHEDULER_VERSION,
     ConfigError,
     FeatureGates,
+    SchedulerVersion,
     default_config,
+    default_feature_gates,
     load_text,
 )
 from scheduler.explain.cluster import with_api_defaults
@@ -51,16 +53,18 @@ class Question(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...] = ()
     features: Mapping[str, bool] = MappingProxyType({})
 
-    @property
-    def feature_gates(self) -> FeatureGates:
-        """The enabled gates, without asynchronous preemption: victims are part of the decision."""
+    def feature_gates(self, version: SchedulerVersion) -> FeatureGates:
+        """Return the enabled gates, without asynchronous preemption: victims are decided too."""
         on = {name for name, is_on in self.features.items() if is_on}
-        return (DEFAULT_FEATURE_GATES | on) - (self.features.keys() - on) - {ASYNC_PREEMPTION}
+        off = {ASYNC_PREEMPTION, *(self.features.keys() - on)}
+        return (default_feature_gates(version) | on) - off
 
-    def configuration(self) -> KubeSchedulerConfiguration:
+    def configuration(
+        self, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+    ) -> KubeSchedulerConfiguration:
         """Return the configuration. Raises `QuestionError`."""
         raw = bytes(self.config)
-        scheme = SCHEME._replace(gates=self.feature_gates)
+        scheme = SCHEME._replace(gates=self.feature_gates(version), version=version)
         if not raw or raw == b"null":
             config = default_config(scheme)
             return msgspec.structs.replace(config, percentage_of_nodes_to_score=_PERCENTAGE)
@@ -80,16 +84,21 @@ class Question(msgspec.Struct, frozen=True):
             raise self.error(error) from error
         return objects
 
-    def world(self, plugins: Iterable[type[Plugin] | str] = ()) -> World:
+    def world(
+        self,
+        plugins: Iterable[type[Plugin] | str] = (),
+        version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
+    ) -> World:
         """Build the cluster. Raises `QuestionError` or an error of the profiles."""
         others = self.objects_by_kind()
         return World(
-            self.configuration(),
+            self.configuration(version),
             nodes=cast("list[Node]", others.pop(NODES.plural, [])),
             pods=cast("list[Pod]", others.pop(PODS.plural, [])),
             others=others,
             plugins=plugins,
-            feature_gates=self.feature_gates,
+            version=version,
+            feature_gates=self.feature_gates(version),
         )
 
     def error(self, error: Exception) -> QuestionError:

@@ -17,7 +17,11 @@ from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
 from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.client import NODES, PODS
 from scheduler.clock import SystemClock
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import (
+    DEFAULT_SCHEDULER_VERSION,
+    EffectiveVersion,
+    default_feature_gates,
+)
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
     from scheduler.assembly.watched_kinds import WatchedKind
     from scheduler.client import ApiObject
-    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import FeatureGates, KubeSchedulerConfiguration, SchedulerVersion
     from scheduler.framework.extender import Extender
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
     from scheduler.framework.types import Diagnosis
@@ -71,15 +75,20 @@ class World:
         pods: Iterable[Pod] = (),
         others: Mapping[str, Iterable[ApiObject]] = _NOTHING,
         plugins: Iterable[type[Plugin] | str] = (),
-        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
+        feature_gates: FeatureGates | None = None,
         extenders: Sequence[Extender] = (),
     ) -> None:
         self._api: Final = InMemoryApi(_VirtualClock())
         ports = self._api.ports(
             rng=random.Random(0), tie_break=FirstByName(), tasks=AtOnce(), extenders=extenders
         )
-        gates = feature_gates - {ASYNC_PREEMPTION}
-        options = SchedulerOptions(plugins=tuple(plugins), feature_gates=gates)
+        gates = default_feature_gates(version) if feature_gates is None else feature_gates
+        options = SchedulerOptions(
+            plugins=tuple(plugins),
+            feature_gates=gates - {ASYNC_PREEMPTION},
+            effective_version=EffectiveVersion.of(version),
+        )
         self._core: Final = build_core(config, ports, options, queues_pods=False)
         self.profiles: Final = self._core.profiles
         #: The search that stops early, of which only the numbers of nodes are used.

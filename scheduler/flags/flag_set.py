@@ -1,6 +1,6 @@
 """Parse a command line as Go's flag library does, with its error texts.
 
-    flags = FlagSet(FLAGS)
+    flags = FlagSet(flags_of(version))
     values = flags.parse(["--secure-port=0", "-v5"])    # raises UsageError
     values.integer("secure-port"), values.is_set("config")
 
@@ -26,7 +26,6 @@ from scheduler.api.duration import Duration
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity
 from scheduler.api.strconv import go_bool, parse_bool, parse_float32, parse_int
-from scheduler.config import KUBERNETES_VERSION
 from scheduler.klog import parse_verbosity
 from scheduler.serving.options import NamedCertKey
 
@@ -122,8 +121,8 @@ class Values:
         return self.items(name, str)
 
     def items(self, name: str, kind: type[T]) -> tuple[T, ...]:
-        """Return the values of a repeated flag, which are of type `kind`."""
-        items = self._get(name, tuple)
+        """Return the values of a repeated flag, of type `kind`; none for a flag that is not one."""
+        items = self._get(name, tuple) if name in self._flags else ()
         assert all(isinstance(item, kind) for item in items)
         return items
 
@@ -292,15 +291,8 @@ def _named_cert_keys(text: str) -> tuple[NamedCertKey, ...]:
 
 
 def _version(text: str) -> str:
-    """Check `true`, `false`, `raw`, or a version that begins with this one's."""
-    if text == "raw":
-        return text
-    if text.startswith("v"):
-        if text.partition("-")[0].partition("+")[0] != KUBERNETES_VERSION:
-            raise ValueError(
-                f"version {quoted(text)} must match major/minor/patch of default version "
-                f"{quoted(KUBERNETES_VERSION)}"
-            )
+    """Check `true`, `false`, `raw`, or the text of a version."""
+    if text == "raw" or text.startswith("v"):
         return text
     return go_bool(parse_bool(text))
 

@@ -18,10 +18,10 @@ import yaml
 from scheduler.api import field
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity, value
-from scheduler.config import KUBERNETES_VERSION, ConfigError, Duration, enabled_gates
+from scheduler.config import ConfigError, Duration, SchedulerVersion, enabled_gates
 from scheduler.config.feature_gates import effective_version, parse_settings
 from scheduler.flags.flag_set import AUTOMATIC_PORT, FlagSet, UsageError, Values
-from scheduler.flags.table import FLAGS
+from scheduler.flags.table import flags_of
 from scheduler.klog import LogOptions
 from scheduler.metrics.exposition import MetricsOptions
 from scheduler.serving.options import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _METRIC_NAME: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL_NAME: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
-_PREVIOUS_VERSION: Final = "1.35"
 _LOGGING_ALPHA: Final = "LoggingAlphaOptions"
 _LOGGING_BETA: Final = "LoggingBetaOptions"
 _TIE_BREAKS: Final = ("random", "first")
@@ -50,12 +49,26 @@ _LEADER_ELECT: Final = "leader-elect"
 
 def parse_flags(arguments: Sequence[str], *, command: str) -> Options:
     """Parse a command line. Raises UsageError, and ConfigError for feature gates and versions."""
-    values = FlagSet(FLAGS).parse(arguments, command=command)
+    # Flags that the version does not have are unknown.
+    scheduler = _scheduler_version(
+        FlagSet(flags_of(max(SchedulerVersion))).parse(arguments, command=command)
+    )
+    values = FlagSet(flags_of(scheduler)).parse(arguments, command=command)
     version = effective_version(
-        values.strings("emulated-version"), values.strings("min-compatibility-version")
+        values.strings("emulated-version"), values.strings("min-compatibility-version"), scheduler
     )
     gates = enabled_gates(parse_settings(values.items("feature-gates", str)), version)
     return Options(values, gates, version)
+
+
+def _scheduler_version(values: Values) -> SchedulerVersion:
+    """Return the version to decide as. Raises UsageError for another."""
+    text = values.string("scheduler-version")
+    try:
+        return SchedulerVersion.parse(text)
+    except ValueError as error:
+        problem = f'invalid argument {quoted(text)} for "--scheduler-version" flag: {error}'
+        raise UsageError(problem) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +81,17 @@ class Options:
 
     @property
     def reported_version(self) -> str:
-        version = self.values.text("version")
-        return version if version.startswith("v") else KUBERNETES_VERSION
+        """The version to name. Raises UsageError for one that is another release."""
+        version, release = self.values.text("version"), self.effective_version.scheduler.release
+        if not version.startswith("v"):
+            return release
+        if version.partition("-")[0].partition("+")[0] != release:
+            raise UsageError(
+                f'invalid argument {quoted(version)} for "--version" flag: version '
+                f"{quoted(version)} must match major/minor/patch of default version "
+                f"{quoted(release)}"
+            )
+        return version
 
     @property
     def config_file(self) -> Path | None:
@@ -165,12 +187,13 @@ class Options:
         )
         allowed = {str(key): str(item) for key, item in values.items("allow-metric-labels", tuple)}
         errors: list[Exception] = []
-        if shown not in ("", _PREVIOUS_VERSION):
+        previous = f"1.{self.effective_version.scheduler - 1}"
+        if shown not in ("", previous):
             errors.append(
                 field.invalid(
                     "metrics.showHiddenMetricsForVersion",
                     shown,
-                    f"must be omitted or have the value '{_PREVIOUS_VERSION}'; only the previous "
+                    f"must be omitted or have the value '{previous}'; only the previous "
                     "minor version is allowed",
                 )
             )

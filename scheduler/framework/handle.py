@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.config.types import FeatureGates
+    from scheduler.config.versions import SchedulerVersion
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.extender import Extender
     from scheduler.framework.status import Rejections
@@ -397,6 +398,11 @@ class Handle(Protocol):
     @property
     def feature_gates(self) -> FeatureGates:
         """The names of the feature gates that are on."""
+        ...
+
+    @property
+    def version(self) -> SchedulerVersion:
+        """The version of kube-scheduler as which the scheduler decides."""
         ...
 
     @property

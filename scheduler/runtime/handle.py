@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.unstructured import Kind
     from scheduler.clock import Clock
-    from scheduler.config import FeatureGates
+    from scheduler.config import FeatureGates, SchedulerVersion
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.extender import Extender
     from scheduler.framework.handle import (
@@ -63,6 +63,7 @@ class PluginHandle:
     event_recorder: EventSink
     api: ApiWriter
     feature_gates: FeatureGates
+    version: SchedulerVersion
     metrics: SchedulerMetrics
     rng: Rng
     clock: Clock

@@ -11,7 +11,6 @@ import datetime
 import platform
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.config import KUBERNETES_VERSION
 from scheduler.config.encode import go_yaml
 from scheduler.serving.replies import bytes_reply, json_object_reply, status_reply, text_reply
 
@@ -30,7 +29,6 @@ _DEPRECATED: Final = "v1alpha1"
 _JSON: Final = "application/json"
 _YAML: Final = "application/yaml"
 _TEXT: Final = "text/plain"
-_BINARY_VERSION: Final = KUBERNETES_VERSION.removeprefix("v")
 
 
 class _Wanted(NamedTuple):
@@ -112,6 +110,7 @@ class Statusz(_Page):
 
     def __init__(self, paths: Iterable[str], *, clock: Clock, version: EffectiveVersion) -> None:
         self._emulation: Final = version.texts[0]
+        self._binary: Final = version.scheduler.release.removeprefix("v")
         self._paths: Final = sorted({f"/{path.split('/')[1]}" for path in paths})
         self._clock: Final = clock
         self._started: Final = datetime.datetime.fromtimestamp(int(clock.now()), datetime.UTC)
@@ -126,7 +125,7 @@ class Statusz(_Page):
             f"\nStarted: {started}\n"
             f"Up: {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec\n"
             f"Go version: {_python()}\n"
-            f"Binary version: {_BINARY_VERSION}\n"
+            f"Binary version: {self._binary}\n"
             f"Emulation version: {self._emulation}\n"
             f"Paths: {' '.join(self._paths)}\n"
         )
@@ -136,7 +135,7 @@ class Statusz(_Page):
             "startTime": self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "uptimeSeconds": self._uptime_seconds(),
             "goVersion": _python(),
-            "binaryVersion": _BINARY_VERSION,
+            "binaryVersion": self._binary,
             "emulationVersion": self._emulation,
             "paths": self._paths,
         }

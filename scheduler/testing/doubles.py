@@ -10,13 +10,14 @@ from scheduler.api.core import Pod
 from scheduler.assembly.watched_kinds import kinds_to_watch, read_by
 from scheduler.client.kinds import kind_key
 from scheduler.config.types import (
-    DEFAULT_FEATURE_GATES,
     KubeSchedulerProfile,
     PluginConfig,
     Plugins,
     PluginSet,
+    default_feature_gates,
 )
 from scheduler.config.types import Plugin as PluginEntry
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.framework.handle import KindNotWatchedError
 from scheduler.framework.interface import Plugin
 from scheduler.metrics import SchedulerMetrics
@@ -102,9 +103,11 @@ class FakeHandle(PluginHandle):
         seed: int = 0,
         clock: VirtualClock | None = None,
         listers: Mapping[Kind, Lister[Any]] | None = None,
-        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        feature_gates: FeatureGates | None = None,
+        version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
         extenders: Sequence[Extender] = (),
     ) -> None:
+        gates = default_feature_gates(version) if feature_gates is None else feature_gates
         clock, metrics = VirtualClock() if clock is None else clock, SchedulerMetrics()
         self.dry_run: DryRun | None = None
         self.activated: Final[dict[str, PodInfo]] = {}
@@ -120,7 +123,8 @@ class FakeHandle(PluginHandle):
             nominator=Nominator(lambda namespace, name: unassigned),
             event_recorder=RecordedEvents(),
             api=FakeApi(),
-            feature_gates=feature_gates,
+            feature_gates=gates,
+            version=version,
             metrics=metrics,
             rng=random.Random(seed),
             clock=clock,

@@ -18,8 +18,10 @@ from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.profiles import plugin_registry
 from scheduler.client import connect
 from scheduler.config import (
-    NEWEST_VERSION,
+    DEFAULT_SCHEDULER_VERSION,
     ConfigError,
+    EffectiveVersion,
+    SchedulerVersion,
     default_config,
     enabled_gates,
     load_config,
@@ -82,6 +84,7 @@ async def run_in_process(
     serve: bool = False,
     identity: str = "in-process",
     feature_gates: Mapping[str, bool] = _NO_SETTINGS,
+    scheduler_version: str = DEFAULT_SCHEDULER_VERSION.label,
 ) -> AsyncIterator[RunningScheduler]:
     """Run a scheduler until the `async with` block ends.
 
@@ -89,18 +92,26 @@ async def run_in_process(
     but no leader election. A file enables leader election unless it sets
     `leaderElection: {leaderElect: false}`; two schedulers with one lease need different
     identities. With `serve`, health, metrics and stories are served at `url`, over plain HTTP and
-    without authentication. `feature_gates` are settings by name, as in `kubesched --feature-gates`.
-    Raises ConfigError for an invalid configuration and for gates that cannot be set.
+    without authentication. `feature_gates` are settings by name, as in `kubesched --feature-gates`,
+    `scheduler_version` is the version of kube-scheduler to decide as, such as 1.35. Raises
+    ConfigError for an invalid configuration and for gates that cannot be set, ValueError for
+    another version.
     """
-    gates = enabled_gates(feature_gates, NEWEST_VERSION)
-    scheme = SCHEME._replace(gates=gates)
+    version = SchedulerVersion.parse(scheduler_version)
+    effective_version = EffectiveVersion.of(version)
+    gates = enabled_gates(feature_gates, effective_version)
+    scheme = SCHEME._replace(gates=gates, version=version)
     settings = load_config(config, scheme) if config else _without_election(default_config(scheme))
     if errors := validate_config(settings, scheme):
         text = "; ".join(str(error) for error in errors)
         raise ConfigError(f"{config}: {text}" if config else text)
     connection = connect(kubeconfig=str(kubeconfig), clock=clock)
     options = SchedulerOptions(
-        plugins=tuple(plugins), seed=seed, identity=identity, feature_gates=gates
+        plugins=tuple(plugins),
+        seed=seed,
+        identity=identity,
+        feature_gates=gates,
+        effective_version=effective_version,
     )
     app = SchedulerApp(settings, connection, clock=clock, options=options)
     async with contextlib.AsyncExitStack() as stack:

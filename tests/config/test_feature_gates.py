@@ -1,10 +1,19 @@
-"""Feature gates are set with kube-scheduler's rules and texts, confirmed on its v1.36.3."""
+"""Feature gates are set with kube-scheduler's rules and texts, confirmed on its releases."""
 
+import hashlib
 import logging
 
 import pytest
 
-from scheduler.config import DEFAULT_FEATURE_GATES, NEWEST_VERSION, ConfigError, enabled_gates
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    DEFAULT_SCHEDULER_VERSION,
+    DEFAULT_VERSION,
+    ConfigError,
+    EffectiveVersion,
+    SchedulerVersion,
+    enabled_gates,
+)
 from scheduler.config.feature_gates import (
     effective_version,
     feature_states,
@@ -14,7 +23,7 @@ from scheduler.config.feature_gates import (
 
 
 def gates_of(*values: str) -> frozenset[str]:
-    return enabled_gates(parse_settings(values), NEWEST_VERSION)
+    return enabled_gates(parse_settings(values), DEFAULT_VERSION)
 
 
 def emulated(version: str, *values: str) -> frozenset[str]:
@@ -27,7 +36,7 @@ def test_without_settings_the_gates_are_the_defaults() -> None:
 
 def test_the_metric_has_name_and_stage_of_every_gate() -> None:
     states = dict(
-        feature_states(gates_of("GenericWorkload=true,WatchListClient=false"), NEWEST_VERSION)
+        feature_states(gates_of("GenericWorkload=true,WatchListClient=false"), DEFAULT_VERSION)
     )
     assert len(states) == 241
     assert states["GenericWorkload", "ALPHA"] == states["DynamicResourceAllocation", ""] == 1.0
@@ -123,7 +132,7 @@ def test_gates_that_will_go_are_accepted_with_a_warning(
 
 
 def test_the_help_lists_the_gates_that_may_be_set() -> None:
-    lines = help_lines()
+    lines = help_lines(DEFAULT_SCHEDULER_VERSION)
     assert len(lines) == 149
     assert "kube:GangScheduling=true|false (ALPHA - default=false)" in lines
     assert "kube:AllBeta=true|false (BETA - default=false)" in lines
@@ -131,14 +140,79 @@ def test_the_help_lists_the_gates_that_may_be_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "known", "on"), [("1.33", 172, 90), ("1.34", 191, 114), ("1.35", 212, 132)]
+    ("scheduler", "version", "known", "on"),
+    [
+        *[("1.34", "1.32", 164, 82), ("1.34", "1.33", 188, 102), ("1.34", "1.34", 208, 127)],
+        *[("1.35", "1.33", 179, 95), ("1.35", "1.34", 198, 119), ("1.35", "1.35", 218, 137)],
+        *[("1.36", "1.33", 172, 90), ("1.36", "1.34", 191, 114), ("1.36", "1.35", 212, 132)],
+        *[("1.37", "1.35", 189, 110), ("1.37", "1.36", 217, 148), ("1.37", "1.37", 253, 178)],
+    ],
 )
-def test_an_earlier_version_has_the_gates_and_defaults_of_then(
-    version: str, known: int, on: int
+def test_each_version_has_its_own_gates_and_those_of_the_versions_that_it_emulates(
+    scheduler: str, version: str, known: int, on: int
 ) -> None:
-    gates = emulated(version)
-    assert len(gates) == on
-    assert len(feature_states(gates, effective_version([version], []))) == known
+    emulation = effective_version([version], [], SchedulerVersion.parse(scheduler))
+    states = feature_states(frozenset(), emulation)
+    assert len(states) == known
+    assert sum(spec.default for spec in emulation.features.values()) == on
+
+
+@pytest.mark.parametrize(
+    ("version", "digest"),
+    [
+        ("1.34", "ff5480dc671a4726f9a8e158d4fb9d90adc991e2b0ddaf6ba2458989a3be4028"),
+        ("1.35", "3fb6e2d672864a148e2f6b5be08beaa73943b9a430ecc7c31a7ba52cd2214845"),
+        ("1.36", "9e8d455b8f1f7a1d2a5791b608bdd6e1c05a24221c24bbf27bb0a7aefa8e7a46"),
+        ("1.37", "5db01a7d6ea9d1a48d3a5d80435842c64d066f6c6a48e5aa4297d92fa48b7f34"),
+    ],
+)
+def test_the_gates_of_the_help_are_those_of_the_stock_scheduler(version: str, digest: str) -> None:
+    """The digests are of the lines that begin with `kube:` in the stock schedulers' --help."""
+    lines = help_lines(SchedulerVersion.parse(version))
+    text = "".join(f"{line}\n" for line in sorted(lines))
+    assert hashlib.sha256(text.encode()).hexdigest() == digest
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "value", "error"),
+    [
+        ("1.34", "GenericWorkload=true", "unrecognized feature gate: GenericWorkload"),
+        ("1.37", "GangScheduling=true", "unrecognized feature gate: GangScheduling"),
+        (
+            "1.35",
+            "InPlacePodVerticalScaling=false",
+            "cannot set feature gate InPlacePodVerticalScaling to false, feature is locked to true",
+        ),
+        (
+            "1.37",
+            "GenericWorkload=true",
+            "cannot set feature gate GenericWorkload to true, "
+            "the pod groups of 1.37 are not built into kubesched",
+        ),
+    ],
+)
+def test_gates_are_refused_as_the_version_refuses_them(
+    scheduler: str, value: str, error: str
+) -> None:
+    version = EffectiveVersion.of(SchedulerVersion.parse(scheduler))
+    with pytest.raises(ConfigError) as raised:
+        enabled_gates(parse_settings([value]), version)
+    assert str(raised.value) == error
+
+
+def test_before_min_compatibility_versions_the_refusal_does_not_name_one() -> None:
+    version = effective_version(["1.32"], [], SchedulerVersion.V1_34)
+    with pytest.raises(ConfigError, match=r"feature is PreAlpha at emulated version 1\.32$"):
+        enabled_gates({"SchedulerPopFromBackoffQ": True}, version)
+
+
+def test_a_gate_may_be_on_only_with_a_minimum_compatibility_version() -> None:
+    def is_on(*min_compatibility: str) -> bool:
+        version = effective_version([], min_compatibility, SchedulerVersion.V1_37)
+        return version.features["DRAFractionalCapacityRange"].default
+
+    assert not is_on()
+    assert is_on("1.37")
 
 
 def test_the_newest_version_has_the_default_gates() -> None:

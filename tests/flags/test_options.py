@@ -6,7 +6,14 @@ import msgspec
 import pytest
 
 from scheduler.api.duration import MILLISECOND, SECOND
-from scheduler.config import ConfigError, Duration, default_config
+from scheduler.config import (
+    ConfigError,
+    Duration,
+    EffectiveVersion,
+    SchedulerVersion,
+    default_config,
+    default_feature_gates,
+)
 from scheduler.flags.flag_set import UsageError
 from scheduler.flags.options import Options, parse_flags
 from scheduler.klog import LogOptions
@@ -257,8 +264,44 @@ def test_a_port_is_in_range(port: int) -> None:
         ("--seed=x", "seed", 'invalid argument "x" for "--seed" flag'),
         ("--tie-break=x", "tie_break", "expected random or first"),
         ("--check-cache-every=0s", "check_cache_every", "expected more than 0s"),
+        ("--version=v1.36.9", "reported_version", 'must match .* default version "v1.36.3"'),
     ],
 )
 def test_our_own_flags_are_checked(argument: str, name: str, error: str) -> None:
     with pytest.raises(UsageError, match=error):
         getattr(parse(argument), name)
+
+
+def test_the_version_to_decide_as_has_its_own_release_gates_and_flags() -> None:
+    options = parse("--scheduler-version=1.35", "--show-hidden-metrics-for-version=1.34")
+    assert options.effective_version == EffectiveVersion.of(SchedulerVersion.V1_35)
+    assert options.reported_version == "v1.35.4"
+    assert options.gates == default_feature_gates(SchedulerVersion.V1_35)
+    assert options.metrics == parse().metrics
+    assert "--tls-curve-preferences" not in str(options.values.texts())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (
+            ("--scheduler-version=1.33",),
+            'invalid argument "1.33" for "--scheduler-version" flag: '
+            "expected 1.34, 1.35, 1.36 or 1.37",
+        ),
+        (
+            ("--tls-curve-preferences=1", "--scheduler-version=1.35"),
+            "unknown flag: --tls-curve-preferences",
+        ),
+        (
+            ("--scheduler-version=1.34", "--min-compatibility-version=1.33"),
+            "unknown flag: --min-compatibility-version",
+        ),
+    ],
+)
+def test_other_versions_and_the_flags_of_later_ones_are_refused(
+    arguments: tuple[str, ...], error: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(*arguments)
+    assert str(raised.value) == error

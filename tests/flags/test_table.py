@@ -2,12 +2,18 @@
 
 from pathlib import Path
 
+from scheduler.config import DEFAULT_SCHEDULER_VERSION
 from scheduler.config.feature_gates import help_lines
 from scheduler.flags.flag_set import FlagSet
-from scheduler.flags.table import FLAGS
+from scheduler.flags.table import flags_of
+
+FLAGS = flags_of(DEFAULT_SCHEDULER_VERSION)
 
 RECORDED = Path(__file__).parent / "stock_flags.txt"
-OURS = {"check-cache-every", "plugin", "seed", "shadow", "shadow-log", "tie-break"}
+OURS = {
+    *("check-cache-every", "plugin", "scheduler-version", "seed", "shadow", "shadow-log"),
+    "tie-break",
+}
 #: Flags of v1.13 to v1.22.
 OLD = {
     *("algorithm-provider", "policy-config-file", "policy-configmap"),
@@ -46,5 +52,5 @@ def test_every_flag_may_be_set_to_its_default() -> None:
 
 def test_the_help_has_all_flags_and_feature_gates() -> None:
     lines = [line.strip() for line in FlagSet(FLAGS).help_text().splitlines()]
-    assert set(help_lines()) <= set(lines)
+    assert set(help_lines(DEFAULT_SCHEDULER_VERSION)) <= set(lines)
     assert all(any(f"--{name}" in line for line in lines) for name in _recorded())

@@ -11,17 +11,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, VERSION_LABELS, SchedulerVersion
 from scheduler.explain.questions import QuestionError
 from scheduler.runtime import PluginSetupError
 
 from .scenario import Scenario, decided, read_scenarios
-
-#: The versions of kube-scheduler as which recordings can be decided.
-VERSIONS: Final = ("1.36",)
 
 
 def main(arguments: Iterable[str] | None = None) -> None:
@@ -29,17 +26,20 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.recorded", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("files", nargs="+", metavar="FILE|-")
-    parser.add_argument("--scheduler-version", choices=VERSIONS, default=VERSIONS[-1])
+    parser.add_argument(
+        "--scheduler-version", choices=VERSION_LABELS, default=DEFAULT_SCHEDULER_VERSION.label
+    )
     parser.add_argument("--plugin", action="append", default=[], metavar="MODULE:CLASS")
     parser.add_argument("-o", "--output", default="-", metavar="OUT")
     options = parser.parse_args(None if arguments is None else [*arguments])
+    version = SchedulerVersion.parse(options.scheduler_version)
     with ExitStack() as stack:
         out = sys.stdout.buffer
         try:
             if options.output != "-":
                 out = stack.enter_context(Path(options.output).open("wb"))
             for scenario in _scenarios(options.files):
-                out.write(msgspec.json.encode(decided(scenario, options.plugin)) + b"\n")
+                out.write(msgspec.json.encode(decided(scenario, options.plugin, version)) + b"\n")
         except OSError as error:
             sys.exit(f"tests.recorded: {error.filename}: {error.strerror}")
         except (QuestionError, PluginSetupError) as error:

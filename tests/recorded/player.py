@@ -4,14 +4,13 @@ Binding cycles are kept, so that they run after the cycle that began them.
 """
 
 import random
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final
 
 from scheduler.assembly.core import Core, SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
-from scheduler.config import FeatureGates, KubeSchedulerConfiguration
-from scheduler.framework.interface import Plugin
+from scheduler.config import KubeSchedulerConfiguration
 from scheduler.reports.decision import FirstByName
 from scheduler.testing import VirtualClock
 
@@ -52,16 +51,12 @@ class Player(AtOnce):
         self,
         config: KubeSchedulerConfiguration,
         api: InMemoryApi,
+        options: SchedulerOptions,
         *,
         rng: random.Random,
-        feature_gates: FeatureGates,
-        plugins: Iterable[type[Plugin] | str] = (),
     ) -> None:
         #: The binding cycles that wait, by the key of their pod.
         self.bindings: Final[dict[str, Coroutine[Any, Any, None]]] = {}
-        options = SchedulerOptions(
-            plugins=tuple(plugins), feature_gates=feature_gates, members_back_off=False
-        )
         core = build_core(config, api.ports(rng=rng, tie_break=FirstByName(), tasks=self), options)
         # Recordings have the nodes of the members in all placements.
         self.core: Final[Core] = replace(

@@ -8,7 +8,7 @@ a pod stays assumed; and a pod that is not scheduled is deleted after its decisi
 import asyncio
 import dataclasses
 import random
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -16,15 +16,16 @@ import msgspec
 from scheduler.api.core import Pod
 from scheduler.api.dynamic_resources import ResourceClaim
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
+from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.in_memory_api import InMemoryApi
 from scheduler.client import PODS
-from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+from scheduler.config import KubeSchedulerConfiguration
 from scheduler.cycle.schedule_one import Found
 from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm, prioritize_nodes
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.explain.cluster import with_api_defaults
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Plugin, PreEnqueuePlugin
+from scheduler.framework.interface import PreEnqueuePlugin
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Diagnosis, FitError
 from scheduler.reports.decision import FirstByName
@@ -108,22 +109,10 @@ class _EveryNode(SchedulingAlgorithm):
 class PodPlayer(Player):
     """A scheduler that schedules recorded pods."""
 
-    def __init__(
-        self,
-        config: KubeSchedulerConfiguration,
-        *,
-        feature_gates: FeatureGates,
-        plugins: Iterable[type[Plugin] | str] = (),
-    ) -> None:
+    def __init__(self, config: KubeSchedulerConfiguration, options: SchedulerOptions) -> None:
         self._clock: Final = RecordedClock()
         self.api: Final = _Api(self._clock)
-        super().__init__(
-            config,
-            self.api,
-            rng=random.Random(0),
-            feature_gates=feature_gates,
-            plugins=plugins,
-        )
+        super().__init__(config, self.api, options, rng=random.Random(0))
         cycle = self.core.cycle
         self._every_node: Final = _EveryNode(cycle.algorithm)
         self._cycle: Final = dataclasses.replace(cycle, algorithm=self._every_node)

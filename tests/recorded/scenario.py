@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from scheduler.api.core import Pod
+from scheduler.assembly.core import SchedulerOptions
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, EffectiveVersion, SchedulerVersion
 from scheduler.explain.questions import Question, read_questions
 from scheduler.framework.interface import Plugin
 
@@ -44,22 +46,34 @@ def read_scenarios(lines: Iterable[bytes], *, source: str) -> Iterator[Scenario]
     return read_questions(lines, Scenario, source=source)
 
 
-def decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str] = ()) -> Json:
+def decided(
+    scenario: Scenario,
+    plugins: Iterable[type[Plugin] | str] = (),
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
+) -> Json:
     """Return the decisions of a scenario as JSON."""
-    return asyncio.run(_decided(scenario, list(plugins)))
+    return asyncio.run(_decided(scenario, list(plugins), version))
 
 
-async def _decided(scenario: Scenario, plugins: Iterable[type[Plugin] | str]) -> Json:
-    config, gates = scenario.configuration(), scenario.feature_gates
+async def _decided(
+    scenario: Scenario, plugins: Iterable[type[Plugin] | str], version: SchedulerVersion
+) -> Json:
+    config = scenario.configuration(version)
+    options = SchedulerOptions(
+        plugins=tuple(plugins),
+        feature_gates=scenario.feature_gates(version),
+        effective_version=EffectiveVersion.of(version),
+        members_back_off=False,
+    )
     outcome: Json = {"name": scenario.name}
     if scenario.steps:
-        player = StepPlayer(config, feature_gates=gates, plugins=plugins)
+        player = StepPlayer(config, options)
         for raw in scenario.objects:
             player.create(bytes(raw))
         outcome["steps"] = [await player.play(step) for step in scenario.steps]
         outcome["nodeOrder"] = player.node_order
     if scenario.hints or not scenario.steps:
-        pods = PodPlayer(config, feature_gates=gates, plugins=plugins)
+        pods = PodPlayer(config, options)
         pods.api.load(scenario.objects_by_kind())
         if scenario.hints:
             outcome["hints"] = [

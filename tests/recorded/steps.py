@@ -12,14 +12,14 @@ import msgspec
 from scheduler.api.core import ObjectReference, Pod
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.api_calls.calls import POD_SCHEDULED, PodStatusPatchCall
+from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.in_memory_api import InMemoryApi
 from scheduler.client import PODS, object_key
 from scheduler.client.kinds import KINDS_BY_NAME, POD_GROUPS
-from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+from scheduler.config import KubeSchedulerConfiguration
 from scheduler.cycle.pod_group.results import PodGroupAttempt
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.explain.questions import read_object
-from scheduler.framework.interface import Plugin
 from scheduler.framework.types import Condition, NominatingInfo
 from scheduler.queue.queued_pod_info import QueuedPodInfo
 
@@ -80,22 +80,10 @@ class _Api(InMemoryApi):
 class StepPlayer(Player):
     """A scheduler in memory that plays steps."""
 
-    def __init__(
-        self,
-        config: KubeSchedulerConfiguration,
-        *,
-        feature_gates: FeatureGates,
-        plugins: Iterable[type[Plugin] | str] = (),
-    ) -> None:
+    def __init__(self, config: KubeSchedulerConfiguration, options: SchedulerOptions) -> None:
         self._clock: Final = RecordedClock()
         self._api: Final = _Api(self._clock)
-        super().__init__(
-            config,
-            self._api,
-            rng=NoChance(),
-            feature_gates=feature_gates,
-            plugins=plugins,
-        )
+        super().__init__(config, self._api, options, rng=NoChance())
 
     def create(self, raw: bytes) -> None:
         """Create an object; a kind that the scheduler does not read is left out."""

@@ -39,7 +39,7 @@ def test_another_version_is_refused_with_the_list(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as exited:
         main(["-", "--scheduler-version", "1.12"])
     assert exited.value.code == 2
-    assert "invalid choice: '1.12' (choose from '1.36')" in capsys.readouterr().err
+    assert "invalid choice: '1.12' (choose from '1.34', '1.35', '1.36', " in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there_is_one_line() -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
-    NEWEST_VERSION,
+    DEFAULT_VERSION,
     EffectiveVersion,
     FeatureGates,
     default_config,
@@ -39,7 +39,7 @@ class Served:
     leads: bool = True
     is_profiled: bool = True
     gates: FeatureGates = DEFAULT_FEATURE_GATES
-    effective_version: EffectiveVersion = NEWEST_VERSION
+    effective_version: EffectiveVersion = DEFAULT_VERSION
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(1795387450.5))
 
