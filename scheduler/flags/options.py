@@ -81,7 +81,7 @@ class Options:
 
     @property
     def reported_version(self) -> str:
-        """The version to name. Raises UsageError for one that is another release."""
+        """The version to name. Raises UsageError for another release."""
         version, release = self.values.text("version"), self.effective_version.scheduler.release
         if not version.startswith("v"):
             return release
