@@ -165,7 +165,9 @@ class _CommandTarget:
             self._check_alive("did not start")
             if self._clock.monotonic() > deadline:
                 limit = self._options.start_seconds_max
-                raise TargetError(f"opened no watch within {limit:g}s", self.log())
+                raise TargetError(
+                    f"opened no watch on the API server within {limit:g}s", self.log()
+                )
             await self._clock.sleep(LOOK_SECONDS)
         await self.settle()
 

@@ -79,7 +79,8 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...] = ()
     quiet_seconds: float = 0.5
     patience_seconds: float = 10.0
-    start_seconds_max: float = 60.0
+    #: Less than the default time limit of a case, so that the reason is the missing watch.
+    start_seconds_max: float = 40.0
     real_seconds_max: float = 20.0
     metrics_url: str = "https://127.0.0.1:{port}/metrics"
 

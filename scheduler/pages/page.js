@@ -294,7 +294,11 @@ function drawGroups(hasTable) {
   if (decision && decision.feasibleNodes) groups.push([-1, "fits", decision.feasibleNodes, "feasible"]);
   if (decision) {
     decision.rejections.forEach((rejection, index) => {
-      if (rejection.nodes) groups.push([index, "rejected", rejection.nodes, reason(index)]);
+      if (!rejection.nodes) return;
+      // One reason may be two groups: nodes on which preemption may help, and others.
+      const isTwice = decision.rejections.some((_, other) => other !== index && reason(other) === reason(index));
+      const note = !isTwice ? "" : rejection.preemptionMayHelp ? " (preemption may help)" : " (preemption cannot help)";
+      groups.push([index, "rejected", rejection.nodes, reason(index) + note]);
     });
   }
   groups.sort((one, other) => one[0] === -1 ? -1 : other[0] === -1 ? 1 : other[2] - one[2]);

@@ -251,6 +251,13 @@ def test_the_nominated_node_and_the_most_frequent_reason_come_first(
         *["NodeUnschedulable: node(s) were unschedulable"] * 3,
     ]
     assert len(page.all(".box.chosen")) == 1
+    page = opened(
+        _node("full", "4"), _node("small", "1"), _pod("runs", "3", "full"), _pod("web", "2")
+    )
+    assert [each.text.replace("\n", "") for each in page.all("#groups button")] == [
+        "1NodeResourcesFit: Insufficient cpu (preemption may help)",
+        "1NodeResourcesFit: Insufficient cpu (preemption cannot help)",
+    ]
     node = _node("tainted", "1", taints=[{"key": "a", "effect": "NoSchedule"}])
     page = opened(node, _node("small", "1"), _node("smaller", "1"), _pod("web", "2"))
     assert page.column("node") == ["small", "smaller", "tainted"]

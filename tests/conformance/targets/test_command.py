@@ -126,7 +126,10 @@ def test_a_command_that_asks_the_server_for_nothing_has_not_started(tmp_path: Pa
     (case,) = write_cases(tmp_path, BOUND)
     script = "import time; time.sleep(60)\n"
     outcome = run_one(case, _options(tmp_path, script, start_seconds_max=0.2))
-    assert (outcome.verdict, outcome.reason) == (Verdict.ERROR, "opened no watch within 0.2s")
+    assert (outcome.verdict, outcome.reason) == (
+        Verdict.ERROR,
+        "opened no watch on the API server within 0.2s",
+    )
 
 
 @pytest.mark.slow
