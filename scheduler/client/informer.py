@@ -179,14 +179,14 @@ class Informer(Generic[T]):
         is_initial = not self._has_synced
         before = self.lister.replace(objects)
         await self._turns.let_others_run()
-        changes = [(before.pop(object_key(obj), None), obj) for obj in objects]
         handled = 0
-        for gone in before.values():
+        for gone in [old for key, old in before.items() if key not in self.lister]:
             self._call_on_delete(gone, final_state_unknown=True)
             handled += 1
             if handled % _CHANGES_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        for old, new in changes:
+        for new in objects:
+            old = before.get(object_key(new))
             if old is None:
                 self._call_on_add(new, is_initial=is_initial)
             elif restarted or not _same_version(old, new):

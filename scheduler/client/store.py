@@ -6,6 +6,8 @@ the thread of the event loop: a reader that does not await in between sees one c
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from scheduler.client.kinds import ApiObject, object_key
@@ -19,11 +21,12 @@ T = TypeVar("T", bound=ApiObject)
 CHANGES_MAX: Final = 4096
 
 
-def _is_same(before: ApiObject | None, after: ApiObject | None) -> bool:
+def _is_same(before: ApiObject | None, after: ApiObject) -> bool:
     """Return True if the versions are equal; an object without a version has always changed."""
-    if before is None or after is None or not after.metadata.resource_version:
-        return before is after
-    return before.metadata.resource_version == after.metadata.resource_version
+    if before is None:
+        return False
+    version = after.metadata.resource_version
+    return before.metadata.resource_version == version if version else before is after
 
 
 class Store(Generic[T]):
@@ -39,6 +42,9 @@ class Store(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._objects)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._objects
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Return one object, None if it does not exist."""
@@ -90,9 +96,11 @@ class Store(Generic[T]):
         before = self._objects
         self._objects = {object_key(obj): obj for obj in objects}
         self._note_changes(before)
-        self._namespaces = {}
+        namespaces: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for key, obj in self._objects.items():
-            self._index(key, obj)
+            if namespace := obj.metadata.namespace:
+                namespaces[namespace][key] = None
+        self._namespaces = dict(namespaces)
         return before
 
     def _index(self, key: str, obj: T) -> None:
@@ -109,11 +117,10 @@ class Store(Generic[T]):
 
     def _note_changes(self, before: Mapping[str, T]) -> None:
         """Note the keys whose objects have changed, unless there are too many."""
-        changed = [
-            key
-            for key in before.keys() | self._objects.keys()
-            if not _is_same(before.get(key), self._objects.get(key))
-        ]
+        after = self._objects
+        kept = (key for key, obj in after.items() if not _is_same(before.get(key), obj))
+        gone = (key for key in before if key not in after)
+        changed = list(itertools.islice(itertools.chain(kept, gone), CHANGES_MAX // 2 + 1))
         if len(changed) > CHANGES_MAX // 2:
             # Forget one change more than there are: every reader has missed too much.
             self._forgotten_changes += len(self._changed_keys) + 1

@@ -17,7 +17,7 @@ from tests.bench.group_preemption import group_preemption
 from tests.bench.growth import growth_exponent
 from tests.bench.memory import resident_mebibytes
 from tests.bench.mixed import mixed_workload
-from tests.bench.preemption import preemption_cycles_per_second
+from tests.bench.preemption import pod_preemption, preemption_cycles_per_second
 from tests.bench.spreading import spreading_workload
 from tests.bench.stretches import Stretch, large_cluster, requeued
 from tests.bench.waiting import REJECTORS, slowdown, useless_events_milliseconds
@@ -122,6 +122,7 @@ def _gangs(size: int, repeat: int, *, with_topology: bool) -> dict[str, float]:
 
 def _stretches() -> dict[str, float]:
     measured = [*large_cluster(*LARGE_CLUSTER), requeued(WAITING_PODS)]
+    measured.append(pod_preemption(*LARGE_CLUSTER))
     for nodes, lower, members, cores in GROUP_PREEMPTIONS:
         found = group_preemption(nodes, lower, members=members, cores=cores)
         name = f"group preempts {found.victims} on {nodes} nodes"

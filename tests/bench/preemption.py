@@ -6,6 +6,7 @@ nominated node. Victims are not deleted, so every further pod finds the nominati
 it.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -13,14 +14,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.core import Pod
+from scheduler.api.core import LabelSelector, Pod, TopologySpreadConstraint
+from scheduler.clock import SystemClock, Turns
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.reports.decision import result_of
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.bench.bare import BareScheduler
+from tests.bench.stretches import Stretch, measure, spare_the_collector
 
-__all__ = ["preemption_cycles_per_second"]
+__all__ = ["pod_preemption", "preemption_cycles_per_second"]
 
 _NODE: Final = {"cpu": "4", "memory": "32Gi", "pods": "110"}
 _LOW: Final = {"cpu": "2", "memory": "500Mi"}
@@ -51,6 +54,45 @@ def preemption_cycles_per_second(
     if bench.nominated != preemptors:
         raise RuntimeError(f"{bench.nominated} of {preemptors} pods were nominated")
     return (preemptors - warm_up) / seconds
+
+
+def pod_preemption(nodes_total: int, low_total: int) -> Stretch:
+    """Measure a pod that preempts on full nodes, and whose spread constraint looks at all pods.
+
+    Raises RuntimeError if it finds no victims.
+    """
+    return asyncio.run(_pod_preemption(nodes_total, low_total))
+
+
+async def _pod_preemption(nodes_total: int, low_total: int) -> Stretch:
+    labels = {"app": "web"}
+    per_node = low_total // nodes_total
+    offered = {"cpu": str(per_node), "memory": "256Gi", "pods": "1000"}
+    nodes = [
+        make_node(f"node-{i}", allocatable=offered, zone=f"zone-{i % _ZONES}")
+        for i in range(nodes_total)
+    ]
+    running = []
+    for i in range(low_total):
+        name = f"node-{i % nodes_total}"
+        pod = make_pod(f"low-{i}", node_name=name, requests={"cpu": "1"}, labels=labels)
+        status = replace(pod.status, start_time=_LONG_AGO + timedelta(seconds=i))
+        running.append(replace(pod, status=status))
+    pod = make_pod("high", requests={"cpu": str(per_node // 3)}, labels=labels, priority=10)
+    zone = "topology.kubernetes.io/zone"
+    spread = TopologySpreadConstraint(per_node, zone, "DoNotSchedule", LabelSelector(labels))
+    high = replace(pod, spec=replace(pod.spec, topology_spread_constraints=(spread,)))
+    bench = BareScheduler(nodes, running, turns=Turns(SystemClock()))
+    bench.core.informers.pods.put(high)
+    queued = bench.core.cycle.queue.pop_nowait()
+    if queued is None:
+        raise RuntimeError("the pod does not wait")
+    name = f"pod preempts on {nodes_total} nodes"
+    spare_the_collector()
+    measured = await measure(name, low_total, schedule_one(bench.core.cycle, queued))
+    if not bench.core.queue.nominator.nominations:
+        raise RuntimeError("the pod found no victims")
+    return measured
 
 
 class _Bench(BareScheduler):
