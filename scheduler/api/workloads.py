@@ -58,15 +58,27 @@ class StatefulSet(Struct, frozen=True):
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):
-    """The selected pods: all of the namespace by an empty selector, none without a selector."""
+    """The selected pods: all of the namespace by an empty selector, none without a selector.
+
+    The other fields are read by simulations only.
+    """
 
     selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True):
-    """The number of allowed disruptions; `disrupted_pods` are being evicted, by name."""
+    """The number of allowed disruptions; `disrupted_pods` are being evicted, by name.
+
+    The other fields are read by simulations only.
+    """
 
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
     disrupted_pods: Mapping[str, datetime] = _NO_PODS
 
 

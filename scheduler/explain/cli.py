@@ -7,7 +7,6 @@ import contextlib
 import functools
 import os
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,57 +16,38 @@ from msgspec.structs import replace
 
 from scheduler.assembly.profiles import (
     find_plugins_in_working_directory,
-    untyped_kinds_of,
     with_extenders,
 )
-from scheduler.client import ClientError
 from scheduler.clock import SystemClock
-from scheduler.config import (
-    DEFAULT_SCHEDULER_VERSION,
-    VERSION_LABELS,
-    ConfigError,
-    SchedulerVersion,
-    default_config,
-    default_feature_gates,
-    load_config,
-)
-from scheduler.explain.cluster import ClusterError, read_api_server, with_api_defaults
-from scheduler.explain.manifests import read_manifests
+from scheduler.explain.cluster import ClusterError, with_api_defaults
 from scheduler.explain.questions import Question, QuestionError, read_questions
-from scheduler.explain.references import MissingKinds, dump_command
+from scheduler.explain.references import dump_command
+from scheduler.explain.source import Source, one_line_errors, scheduler_version, settings
 from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
 from scheduler.extenders import HTTPExtenders
 from scheduler.pages.data import report_data
 from scheduler.pages.html import static_page
-from scheduler.plugins import SCHEME
 from scheduler.reports.build import cluster_report, pod_report
 from scheduler.reports.model import PlacedPod, Report
 from scheduler.reports.summary import summary_of
-from scheduler.runtime import FrameworkError, PluginSetupError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 
     from click.shell_completion import CompletionItem
 
     from scheduler.api.core import Pod
-    from scheduler.assembly.watched_kinds import WatchedKind
-    from scheduler.client import Forbidden
-    from scheduler.client.kinds import GroupVersionResource
-    from scheduler.config import KubeSchedulerConfiguration
-    from scheduler.explain.cluster import Cluster
+    from scheduler.config import KubeSchedulerConfiguration, SchedulerVersion
     from scheduler.framework.extender import Extender
     from scheduler.reports.model import PodReport
 
-_FAILURES: Final = (
-    ClientError,
-    ClusterError,
-    ConfigError,
-    FrameworkError,
-    QuestionError,
-    StoryError,
+#: The name of the program in messages.
+_PROGRAM: Final = "kubesched-explain"
+
+_one_line_errors: Final = functools.partial(
+    one_line_errors, _PROGRAM, failures=(QuestionError, StoryError)
 )
 
 
@@ -114,15 +94,6 @@ _output = click.option(
 )
 _plugin = click.option(
     "--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own."
-)
-_scheduler_version = click.option(
-    "--scheduler-version",
-    "version",
-    type=click.Choice(VERSION_LABELS),
-    default=DEFAULT_SCHEDULER_VERSION.label,
-    show_default=True,
-    callback=lambda _, __, label: SchedulerVersion.parse(label),
-    help="The version of kube-scheduler to decide as.",
 )
 
 
@@ -203,7 +174,7 @@ def main() -> None:
 )
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration.")
 @_plugin
-@_scheduler_version
+@scheduler_version
 @click.option(
     "--call-extenders",
     is_flag=True,
@@ -255,27 +226,23 @@ def pods(
     if prints_dump_command:
         with _one_line_errors(config):
             find_plugins_in_working_directory()
-            world = World(_settings(config, version), plugins=plugin, version=version)
+            world = World(settings(config, version=version), plugins=plugin, version=version)
             click.echo(dump_command(world.kinds))
         return
-    if bool(manifests) == bool(kubeconfig or master):
-        raise click.UsageError("give one of --manifests and --kubeconfig (or --master)")
+    source = Source.given(_PROGRAM, manifests, kubeconfig, master, plugin)
     if port is not None and manifests:
         raise click.UsageError("--server goes with --kubeconfig or --master")
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
     async def explain() -> None:
-        settings = _settings(config, version)
-        async with _extenders(settings, call=call_extenders) as extenders:
-            world = World(settings, plugins=plugin, version=version, extenders=extenders)
-            cluster, missing = await _cluster(
-                world, plugin, manifests, kubeconfig, master, keeps_json=bool(extenders)
-            )
+        configuration = settings(config, version=version)
+        async with _extenders(configuration, call=call_extenders) as extenders:
+            world = World(configuration, plugins=plugin, version=version, extenders=extenders)
+            cluster, missing = await source.read(world.kinds, keeps_json=bool(extenders))
             _require_known(only, {pod.key for pod in cluster.pods})
             asked = _asked(cluster.pods, only)
             for warning in missing.warnings(asked.values()):
-                text = f"kubesched-explain: {warning}; what is said of them is unsure"
-                click.echo(text, err=True)
+                source.warn(f"{warning}; what is said of them is unsure")
             world.load(*cluster)
             reports: AsyncIterable[PodReport] = (
                 missing.marked(report, asked[report.pod])
@@ -313,7 +280,7 @@ def story(*, pod: str, output: str, port: SchedulerPort) -> None:
 @main.command()
 @click.argument("questions", type=click.File("rb"))
 @_plugin
-@_scheduler_version
+@scheduler_version
 def batch(
     *, questions: Iterable[bytes], plugin: tuple[str, ...], version: SchedulerVersion
 ) -> None:
@@ -358,56 +325,9 @@ async def _extenders(
         yield extenders.in_order
 
 
-async def _cluster(
-    world: World,
-    plugins: tuple[str, ...],
-    manifests: tuple[Path, ...],
-    kubeconfig: str,
-    master: str,
-    *,
-    keeps_json: bool,
-) -> tuple[Cluster, MissingKinds]:
-    """Read the cluster from manifests or an API server, and find the kinds that are missing."""
-    if manifests:
-        cluster = _read(manifests, untyped_kinds_of(plugins), keeps_json=keeps_json)
-        return cluster, MissingKinds(cluster)
-    refused: list[str] = []
-    cluster = await read_api_server(
-        kubeconfig,
-        master,
-        SystemClock(),
-        world.kinds,
-        keeps_json=keeps_json,
-        on_refused=functools.partial(_name_refused, refused),
-    )
-    return cluster, MissingKinds(cluster, unread=refused)
-
-
-def _read(
-    paths: Iterable[Path], kinds: frozenset[GroupVersionResource], *, keeps_json: bool
-) -> Cluster:
-    """Return the cluster of manifests; name the objects that nothing depends on."""
-    cluster, ignored = read_manifests(paths, kinds, keeps_json=keeps_json)
-    for path, numbers in ignored.items():
-        counts = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))
-        click.echo(f"kubesched-explain: {path}: no decision depends on {counts}", err=True)
-    return cluster
-
-
-def _settings(config: Path | None, version: SchedulerVersion) -> KubeSchedulerConfiguration:
-    scheme = SCHEME._replace(gates=default_feature_gates(version), version=version)
-    return load_config(config, scheme) if config else default_config(scheme)
-
-
 def _asked(pods: Iterable[Pod], only: frozenset[str]) -> dict[str, Pod]:
     """Return the pods to explain, by key: the named pods, or all without a node."""
     return {p.key: p for p in pods if (p.key in only if only else not p.spec.node_name)}
-
-
-def _name_refused(refused: list[str], kind: WatchedKind, refusal: Forbidden) -> None:
-    refused.append(kind.resource.key)
-    plugins = ", ".join(kind.plugins)
-    click.echo(f"kubesched-explain: what {plugins} decides is unsure: {refusal}", err=True)
 
 
 def _require_known(only: frozenset[str], known: set[str]) -> None:
@@ -507,21 +427,3 @@ def _title(report: Report) -> str:
     if report.story is not None:
         return f"{report.story.namespace}/{report.story.name}"
     return report.pods[0].pod if len(report.pods) == 1 else "kubesched-explain"
-
-
-@contextmanager
-def _one_line_errors(config: Path | None) -> Iterator[None]:
-    """Print a failure as one line and exit with 1; an error of a profile names `config`."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:  # the standard output is closed or full
-            raise
-        click.echo(f"kubesched-explain: {error.filename}: {error.strerror}", err=True)
-        raise SystemExit(1) from error
-    except _FAILURES as error:
-        # Profiles come from the file; plugins of the command line are refused before.
-        is_of_file = isinstance(error, PluginSetupError) and str(error).startswith("initializing")
-        file = f"{config}: " if is_of_file and config is not None else ""
-        click.echo(f"kubesched-explain: {file}{error}", err=True)
-        raise SystemExit(1) from error

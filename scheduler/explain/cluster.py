@@ -47,6 +47,7 @@ async def read_api_server(
     clock: Clock,
     kinds: Iterable[WatchedKind],
     *,
+    user_agent: str,
     keeps_json: bool,
     on_refused: Callable[[WatchedKind, Forbidden], None],
 ) -> Cluster:
@@ -57,7 +58,7 @@ async def read_api_server(
     Raises the client's errors.
     """
     connection = connect(kubeconfig=kubeconfig, master=master, clock=clock)
-    async with RestClient(connection, clock=clock, user_agent="kubesched-explain") as client:
+    async with RestClient(connection, clock=clock, user_agent=user_agent) as client:
         nodes = await client.list_all(dataclasses.replace(NODES, keeps_json=keeps_json))
         pods = await client.list_all(dataclasses.replace(PODS, keeps_json=keeps_json))
         others: dict[str, list[ApiObject]] = {}

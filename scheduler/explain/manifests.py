@@ -34,7 +34,7 @@ from scheduler.explain.cluster import (
 from scheduler.explain.yaml_reader import YamlError, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from scheduler.api.core import Pod
     from scheduler.client import ApiObject
@@ -46,13 +46,17 @@ _NAME_MAX: Final = 253
 _SUGGESTION_CUTOFF: Final = 0.7
 
 
-class _Document(NamedTuple):
-    """An object of a file; `number` counts the documents, `item` the items of a List, from 1."""
+class Document(NamedTuple):
+    """An object of a file; `number` counts the documents, `item` the items of a List, from 1.
+
+    `within` is the object whose template this document is, with the path of the template.
+    """
 
     path: Path
     number: int
     item: int
     value: Mapping[str, Any]
+    within: str = ""
 
     @property
     def place(self) -> str:
@@ -60,15 +64,29 @@ class _Document(NamedTuple):
         return f"{self.path}, document {self.number}{item}"
 
     @property
-    def title(self) -> str:
-        """The kind and the name, as far as there are any."""
+    def name(self) -> str:
+        """The name of the object; empty if there is none."""
         metadata = self.value.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        words = (word for word in (self.value.get("kind"), name) if isinstance(word, str))
-        return " ".join(words)
+        return name if isinstance(name, str) else ""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object, `default` without one."""
+        metadata = self.value.get("metadata")
+        namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+        return namespace if isinstance(namespace, str) and namespace else "default"
+
+    @property
+    def title(self) -> str:
+        """The kind and the name, as far as there are any."""
+        kind = self.value.get("kind")
+        return " ".join(filter(None, (kind if isinstance(kind, str) else "", self.name)))
 
     def error(self, text: str) -> ClusterError:
-        return ClusterError(": ".join(part for part in (self.place, self.title, text) if part))
+        """Return an error that names the place, the object and the mistake."""
+        title = self.within or self.title
+        return ClusterError(": ".join(part for part in (self.place, title, text) if part))
 
 
 class Manifests(NamedTuple):
@@ -83,32 +101,43 @@ def read_manifests(
     kinds: Collection[GroupVersionResource] = (),
     *,
     keeps_json: bool = False,
+    expand: Callable[[Document], Iterable[Document]] | None = None,
+    known: Cluster | None = None,
 ) -> Manifests:
     """Read manifests, with the objects of further `kinds` that plugins read.
 
     With `keeps_json` nodes and pods keep their JSON, for extenders. Pods that have ended are left
-    out: they occupy nothing. Raises `ClusterError`, which names file, document and field, or
-    `OSError`.
+    out: they occupy nothing. `expand` returns the documents in the place of a document. `known`
+    has the nodes and the priority classes that pods may name beside those of the manifests. Raises
+    `ClusterError`, which names file, document and field, or `OSError`.
     """
-    reading = _Reading(kinds, keeps_json=keeps_json)
+    reading = _Reading(kinds, keeps_json=keeps_json, known=known)
     with paused_collection():
         for path in paths:
             for document in _documents(path):
-                reading.add(document)
+                for each in (document,) if expand is None else expand(document):
+                    reading.add(each)
     return reading.result()
 
 
 class _Reading:
     """Collects objects, and checks them against each other."""
 
-    def __init__(self, kinds: Collection[GroupVersionResource], *, keeps_json: bool) -> None:
+    def __init__(
+        self,
+        kinds: Collection[GroupVersionResource],
+        *,
+        keeps_json: bool,
+        known: Cluster | None = None,
+    ) -> None:
         self._kinds: Final = kinds
+        self._known: Final = known or Cluster([], [], {})
         self._keeps_json: Final = keeps_json
         self._objects: Final[dict[str, list[Any]]] = {NODES.plural: [], PODS.plural: []}
         self._ignored: Final[dict[Path, Counter[str]]] = {}
-        self._documents: Final[dict[tuple[str, str], _Document]] = {}
+        self._documents: Final[dict[tuple[str, str], Document]] = {}
 
-    def add(self, document: _Document) -> None:
+    def add(self, document: Document) -> None:
         resource = _resource(document)
         if resource is None and (name := _api_name(document)) in self._kinds:
             self._objects.setdefault(name.key, []).append(_unstructured(document))
@@ -117,7 +146,7 @@ class _Reading:
             counts = self._ignored.setdefault(document.path, Counter())
             counts[str(document.value["kind"])] += 1
             return
-        _check_fields(document)
+        check_fields(document)
         try:
             decoded: ApiObject = msgspec.convert(document.value, resource.type)
         except msgspec.ValidationError as error:
@@ -136,8 +165,10 @@ class _Reading:
         objects = dict(self._objects)
         nodes = [with_node_defaults(node) for node in objects.pop(NODES.plural)]
         pods: list[Pod] = objects.pop(PODS.plural)
-        priorities = _Priorities(objects.pop(_PRIORITY_CLASSES.plural, ()))
-        names = {node.metadata.name for node in nodes}
+        classes = objects.get(PRIORITY_CLASSES.plural, [])
+        known: list[Any] = self._known.others.get(PRIORITY_CLASSES.plural, [])
+        priorities = _Priorities([*known, *classes])
+        names = {node.metadata.name for node in (*self._known.nodes, *nodes)}
         running = []
         for pod in pods:
             if pod.status.phase in ENDED:
@@ -156,13 +187,14 @@ class _PriorityClass(Struct, frozen=True):
     preemption_policy: str | None = None
 
 
-_PRIORITY_CLASSES: Final = Resource(
+#: No decision depends on priority classes: an API server fills in the priorities of pods.
+PRIORITY_CLASSES: Final = Resource(
     *("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", _PriorityClass),
     namespaced=False,
 )
 _KINDS: Final[Mapping[str, Resource[Any]]] = {
     **KINDS_BY_NAME,
-    _PRIORITY_CLASSES.kind: _PRIORITY_CLASSES,
+    PRIORITY_CLASSES.kind: PRIORITY_CLASSES,
 }
 #: The classes that every cluster has.
 _SYSTEM_CLASSES: Final = (
@@ -179,7 +211,7 @@ class _Priorities:
         defaults = (c for c in self._by_name.values() if c.global_default)
         self._default: Final = min(defaults, key=lambda c: c.value, default=None)
 
-    def fill_in(self, pod: Pod, document: _Document) -> Pod:
+    def fill_in(self, pod: Pod, document: Document) -> Pod:
         """Return the pod with a priority; raises `ClusterError` for an unknown class."""
         if pod.spec.priority is not None:
             return pod
@@ -194,7 +226,7 @@ class _Priorities:
         return replace(pod, spec=spec)
 
 
-def _documents(path: Path) -> Iterator[_Document]:
+def _documents(path: Path) -> Iterator[Document]:
     """Yield each object in a file, and each item of a List."""
     raw = sys.stdin.buffer.read() if path == _STANDARD_INPUT else path.read_bytes()
     read = _read_json if raw.lstrip()[:1] in (b"{", b"[") else read_yaml
@@ -206,11 +238,11 @@ def _documents(path: Path) -> Iterator[_Document]:
         raise ClusterError(f"{path}: {error}") from error
 
 
-def _flattened(path: Path, number: int, value: object) -> Iterator[_Document]:
+def _flattened(path: Path, number: int, value: object) -> Iterator[Document]:
     if not isinstance(value, dict):
         what = type(value).__name__
         raise ClusterError(f"{path}, document {number}: expected an object, got {what}")
-    document = _Document(path, number, 0, value)
+    document = Document(path, number, 0, value)
     kind = value.get("kind")
     if not isinstance(kind, str) or not kind:
         raise document.error("kind: expected the name of a kind")
@@ -222,7 +254,7 @@ def _flattened(path: Path, number: int, value: object) -> Iterator[_Document]:
     for position, item in enumerate(value.get("items") or [], 1):
         if not isinstance(item, dict):
             raise document.error(f"items[{position - 1}]: expected an object")
-        found = _Document(path, number, position, {**common, **item} if common else item)
+        found = Document(path, number, position, {**common, **item} if common else item)
         if not isinstance(found.value.get("kind"), str):
             raise found.error("kind: expected the name of a kind")
         yield found
@@ -258,7 +290,7 @@ def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _resource(document: _Document) -> Resource[Any] | None:
+def _resource(document: Document) -> Resource[Any] | None:
     """Return the kind of a document; None for a kind that no decision depends on.
 
     A missing apiVersion is accepted: the kind alone is unambiguous here.
@@ -272,7 +304,7 @@ def _resource(document: _Document) -> Resource[Any] | None:
     raise document.error(f'apiVersion: expected "{resource.api_version}", got "{version}"')
 
 
-def _api_name(document: _Document) -> GroupVersionResource:
+def _api_name(document: Document) -> GroupVersionResource:
     """Return the name of a kind without a type of ours; the plural is guessed from the kind.
 
     Source: `UnsafeGuessKindToResource` in apimachinery.
@@ -286,7 +318,7 @@ def _api_name(document: _Document) -> GroupVersionResource:
     return GroupVersionResource(group, version, plural)
 
 
-def _unstructured(document: _Document) -> Unstructured:
+def _unstructured(document: Document) -> Unstructured:
     """Return the object; one of the core group without a namespace is in `default`."""
     fields = dict(document.value)
     if "/" not in str(fields.get("apiVersion", "")):
@@ -306,7 +338,7 @@ def _readable(error: msgspec.ValidationError) -> str:
     return f"{text}: quote it, as YAML reads it as another type" if is_unquoted else text
 
 
-def _check_name(document: _Document, name: str) -> None:
+def _check_name(document: Document, name: str) -> None:
     if not name:
         raise document.error("metadata.name: expected a name")
     if len(name) > _NAME_MAX or not _DNS_NAME.fullmatch(name):
@@ -343,7 +375,8 @@ def _fields() -> _Fields:
     return msgspec.json.decode(_FIELDS.read_bytes(), type=_Fields)
 
 
-def _check_fields(document: _Document) -> None:
+def check_fields(document: Document) -> None:
+    """Raise `ClusterError` for an unknown field of an object."""
     fields = _fields()
     value = document.value
     found = _unknown_field(fields.types, value, fields.kinds[value["kind"]])

@@ -74,11 +74,15 @@ class MissingKinds:
 
     def marked(self, report: PodReport, pod: Pod) -> PodReport:
         """Return the report of a pod, marked as unsure if a kind is missing that it refers to."""
-        unsure = tuple(_PLURALS[key] for key in self._missing_for(pod))
+        unsure = self.kinds_for(pod)
         if not unsure:
             return report
         answer = f"{report.answer} (unsure: no {', no '.join(unsure)} in the input)"
         return replace(report, answer=answer, unsure=unsure)
+
+    def kinds_for(self, pod: Pod) -> tuple[str, ...]:
+        """Return the missing kinds that a pod refers to, in the plural."""
+        return tuple(_PLURALS[key] for key in self._missing_for(pod))
 
     def _missing_for(self, pod: Pod) -> list[str]:
         if not self._missing:

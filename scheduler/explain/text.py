@@ -71,22 +71,23 @@ class TextPrinter:
     def pod(self, report: PodReport) -> None:
         """Print a decision."""
         for part in (*_pod_parts(report, self._nodes_max), Text()):
-            self._print(part)
+            self.show(part)
         if report.story is not None:
             self.story(report.story)
-            self._print(Text())
+            self.show(Text())
 
     def summary(self, summary: Summary) -> None:
         """Print the counts by result and the groups of pods."""
         width = self._console.width if self._console.is_terminal else SCREEN_WIDTH
         for line in (*summary_lines(summary, width=width), ""):
-            self._print(Text(line, _STYLES.get(line, "")))
+            self.show(Text(line, _STYLES.get(line, "")))
 
     def story(self, story: Story) -> None:
         for line in _story_lines(story):
-            self._print(line)
+            self.show(line)
 
-    def _print(self, part: Text | Table) -> None:
+    def show(self, part: Text | Table) -> None:
+        """Print a line or a table."""
         if self._console.is_terminal:
             # Lines outside tables are left to the terminal to wrap: copied text stays one line.
             if isinstance(part, Text):
@@ -139,7 +140,7 @@ def _scores(
     report: PodReport, feasible: Sequence[NodeVerdict], nodes_max: int | None
 ) -> Iterator[Text | Table]:
     plugins = report.score_plugins
-    table = _table("feasible node", "total", *plugins, right=range(1, len(plugins) + 2))
+    table = make_table("feasible node", "total", *plugins, right=range(1, len(plugins) + 2))
     chosen = "" if report.choice is None else report.choice.node
     current = "" if report.current is None else report.current.name
     shown = list(feasible[:nodes_max])
@@ -158,7 +159,7 @@ def _scores(
 
 
 def _rejections(report: PodReport, nodes_max: int | None) -> Text | Table:
-    table = _table("nodes", "rejected by", "reason", "preemption", "for example", right=(0,))
+    table = make_table("nodes", "rejected by", "reason", "preemption", "for example", right=(0,))
     for rejection in sorted(report.rejections, key=lambda rejection: -rejection.nodes):
         if rejection.nodes:
             table.add_row(
@@ -186,7 +187,7 @@ def _preemption(report: PreemptionReport, nodes_max: int | None) -> Iterator[Tex
         if report.message:
             yield Text(report.message)
         return
-    table = _table("candidate node", "victims (priority)", "violated budgets", "because of")
+    table = make_table("candidate node", "victims (priority)", "violated budgets", "because of")
     for candidate in report.candidates[:nodes_max]:
         won = not candidate.lost_by
         table.add_row(
@@ -207,7 +208,7 @@ def _nearest(report: PodReport) -> Iterator[Text | Table]:
     if rejection is not None:
         yield Text(f"on every node: {', '.join(rejection.reasons)} ({rejection.plugin})")
     columns = ("nodes", "plugin", "would fit after: at the pod", "or at the nodes", "nearest node")
-    table = _table(*columns, right=(0,))
+    table = make_table(*columns, right=(0,))
     for node in report.nearest:
         number, name = f"{node.nodes:,}", node.name
         for change in node.changes:
@@ -217,7 +218,8 @@ def _nearest(report: PodReport) -> Iterator[Text | Table]:
     yield table
 
 
-def _table(*headings: str, right: Sequence[int] = ()) -> Table:
+def make_table(*headings: str, right: Sequence[int] = ()) -> Table:
+    """Return a table with these columns; `right` are the indexes of right-aligned columns."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     words = [_WORD_BREAK.sub("\n", h) if i in right else h for i, h in enumerate(headings)]
     vertical: VerticalAlignMethod = "bottom" if any("\n" in word for word in words) else "top"

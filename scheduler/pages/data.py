@@ -29,7 +29,7 @@ def report_data(report: Report) -> bytes:
         "summary": report.summary,
         "pods": pods,
         "names": list(names),
-        "cluster": None if report.cluster is None else _cluster(report.cluster),
+        "cluster": None if report.cluster is None else cluster_data(report.cluster),
         "story": report.story,
     }
     return msgspec.json.encode(content)
@@ -47,7 +47,7 @@ def state_data(cluster: ClusterReport, pods: Sequence[LatestPod], now: float) ->
     """Return the live state: the nodes, and the latest pods with their summary."""
     content = {
         "time": now,
-        "cluster": _cluster(cluster),
+        "cluster": cluster_data(cluster),
         "summary": summary_of_stories(pods),
         "pods": [{"pod": pod.key, "result": pod.outcome, "answer": pod.text} for pod in pods],
     }
@@ -73,7 +73,8 @@ def _pod(pod: PodReport, names: dict[str, int], *, has_table: bool) -> dict[str,
     return content
 
 
-def _cluster(cluster: ClusterReport) -> dict[str, object]:
+def cluster_data(cluster: ClusterReport) -> dict[str, object]:
+    """Return the allocation of a cluster in columns."""
     nodes = cluster.nodes
     resources = list(nodes[0].shares) if nodes else []
     return {

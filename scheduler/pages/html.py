@@ -30,7 +30,7 @@ def live_page() -> str:
 
 
 def _page(content: bytes, *, title: str, live: str) -> str:
-    style, script = _text("page.css"), _text("page.js")
+    style, script = _text("page.css"), _text("page.js") + _text("steps.js")
     return _template().render(
         title=title,
         live=live,

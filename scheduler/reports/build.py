@@ -111,7 +111,7 @@ def pod_report(
         score_plugins=tuple(scores.by_plugin) if scores is not None else (),
         nodes=tuple(nodes),
         reserved=tuple(decision.reserved),
-        owner=_owner(decision.pod.pod),
+        owner=owner_of(decision.pod.pod),
         cause=cause.text,
         cause_plugins=cause.plugins,
     )
@@ -407,7 +407,7 @@ def _nearest(remedies: Remedies) -> NearestNode:
     )
 
 
-def _owner(pod: Pod) -> str:
+def owner_of(pod: Pod) -> str:
     """Return the pod's controller; the Deployment if the controller is its ReplicaSet."""
     metadata = pod.metadata
     owner = next((owner for owner in metadata.owner_references if owner.controller), None)

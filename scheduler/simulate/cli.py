@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 #: The place (`module:name`) and the summary of each sub-command.
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
+        "place": ("scheduler.simulate.commands.place:command", "Place further pods."),
+        "drain": ("scheduler.simulate.commands.drain:command", "Drain nodes."),
+        "capacity": ("scheduler.simulate.commands.capacity:command", "Count further copies."),
+        "change": ("scheduler.simulate.commands.change:command", "Compare configurations."),
+        "lose": ("scheduler.simulate.commands.lose:command", "Lose nodes, or each domain."),
         "study": ("scheduler.simulate.study.cli:study", "Repeat published studies."),
     }
 )
@@ -33,8 +38,6 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if not _COMMANDS:
-            return
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 

@@ -18,7 +18,12 @@ from scheduler.assembly.core import SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import InMemoryApi
 from scheduler.client import NODES, PODS, object_key
 from scheduler.client.kinds import kind_key
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import (
+    DEFAULT_SCHEDULER_VERSION,
+    EffectiveVersion,
+    SchedulerVersion,
+    default_feature_gates,
+)
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.reports.decision import FirstByName
 from scheduler.simulate.background import BackgroundWork
@@ -27,7 +32,7 @@ from scheduler.virtual_clock import VirtualClock, let_tasks_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from scheduler.api.core import Node, Pod
+    from scheduler.api.core import Node, ObjectReference, Pod
     from scheduler.assembly.core import Core
     from scheduler.client import ApiObject
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
@@ -52,21 +57,29 @@ class SimulatedCluster:
         config: KubeSchedulerConfiguration,
         *,
         plugins: Iterable[type[Plugin] | str] = (),
-        feature_gates: FeatureGates = DEFAULT_FEATURE_GATES,
+        feature_gates: FeatureGates | None = None,
+        version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
         tie_break: TieBreak | None = None,
         seed: int = 0,
         clock: VirtualClock | None = None,
         on_cycle: Callable[[QueuedPodInfo, Found | PodGroupAttempt | None], None] | None = None,
     ) -> None:
         self.clock: Final = clock or VirtualClock()
-        self.api: Final = InMemoryApi(self.clock)
+        self.api: Final = _Api(self.clock)
         self._work: Final = BackgroundWork()
         ports = self.api.ports(
             rng=random.Random(seed), tie_break=tie_break or FirstByName(), tasks=self._work
         )
-        options = SchedulerOptions(plugins=tuple(plugins), feature_gates=feature_gates)
+        gates = default_feature_gates(version) if feature_gates is None else feature_gates
+        options = SchedulerOptions(
+            plugins=tuple(plugins),
+            feature_gates=gates,
+            effective_version=EffectiveVersion.of(version),
+        )
         self.core: Final[Core] = build_core(config, ports, options)
-        self._on_cycle: Final = on_cycle
+        self.on_cycle = on_cycle
+        #: The preemptor of each victim, by the victim's uid.
+        self.preemptors: Final = self.api.preemptors
         self._order: Final = itertools.count()
         self._timed: Final[list[tuple[float, int, Callable[[], None]]]] = []
 
@@ -83,6 +96,17 @@ class SimulatedCluster:
     def remove(self, obj: ApiObject) -> None:
         """Delete an object at once; a no-op if there is none of its name."""
         self.api.remove(kind_key(type(obj)), object_key(obj))
+
+    def find_pod(self, pod: Pod) -> Pod | None:
+        """Return a pod as it is now; None if it is gone, or created again under its name."""
+        metadata = pod.metadata
+        stored: Pod | None = self.api.objects(PODS.plural).get(metadata.name, metadata.namespace)
+        return stored if stored is not None and stored.metadata.uid == metadata.uid else None
+
+    def find_node(self, name: str) -> Node | None:
+        """Return a node; None if there is none of this name."""
+        node: Node | None = self.api.objects(NODES.plural).get(name)
+        return node
 
     @property
     def nodes(self) -> list[Node]:
@@ -149,5 +173,28 @@ class SimulatedCluster:
             if queued is None:
                 return
             found = await schedule_one(core.cycle, queued)
-            if self._on_cycle is not None:
-                self._on_cycle(queued, found)
+            if self.on_cycle is not None:
+                self.on_cycle(queued, found)
+
+
+class _Api(InMemoryApi):
+    """The API server of a simulation. It keeps the preemptors from the scheduler's events."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
+        self.preemptors: Final[dict[str, str]] = {}
+
+    def event(
+        self,
+        regarding: Pod,
+        *,
+        related: ObjectReference | None = None,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+    ) -> None:
+        """Keep the preemptor of a victim; drop any other event."""
+        if reason == "Preempted" and related is not None:
+            preemptor = f"{related.namespace}/{related.name}"
+            self.preemptors[regarding.metadata.uid] = preemptor

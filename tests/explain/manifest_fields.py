@@ -41,6 +41,9 @@ def table(swagger: dict[str, Any]) -> dict[str, Any]:
     roots = {}
     wanted_kinds = {(r.group, r.version, r.kind) for r in KINDS.values()}
     wanted_kinds.add(("scheduling.k8s.io", "v1", "PriorityClass"))
+    # The workloads of `kubesched-simulate`.
+    wanted_kinds |= {("apps", "v1", kind) for kind in ("DaemonSet", "Deployment")}
+    wanted_kinds |= {("batch", "v1", kind) for kind in ("CronJob", "Job")}
     for name, definition in definitions.items():
         for meaning in definition.get("x-kubernetes-group-version-kind", []):
             kind = (meaning["group"], meaning["version"], meaning["kind"])

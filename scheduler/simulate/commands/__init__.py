@@ -1,0 +1,1 @@
+"""The sub-commands about a cluster, one module each."""

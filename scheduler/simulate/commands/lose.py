@@ -1,0 +1,91 @@
+"""`kubesched-simulate lose`: the failure of nodes, or of each domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from scheduler.explain.cluster import ClusterError
+from scheduler.simulate.answers import Answer, Loss
+from scheduler.simulate.nodes import named_nodes, selected_nodes
+from scheduler.simulate.options import about_a_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.api.core import Node
+    from scheduler.simulate.options import Inputs
+    from scheduler.simulate.simulation import Situation
+
+
+@click.command()
+@click.argument("what", nargs=-1, metavar="[NODE | KEY=VALUE]...")
+@click.option("--each", metavar="KEY", default="", help="Lose each domain of this label in turn.")
+@about_a_cluster
+def command(*, inputs: Inputs, what: tuple[str, ...], each: str) -> None:
+    """Show what the failure of nodes does: their pods are gone at once, and created again.
+
+    KEY=VALUE names the nodes with this label; with --each KEY each value is tried alone.
+    """
+    if bool(what) == bool(each):
+        raise click.UsageError("give nodes or labels of nodes, or --each")
+
+    async def answer(situation: Situation) -> Answer:
+        present = situation.cluster.nodes
+        if each:
+            return await lose(situation, _domains(present, each))
+        lost: dict[str, Node] = {}
+        for one in what:
+            found = selected_nodes(present, one) if "=" in one else named_nodes(present, [one])
+            lost.update((node.metadata.name, node) for node in found)
+        return await lose(situation, {" ".join(what): list(lost.values())})
+
+    inputs.answer(answer)
+
+
+def _domains(nodes: Sequence[Node], key: str) -> dict[str, list[Node]]:
+    domains: dict[str, list[Node]] = {}
+    for node in nodes:
+        if (value := node.metadata.labels.get(key)) is not None:
+            domains.setdefault(value, []).append(node)
+    if not domains:
+        raise ClusterError(f"--each: no node has the label {key}")
+    return dict(sorted(domains.items()))
+
+
+async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> Answer:
+    """Lose each domain alone, in a cluster that is as before."""
+    losses = tuple([await _lose(situation, name, nodes) for name, nodes in domains.items()])
+    if len(losses) == 1:
+        loss = losses[0]
+        waits = sum(bool(pod.successor and not pod.successor_node) for pod in loss.outcome.evicted)
+        summary = (
+            f"the cluster {'survives' if loss.survives else 'does not survive'} the loss of "
+            f"{loss.domain}: {loss.lost_pods:,} pods lost, {waits:,} would wait"
+        )
+    else:
+        survived = sum(loss.survives for loss in losses)
+        summary = f"the cluster survives {survived:,} of {len(losses):,} losses"
+    warnings = situation.warnings(situation.cluster.pods)
+    return Answer(question="lose", summary=summary, warnings=warnings, losses=losses)
+
+
+async def _lose(situation: Situation, domain: str, nodes: Sequence[Node]) -> Loss:
+    names = {node.metadata.name for node in nodes}
+    async with situation.simulation() as simulation:
+        simulation.course.now(f"loss of {domain}")
+        pods = [pod for pod in simulation.cluster.pods if pod.spec.node_name in names]
+        for node in nodes:
+            simulation.cluster.remove(node)
+        for pod in pods:
+            simulation.cluster.remove(pod)
+        await simulation.cluster.settle()
+        outcome = simulation.course.outcome()
+    return Loss(
+        domain=domain,
+        nodes=tuple(sorted(names)),
+        lost_pods=len(pods),
+        survives=all(pod.successor_node for pod in outcome.evicted if pod.successor),
+        outcome=outcome,
+    )
