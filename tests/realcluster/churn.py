@@ -159,6 +159,8 @@ async def _report(
     print("minute   MiB   CPU s   longest stretch s   pods bound", flush=True)
     mebibytes, longest_seconds = [], 0.0
     for minute in range(minutes + 1):
+        if not process.is_running:
+            raise RuntimeError(f"the scheduler ended with {process.status}: {process.last_output}")
         lag = await _metric(session, port, "kubesched_event_loop_lag_seconds")
         items = (await api.get(_PODS_PATH)).body["items"]
         bound = sum("nodeName" in item["spec"] for item in items)
