@@ -45,8 +45,9 @@ class Server:
     port: int
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time used so far."""
-        return int(Path(f"/proc/{self.pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
+        """Return the CPU time used so far by the threads that still run."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
+        return sum(int(file.read_text(encoding="utf-8").split()[0]) for file in threads) / 1e9
 
     def resident_mebibytes(self) -> float:
         """Return the resident memory."""

@@ -2,7 +2,8 @@
 
 Nodes are full of pods of low priority, and pods of higher priority come. Each of them preempts,
 waits for its victims to be deleted, which have no grace, and is bound. CPU is that of a process for
-each preemption, of both attempts. `python -m tests.bench.http_preemption` prints the table.
+each preemption, of both attempts. `python -m tests.bench.http_preemption` prints the table, with
+`--stock` beside kube-scheduler's figures.
 """
 
 import argparse
@@ -13,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
 
 from tests.bench.api_server import PODS, Server, request, running_server, send_all
+from tests.realcluster.binaries import KUBE_SCHEDULER
 
 __all__ = ["Cluster", "Preemptions", "preemptions"]
 
@@ -34,6 +36,8 @@ _FLAGS = (
     *("--kube-api-qps=100000", "--kube-api-burst=100000"),
 )
 _TIMEOUT_SECONDS = 180
+#: The command of our scheduler, without flags.
+OURS = (sys.executable, "-m", "scheduler")
 
 
 class Cluster(NamedTuple):
@@ -65,21 +69,21 @@ CLUSTERS = (
 )
 
 
-def preemptions(cluster: Cluster) -> Preemptions:
-    """Run until all pods are bound; raises TimeoutError if one is left."""
+def preemptions(cluster: Cluster, command: Sequence[str] = OURS) -> Preemptions:
+    """Run a scheduler until all pods are bound; raises TimeoutError if one is left."""
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig, objects = Path(directory, "kubeconfig"), Path(directory, "objects.json")
         listed = {"apiVersion": "v1", "kind": "List", "items": list(_objects(cluster))}
         objects.write_text(json.dumps(listed), encoding="utf-8")
         flags = (f"--load={objects}", f"--kubeconfig-out={kubeconfig}")
-        with running_server(*flags) as server, _running_scheduler(kubeconfig) as scheduler:
+        with running_server(*flags) as server, _running_scheduler(command, kubeconfig) as scheduler:
             return asyncio.run(_measured(cluster, server, scheduler))
 
 
 @contextlib.contextmanager
-def _running_scheduler(kubeconfig: Path) -> Iterator[Server]:
-    command = [sys.executable, "-m", "scheduler", f"--kubeconfig={kubeconfig}", *_FLAGS]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+def _running_scheduler(command: Sequence[str], kubeconfig: Path) -> Iterator[Server]:
+    arguments = [*command, f"--kubeconfig={kubeconfig}", *_FLAGS]
+    with subprocess.Popen(arguments, stderr=subprocess.DEVNULL) as process:
         try:
             yield Server(process.pid, 0)
         finally:
@@ -180,16 +184,24 @@ def main() -> None:
         prog="python -m tests.bench.http_preemption", description=__doc__
     )
     parser.add_argument("only", nargs="*", type=int, help="numbers of rows; by default all")
-    only = parser.parse_args().only
-    head = f"{'nodes':>6}{'victims':>9}{'budgets':>9}{'each second':>13}"
+    parser.add_argument(
+        "--stock", action="store_true", help="and kube-scheduler, which Go builds if it is missing"
+    )
+    options = parser.parse_args()
+    only = options.only
+    commands: dict[str, Sequence[str]] = {"ours": OURS}
+    if options.stock:
+        commands["stock"] = (str(KUBE_SCHEDULER.find()),)
+    head = f"{'nodes':>6}{'victims':>9}{'budgets':>9}{'':>8}{'each second':>13}"
     print(f"{head}{'scheduler, ms':>15}{'server, ms':>12}")
     for number, cluster in enumerate(CLUSTERS):
         if only and number not in only:
             continue
-        rate, of_scheduler, of_server = preemptions(cluster)
-        budgets = "yes" if cluster.with_budgets else "no"
-        row = f"{cluster.nodes:>6}{cluster.victims:>9}{budgets:>9}{rate:>13.0f}"
-        print(f"{row}{of_scheduler:>15.1f}{of_server:>12.1f}", flush=True)
+        for name, command in commands.items():
+            rate, of_scheduler, of_server = preemptions(cluster, command)
+            budgets = "yes" if cluster.with_budgets else "no"
+            row = f"{cluster.nodes:>6}{cluster.victims:>9}{budgets:>9}{name:>8}{rate:>13.0f}"
+            print(f"{row}{of_scheduler:>15.1f}{of_server:>12.1f}", flush=True)
 
 
 if __name__ == "__main__":
