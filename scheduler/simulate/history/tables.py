@@ -6,11 +6,15 @@ import csv
 import gzip
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from scheduler.simulate.history.errors import InputFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from scheduler.client import ApiObject
 
 
 class Row:
@@ -41,6 +45,19 @@ class Row:
         if not 0 <= number < float("inf"):
             raise self.error(column, f"expected a number that is not negative, got {text!r}")
         return number
+
+    def others(self, *columns: str) -> dict[str, str]:
+        """Return the values of all other columns, empty ones left out."""
+        names = (name for name in self._values if name not in columns)
+        return {name: text for name in names if (text := self.text(name))}
+
+    def checked(self, kind: type[ApiObject], value: object) -> object:
+        """Return JSON values of an object; raises `InputFileError` if it is no such object."""
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise InputFileError(self._path, str(error), line=self._line) from error
+        return value
 
     def error(self, column: str, problem: str) -> InputFileError:
         """Return an error about a value."""

@@ -1,0 +1,93 @@
+"""One run: a history, a policy and a seed. Task and results are JSON, for any executor."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from scheduler.clock import SystemClock
+from scheduler.config import default_config, load_text
+from scheduler.cycle.schedule_pod import RandomTie
+from scheduler.plugins import SCHEME
+from scheduler.simulate.cluster import SimulatedCluster
+from scheduler.simulate.history.format import Change, read_history
+from scheduler.simulate.runs.measures import Measures, Results
+from scheduler.simulate.runs.player import AsRecorded, Binding, Player, recorded_bindings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A run. `config` is the text of a configuration, empty for the default one.
+
+    With `as_recorded` the history's node breaks ties, otherwise chance does.
+    """
+
+    history: str
+    policy: str
+    config: str
+    plugins: tuple[str, ...]
+    seed: int
+    as_recorded: bool
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A pod that got another node than in the history, or none; with the seconds and the cause."""
+
+    pod: str
+    recorded: str
+    recorded_seconds: float
+    node: str
+    seconds: float
+    cause: str
+
+
+class RunResults(msgspec.Struct, frozen=True):
+    """The results of a run, and the differences from the decisions in the history."""
+
+    measures: Results
+    differences: list[Difference]
+    compared: int
+
+
+@functools.lru_cache(maxsize=2)
+def _changes(history: str) -> list[Change]:
+    return list(read_history(Path(history)))
+
+
+def carry_out_run(task: bytes) -> bytes:
+    """Carry out a run. Raises the errors of the configuration and of the history."""
+    wanted = msgspec.json.decode(task, type=Task)
+    return msgspec.json.encode(asyncio.run(play(wanted, _changes(wanted.history))))
+
+
+async def play(
+    task: Task, changes: Sequence[Change], *, on_moment: Callable[[int], None] = lambda _: None
+) -> RunResults:
+    """Play a history for a task."""
+    recorded = recorded_bindings(changes)
+    tie_break = AsRecorded(recorded) if task.as_recorded else None
+    measures, wall = Measures(), SystemClock()
+    cluster = SimulatedCluster(
+        load_text(task.config, SCHEME) if task.config else default_config(SCHEME),
+        plugins=task.plugins,
+        seed=task.seed,
+        tie_break=tie_break or RandomTie(random.Random(task.seed)),
+        before_cycle=tie_break.popped if tie_break is not None else None,
+        on_cycle=measures.noted,
+    )
+    measures.attach(cluster)
+    player = Player(cluster, start_seconds=cluster.clock.now())
+    started = wall.monotonic()
+    await player.play(changes, on_moment=on_moment)
+    results = measures.results()
+    results.numbers["decisions per s"] = measures.decisions / (wall.monotonic() - started)
+    await cluster.close()
+    differences = _differences(recorded, player.bindings, measures, changes)
+    return RunResults(results, differences, len(recorded))

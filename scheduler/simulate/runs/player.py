@@ -1,0 +1,173 @@
+"""Play a history: carry out its changes in virtual time, and let a scheduler decide the pods.
+
+The history's own decisions are not carried out: a pod that gets its node within the history waits
+for the simulated scheduler. All else happens as it is written: creations, changes of labels and
+specs, ends and deletions. A pod that has a node when it first appears keeps it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from scheduler.client import PODS
+from scheduler.reports.decision import FirstByName
+from scheduler.simulate.history.format import RUN_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.cycle.schedule_pod import TieBreak
+    from scheduler.queue import QueuedPodInfo
+    from scheduler.simulate.cluster import SimulatedCluster
+    from scheduler.simulate.history.format import Change
+    from scheduler.snapshot import IntArray, Nodes
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Binding(NamedTuple):
+    """A pod's node, and the seconds since the start of the history."""
+
+    node: str
+    seconds: float
+
+
+def recorded_bindings(changes: Iterable[Change]) -> dict[str, Binding]:
+    """Return the bindings that happened within the history, by the uid of the pod."""
+    waiting: set[str] = set()
+    bindings: dict[str, Binding] = {}
+    for change in changes:
+        if change.kind != PODS.plural:
+            continue
+        pod: Pod = change.object  # type: ignore[assignment]
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        if not node:
+            waiting.add(uid)
+        elif uid in waiting:
+            bindings.setdefault(uid, Binding(node, change.seconds))
+    return bindings
+
+
+class AsRecorded:
+    """Breaks ties: takes the node of the history if it is one of the best nodes.
+
+    `popped` is to be called before each cycle. Otherwise `other` chooses.
+    """
+
+    def __init__(
+        self, bindings: dict[str, Binding], *, other: TieBreak | None = None
+    ) -> None:
+        self._bindings: Final = bindings
+        self._other: Final = other or FirstByName()
+        self._node = ""
+
+    def popped(self, queued: QueuedPodInfo) -> None:
+        """Take note of the pod that is scheduled next."""
+        binding = self._bindings.get(queued.uid)
+        self._node = binding.node if binding is not None else ""
+
+    def __call__(self, nodes: Nodes, best: IntArray) -> int:
+        position = nodes.position(self._node) if self._node else None
+        if position is not None and position in best:
+            return position
+        return self._other(nodes, best)
+
+
+class Player:
+    """Plays a history on a simulated cluster."""
+
+    def __init__(self, cluster: SimulatedCluster, *, start_seconds: float) -> None:
+        self._cluster: Final = cluster
+        self._start: Final = start_seconds
+        #: By uid, the last state in the history of the pods that are not deleted.
+        self._recorded: Final[dict[str, Pod]] = {}
+        cluster.core.informers.pods.add_event_handler(
+            on_add=None, on_update=self._updated, on_delete=None
+        )
+
+    async def play(
+        self, changes: Sequence[Change], *, on_moment: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Play all changes, then run until all pods have ended or wait for a change.
+
+        `on_moment` is called with the number of changes after each moment of the history.
+        """
+        done = 0
+        for seconds, group in itertools.groupby(changes, key=lambda change: change.seconds):
+            await self._cluster.run_until(self._start + seconds)
+            for change in group:
+                self._apply(change)
+                done += 1
+            on_moment(done)
+        await self._cluster.settle()
+
+    def _apply(self, change: Change) -> None:
+        api = self._cluster.api
+        if change.kind == PODS.plural:
+            self._apply_pod(change.object, is_deletion=change.is_deletion)  # type: ignore[arg-type]
+        elif change.is_deletion:
+            metadata = change.object.metadata
+            key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+            api.remove(change.kind, key)
+        else:
+            api.put(change.kind, change.object)
+
+    def _apply_pod(self, recorded: Pod, *, is_deletion: bool) -> None:
+        uid, api = recorded.metadata.uid, self._cluster.api
+        current = api.objects(PODS.plural).get(recorded.metadata.name, recorded.metadata.namespace)
+        is_here = current is not None and current.metadata.uid == uid
+        if is_deletion:
+            self._recorded.pop(uid, None)
+            if is_here:
+                api.remove(PODS.plural, recorded.key)
+        elif uid not in self._recorded:
+            self._recorded[uid] = recorded
+            api.put(PODS.plural, recorded)
+            if recorded.spec.node_name:
+                self._end_later(recorded)
+        else:
+            self._recorded[uid] = recorded
+            if is_here:
+                merged = _with_own_decision(recorded, current)
+                if merged != current:
+                    api.put(PODS.plural, merged)
+
+    def _updated(self, old: Pod, new: Pod) -> None:
+        if new.spec.node_name and not old.spec.node_name:
+            self._end_later(new)
+
+    def _end_later(self, pod: Pod) -> None:
+        """End a pod that the history gives a time to run."""
+        run_seconds = pod.metadata.annotations.get(RUN_SECONDS)
+        if run_seconds is not None:
+            self._cluster.after(float(run_seconds), lambda: self._end(pod))
+
+    def _end(self, pod: Pod) -> None:
+        current = self._cluster.api.objects(PODS.plural).get(
+            pod.metadata.name, pod.metadata.namespace
+        )
+        if current is not None and current.metadata.uid == pod.metadata.uid:
+            self._cluster.remove(pod)
+
+
+def _with_own_decision(recorded: Pod, current: Pod) -> Pod:
+    """Return the recorded state of a pod with the node of the simulated one.
+
+    The status is the recorded one only once both have a node, or the pod has ended.
+    """
+    spec = replace(recorded.spec, node_name=current.spec.node_name)
+    status = current.status
+    if recorded.status.phase in _ENDED or (current.spec.node_name and recorded.spec.node_name):
+        status = replace(
+            recorded.status,
+            conditions=status.conditions,
+            nominated_node_name=status.nominated_node_name,
+        )
+    metadata = replace(
+        recorded.metadata, resource_version=current.metadata.resource_version
+    )
+    return replace(current, metadata=metadata, spec=spec, status=status)
