@@ -19,6 +19,15 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "capacity": ("scheduler.simulate.commands.capacity:command", "Count further copies."),
         "change": ("scheduler.simulate.commands.change:command", "Compare configurations."),
         "lose": ("scheduler.simulate.commands.lose:command", "Lose nodes, or each domain."),
+        "import": (
+            "scheduler.simulate.history.cli:import_trace",
+            "Make a history of a trace or of tables.",
+        ),
+        "record": (
+            "scheduler.simulate.history.cli:record",
+            "Record a cluster as a history, until stopped.",
+        ),
+        "run": ("scheduler.simulate.runs.cli:run", "Play a history by one or several policies."),
         "study": ("scheduler.simulate.study.cli:study", "Repeat published studies."),
     }
 )

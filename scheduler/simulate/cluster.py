@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 class SimulatedCluster:
     """Runs the scheduler of a configuration on objects in memory, in virtual time.
 
-    `on_cycle` is called after each cycle, with the popped pod and the result of the algorithm.
+    `before_cycle` is called before each cycle, with the popped pod, and `on_cycle` after it, with
+    the result of the algorithm too.
     Among equal best nodes `tie_break` chooses, by default the first by name. Handlers of changes
     can be added to `core.informers`.
     """
@@ -62,6 +63,7 @@ class SimulatedCluster:
         tie_break: TieBreak | None = None,
         seed: int = 0,
         clock: VirtualClock | None = None,
+        before_cycle: Callable[[QueuedPodInfo], None] | None = None,
         on_cycle: Callable[[QueuedPodInfo, Found | PodGroupAttempt | None], None] | None = None,
     ) -> None:
         self.clock: Final = clock or VirtualClock()
@@ -80,6 +82,7 @@ class SimulatedCluster:
         self.on_cycle = on_cycle
         #: The preemptor of each victim, by the victim's uid.
         self.preemptors: Final = self.api.preemptors
+        self._before_cycle: Final = before_cycle
         self._order: Final = itertools.count()
         self._timed: Final[list[tuple[float, int, Callable[[], None]]]] = []
 
@@ -172,6 +175,8 @@ class SimulatedCluster:
             queued = core.cycle.queue.pop_nowait()
             if queued is None:
                 return
+            if self._before_cycle is not None:
+                self._before_cycle(queued)
             found = await schedule_one(core.cycle, queued)
             if self.on_cycle is not None:
                 self.on_cycle(queued, found)

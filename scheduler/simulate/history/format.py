@@ -127,4 +127,6 @@ class HistoryWriter:
             "resource": resource,
             "object": obj,
         }
-        self._file.write(msgspec.json.encode(line) + b"\n")
+        # An unstructured object consists of read-only mappings.
+        self._file.write(msgspec.json.encode(line, enc_hook=dict) + b"\n")
+        self._file.flush()

@@ -97,7 +97,7 @@ class Measures:
         self._shapes: Final[Counter[tuple[tuple[str, int], ...]]] = Counter()
         self._offered: Final = _Integral()
         self._used: Final = _Integral()
-        #: By namespace, in parts of the cluster's scarce resource.
+        #: By namespace and resource, with a space between them.
         self._shares: Final = _Integral()
         #: The prices of all nodes with pods, under one key.
         self._busy: Final = _Integral()
@@ -202,7 +202,7 @@ class Measures:
     def _count(self, info: PodInfo, sign: int) -> None:
         for name, amount in info.requests.resources.items():
             self._used.now[name] += sign * amount
-        self._shares.now[info.namespace] += sign * info.requests[self._scarce]
+            self._shares.now[f"{info.namespace} {name}"] += sign * amount
 
     # Results.
 
@@ -265,7 +265,9 @@ class Measures:
                 100 * f / max(100 - s.allocated_percent, f, 1e-9)
                 for f, s in zip(idle, self._samples, strict=True)
             ),
-            "Jain index": _jain(list(self._shares.over_time.values())),
+            "Jain index": _jain(
+                [v for k, v in self._shares.over_time.items() if k.endswith(f" {self._scarce}")]
+            ),
             "node cost": self._busy.over_time[""] / _HOUR_SECONDS,
         }
         for name, offered in self._offered.over_time.items():
@@ -317,7 +319,7 @@ def _fragments(
 def _imbalance(
     free: Mapping[str, IntArray], allocatable: Mapping[str, IntArray], total: int
 ) -> float:
-    """Return the standard deviation of the nodes' utilisation: the mean of CPU and memory, in percent."""
+    """Return the standard deviation of the nodes' utilisation in percent (CPU and memory)."""
     deviations = []
     for name in (CPU, MEMORY):
         if name in free:

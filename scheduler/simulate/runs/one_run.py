@@ -16,11 +16,16 @@ from scheduler.cycle.schedule_pod import RandomTie
 from scheduler.plugins import SCHEME
 from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.simulate.history.format import Change, read_history
+from scheduler.simulate.runs.comparison import Comparison, Difference
 from scheduler.simulate.runs.measures import Measures, Results
-from scheduler.simulate.runs.player import AsRecorded, Binding, Player, recorded_bindings
+from scheduler.simulate.runs.player import AsRecorded, Player, recorded_bindings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from scheduler.cycle.pod_group.results import PodGroupAttempt
+    from scheduler.cycle.schedule_one import Found
+    from scheduler.queue import QueuedPodInfo
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,17 +40,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...]
     seed: int
     as_recorded: bool
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """A pod that got another node than in the history, or none; with the seconds and the cause."""
-
-    pod: str
-    recorded: str
-    recorded_seconds: float
-    node: str
-    seconds: float
-    cause: str
 
 
 class RunResults(msgspec.Struct, frozen=True):
@@ -73,14 +67,19 @@ async def play(
     """Play a history for a task."""
     recorded = recorded_bindings(changes)
     tie_break = AsRecorded(recorded) if task.as_recorded else None
-    measures, wall = Measures(), SystemClock()
+    comparison, measures, wall = Comparison(recorded), Measures(), SystemClock()
+
+    def noted(queued: QueuedPodInfo, found: Found | PodGroupAttempt | None) -> None:
+        measures.noted(queued, found)
+        comparison.noted(queued, found)
+
     cluster = SimulatedCluster(
         load_text(task.config, SCHEME) if task.config else default_config(SCHEME),
         plugins=task.plugins,
         seed=task.seed,
         tie_break=tie_break or RandomTie(random.Random(task.seed)),
         before_cycle=tie_break.popped if tie_break is not None else None,
-        on_cycle=measures.noted,
+        on_cycle=noted,
     )
     measures.attach(cluster)
     player = Player(cluster, start_seconds=cluster.clock.now())
@@ -89,5 +88,4 @@ async def play(
     results = measures.results()
     results.numbers["decisions per s"] = measures.decisions / (wall.monotonic() - started)
     await cluster.close()
-    differences = _differences(recorded, player.bindings, measures, changes)
-    return RunResults(results, differences, len(recorded))
+    return RunResults(results, comparison.differences(player.bindings), len(recorded))

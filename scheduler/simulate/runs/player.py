@@ -2,7 +2,8 @@
 
 The history's own decisions are not carried out: a pod that gets its node within the history waits
 for the simulated scheduler. All else happens as it is written: creations, changes of labels and
-specs, ends and deletions. A pod that has a node when it first appears keeps it.
+specs, ends and deletions. A pod that has a node when it first appears keeps it. A pod that the
+simulated scheduler evicts ends after its grace period, and is not created again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from scheduler.simulate.history.format import Change
     from scheduler.snapshot import IntArray, Nodes
 
+#: The grace period of pods that do not set one.
+_GRACE_SECONDS: Final = 30.0
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -58,9 +61,7 @@ class AsRecorded:
     `popped` is to be called before each cycle. Otherwise `other` chooses.
     """
 
-    def __init__(
-        self, bindings: dict[str, Binding], *, other: TieBreak | None = None
-    ) -> None:
+    def __init__(self, bindings: dict[str, Binding], *, other: TieBreak | None = None) -> None:
         self._bindings: Final = bindings
         self._other: Final = other or FirstByName()
         self._node = ""
@@ -85,9 +86,9 @@ class Player:
         self._start: Final = start_seconds
         #: By uid, the last state in the history of the pods that are not deleted.
         self._recorded: Final[dict[str, Pod]] = {}
-        cluster.core.informers.pods.add_event_handler(
-            on_add=None, on_update=self._updated, on_delete=None
-        )
+        #: The simulated bindings, by uid.
+        self.bindings: Final[dict[str, Binding]] = {}
+        cluster.core.informers.pods.add_event_handler(on_update=self._updated)
 
     async def play(
         self, changes: Sequence[Change], *, on_moment: Callable[[int], None] = lambda _: None
@@ -100,6 +101,9 @@ class Player:
         for seconds, group in itertools.groupby(changes, key=lambda change: change.seconds):
             await self._cluster.run_until(self._start + seconds)
             for change in group:
+                if change.change == "MODIFIED" and change.kind == PODS.plural:
+                    # A binding, or a failed attempt: here the history's scheduler has decided.
+                    await self._cluster.run_until(self._start + seconds)
                 self._apply(change)
                 done += 1
             on_moment(done)
@@ -119,10 +123,11 @@ class Player:
     def _apply_pod(self, recorded: Pod, *, is_deletion: bool) -> None:
         uid, api = recorded.metadata.uid, self._cluster.api
         current = api.objects(PODS.plural).get(recorded.metadata.name, recorded.metadata.namespace)
-        is_here = current is not None and current.metadata.uid == uid
+        if current is not None and current.metadata.uid != uid:
+            current = None
         if is_deletion:
             self._recorded.pop(uid, None)
-            if is_here:
+            if current is not None:
                 api.remove(PODS.plural, recorded.key)
         elif uid not in self._recorded:
             self._recorded[uid] = recorded
@@ -131,14 +136,21 @@ class Player:
                 self._end_later(recorded)
         else:
             self._recorded[uid] = recorded
-            if is_here:
+            if current is not None:
                 merged = _with_own_decision(recorded, current)
                 if merged != current:
                     api.put(PODS.plural, merged)
 
     def _updated(self, old: Pod, new: Pod) -> None:
         if new.spec.node_name and not old.spec.node_name:
+            seconds = self._cluster.clock.now() - self._start
+            self.bindings[new.metadata.uid] = Binding(new.spec.node_name, seconds)
             self._end_later(new)
+        if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
+            grace_seconds = new.spec.termination_grace_period_seconds
+            self._cluster.after(
+                _GRACE_SECONDS if grace_seconds is None else grace_seconds, lambda: self._end(new)
+            )
 
     def _end_later(self, pod: Pod) -> None:
         """End a pod that the history gives a time to run."""
@@ -167,7 +179,5 @@ def _with_own_decision(recorded: Pod, current: Pod) -> Pod:
             conditions=status.conditions,
             nominated_node_name=status.nominated_node_name,
         )
-    metadata = replace(
-        recorded.metadata, resource_version=current.metadata.resource_version
-    )
+    metadata = replace(recorded.metadata, resource_version=current.metadata.resource_version)
     return replace(current, metadata=metadata, spec=spec, status=status)

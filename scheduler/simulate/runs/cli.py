@@ -1,0 +1,178 @@
+"""The command `kubesched-simulate run`: play a history by one or several policies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from scheduler.config import ConfigError, load_config
+from scheduler.plugins import SCHEME
+from scheduler.runtime import PluginSetupError, load_plugin_class
+from scheduler.simulate.history.errors import InputFileError
+from scheduler.simulate.runs.campaign import Workers, carry_out
+from scheduler.simulate.runs.one_run import RunResults, Task, carry_out_run
+from scheduler.simulate.runs.report import statistics_of, write_csv, write_json, write_page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_DIFFERENCES_SHOWN = 20
+
+
+@click.command()
+@click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME=CONFIG",
+    help="A name, and a configuration file, a plugin module:Class for the default profile, or "
+    "`default`. May be given again. By default the default profile alone.",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="A plugin that the configurations name. May be given again.",
+)
+@click.option(
+    "--seeds",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Runs of each policy, by default 1: chance decides between equal scores.",
+)
+@click.option(
+    "--as-recorded",
+    is_flag=True,
+    help="Equal scores: take the node of the history instead, otherwise the first by name.",
+)
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=os.cpu_count() or 1,
+    help="Worker processes, by default one for each core; 0 is this process.",
+)
+@click.option(
+    "--executor",
+    metavar="MODULE:FACTORY",
+    default="",
+    help="A function that returns a concurrent.futures.Executor, such as that of a Dask cluster. "
+    "Its machines need the same history and plugins.",
+)
+@click.option("--resume", is_flag=True, help="Keep the runs that the output directory has.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory for results.csv, results.json, report.html and runs.jsonl.",
+)
+def run(
+    *,
+    history: Path,
+    policies: Sequence[str],
+    plugins: Sequence[str],
+    seeds: int,
+    as_recorded: bool,
+    workers: int,
+    executor: str,
+    resume: bool,
+    output: Path,
+) -> None:
+    """Play a history in virtual time, and compare policies by what they make of it.
+
+    Ctrl-C keeps the runs that have ended. Differences from the history's own decisions are listed
+    if the history has some.
+    """
+    tasks = {
+        f"{task.policy} seed {task.seed}": msgspec.json.encode(task)
+        for policy in policies or ("default=default",)
+        for task in _tasks(policy, history, tuple(plugins), seeds, as_recorded=as_recorded)
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        results = carry_out(
+            carry_out_run,
+            tasks,
+            output / "runs.jsonl",
+            workers=Workers(executor, workers),
+            resume=resume,
+        )
+    except InputFileError as error:
+        raise click.ClickException(str(error)) from error
+    runs: dict[str, list[RunResults]] = {}
+    for name, result in results.items():
+        policy = name.rpartition(" seed ")[0]
+        runs.setdefault(policy, []).append(msgspec.json.decode(result, type=RunResults))
+    write_csv(output / "results.csv", runs)
+    write_json(output / "results.json", runs)
+    write_page(output / "report.html", runs, title=f"{history.name}: {', '.join(runs)}")
+    _print(runs)
+    if len(results) < len(tasks):
+        raise SystemExit(130)
+
+
+def _tasks(
+    policy: str, history: Path, plugins: tuple[str, ...], seeds: int, *, as_recorded: bool
+) -> list[Task]:
+    """Return the runs of one policy. Raises `click.UsageError` for a policy that cannot work."""
+    name, _, source = policy.partition("=")
+    if not name or not source:
+        raise click.UsageError(f"--policy: expected NAME=CONFIG, got {policy!r}")
+    config = ""
+    try:
+        if Path(source).is_file():
+            load_config(source, SCHEME)
+            config = Path(source).read_text(encoding="utf-8-sig")
+        elif ":" in source:
+            load_plugin_class(source)
+            plugins = (*plugins, source)
+        elif source != "default":
+            raise click.UsageError(
+                f"--policy {name}: expected a file, module:Class or default, got {source!r}"
+            )
+    except (ConfigError, PluginSetupError) as error:
+        raise click.UsageError(f"--policy {name}: {error}") from error
+    return [
+        Task(
+            history=str(history.absolute()),
+            policy=name,
+            config=config,
+            plugins=plugins,
+            seed=seed,
+            as_recorded=as_recorded,
+        )
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def _print(runs: Mapping[str, Sequence[RunResults]]) -> None:
+    """Print the table of all metrics, and the first differences from the history."""
+    console, table = Console(), Table()
+    table.add_column("")
+    numbers = statistics_of(runs)
+    for policy in runs:
+        table.add_column(policy, justify="right")
+    for metric in dict.fromkeys(name for of_policy in numbers.values() for name in of_policy):
+        cells = (numbers[policy].get(metric) for policy in runs)
+        table.add_row(metric, *("" if c is None else f"{c.mean:,.2f}" for c in cells))
+    console.print(table)
+    for policy, of_seeds in runs.items():
+        first = of_seeds[0]
+        if not first.compared:
+            continue
+        same = first.compared - len(first.differences)
+        click.echo(f"{policy}: {same} of {first.compared} pods as in the history")
+        for each in first.differences[:_DIFFERENCES_SHOWN]:
+            node = each.node or "no node"
+            click.echo(f"  {each.pod}: {node}, in the history {each.recorded}: {each.cause}")
