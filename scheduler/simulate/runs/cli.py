@@ -89,7 +89,7 @@ def run(
     resume: bool,
     output: Path,
 ) -> None:
-    """Play a history in virtual time, and compare policies by what they make of it.
+    """Play a history in virtual time by one or several policies, and compare the results.
 
     Ctrl-C keeps the runs that have ended. Differences from the history's own decisions are listed
     if the history has some.

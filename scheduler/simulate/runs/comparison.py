@@ -1,4 +1,4 @@
-"""Compare the decisions of a run with those of the history, and name the cause of a difference."""
+"""Compare the decisions of a run with the recorded ones, and name the cause of a difference."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Comparison:
         self._decided[queued.uid] = _Decided(queued.key, queued.attempts, cause)
 
     def differences(self, bindings: Mapping[str, Binding]) -> list[Difference]:
-        """Return the pods with another node or none, and those bound too early or too late.
+        """Return the pods whose node differs or is missing, and pods bound too early or late.
 
         A pod may be bound earlier or later by the backoff of its attempts.
         """
