@@ -26,6 +26,7 @@ _ELSEWHERE = {
     "report": ("conformance.reports.cli", "Convert, merge or compare reports."),
     "lint": ("conformance.lint.cli", "Find mistakes in cases without running them."),
     "fuzz": ("conformance.fuzz.cli", "Search for cases in which a scheduler breaks an invariant."),
+    "hunt": ("conformance.hunt.cli", "Search for lost wake-ups and broken promises."),
     "replay": ("conformance.replay.cli", "Schedule a production cluster's trace."),
     "run": ("conformance.run.cli", "Run cases against a scheduler."),
 }

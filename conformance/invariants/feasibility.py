@@ -43,9 +43,12 @@ def resources(pod: Json, node: Json, state: State) -> str | None:
     allocatable = amounts(part(part(node, "status"), "allocatable"))
     used = sum((pod_requests(other) for other in own), Counter[str]())
     used["pods"] = len(own) * NANO
+    from_devices = {
+        part(each, "spec").get("extendedResourceName") for each in state.of_kind("DeviceClass")
+    }
     for resource, amount in {**pod_requests(pod), "pods": NANO}.items():
         room = allocatable.get(resource, 0) - used.get(resource, 0)
-        if amount > max(room, 0) and amount > 0:
+        if amount > max(room, 0) and amount > 0 and resource not in from_devices:
             return f"it requests {shown(amount)} of {resource}, {shown(max(room, 0))} is left"
     return None
 

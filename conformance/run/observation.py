@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..outcome import Outcome
     from ..targets.target import Served, Source, Surroundings, Target, TargetKind
 
-__all__ = ["Observation", "PodRecord", "Rejection", "observe", "observe_case"]
+__all__ = ["Observation", "PodRecord", "Recorder", "Rejection", "observe", "observe_case"]
 
 _READING: Final = frozenset({"GET", "HEAD"})
 #: The reason of the condition DisruptionTarget on a pod that a scheduler preempts.
@@ -230,7 +230,7 @@ async def observe_case(
     target in this process needs a `QuietLoop`. The temporary files are below `folder`, by default
     the system's.
     """
-    observer = _Observer()
+    observer = Recorder()
     unjudged = case
     if not judges:
         unjudged = msgspec.structs.replace(case, steps=_without_expectations(case.steps))
@@ -255,7 +255,7 @@ def _without_expectations(steps: Iterable[Step]) -> tuple[Step, ...]:
     )
 
 
-class _Observer:
+class Recorder:
     """Keeps what happens on the API server of one case.
 
     With `sees_scheduler` the server records the scheduler's requests, and the scheduler starts once
@@ -267,17 +267,18 @@ class _Observer:
         self._writes: list[HandledRequest] = []
         self._bound_by_suite: list[str] = []
         self._steps: list[tuple[str, int]] = []
-        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._source: Source | None = None
         self._clock: Clock | None = None
         self._started_seconds: float | None = None
+        self._end_seconds: float | None = None
         self.stories: dict[str, Json] = {}
         self.sees_scheduler = True
         self.shares_nodes = False
 
     @contextlib.contextmanager
     def following(self, source: Source, clock: Clock) -> Iterator[None]:
-        self._clock = clock
-        self._end_seconds = clock.now()
+        self._clock, self._source = clock, source
+        self._end_seconds = None
         if not self.sees_scheduler:
             self.scheduler_starts()
         try:
@@ -285,11 +286,11 @@ class _Observer:
                 yield
         finally:
             self._end_seconds = clock.now()
-            self._kinds = {
-                (group, plural): kind
-                for kind in source.kinds
-                for group, plural in [kind.storage_key]
-            }
+
+    def forget(self) -> None:
+        """Forget what has happened so far, for a server on which another case follows."""
+        for kept in (self._changes, self._writes, self._bound_by_suite, self._steps):
+            kept.clear()
 
     def step(self, where: str) -> None:
         self._steps.append((where, len(self._changes)))
@@ -306,9 +307,10 @@ class _Observer:
         return list(dict.fromkeys(f"{change.namespace}/{change.name}" for change in pods))
 
     def observation(self, outcome: Outcome) -> Observation:
-        if self._clock is None:
-            self._end_seconds = 0.0
-        started = self._end_seconds if self._started_seconds is None else self._started_seconds
+        now = self._clock.now() if self._clock is not None else 0.0
+        end = now if self._end_seconds is None else self._end_seconds
+        started = end if self._started_seconds is None else self._started_seconds
+        kinds = self._source.kinds if self._source is not None else ()
         return Observation(
             outcome=outcome,
             # The watches of a running cluster deliver them in the order of each kind.
@@ -317,9 +319,9 @@ class _Observer:
             bound_by_suite=frozenset(self._bound_by_suite),
             steps=tuple(self._steps),
             stories=self.stories,
-            kinds=self._kinds,
+            kinds={kind.storage_key: kind for kind in kinds},
             started_seconds=started,
-            end_seconds=self._end_seconds - started,
+            end_seconds=end - started,
             shares_nodes=self.shares_nodes,
             in_real_time=isinstance(self._clock, RealClock),
         )
@@ -334,7 +336,7 @@ class _Observer:
 class _ObservedKind:
     """A kind of target that also lets an observer see when the scheduler starts and ends."""
 
-    def __init__(self, kind: TargetKind, observer: _Observer, *, explains: bool) -> None:
+    def __init__(self, kind: TargetKind, observer: Recorder, *, explains: bool) -> None:
         self._kind = kind
         self._observer = observer
         self._explains = explains

@@ -1,0 +1,253 @@
+"""A find as a case of its own: run anew, shrunk, and written so that `lint` accepts it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..capture.shrink import Limits, shrunk
+from ..format.case import case_of
+from ..format.resources import objects, part
+from ..format.writing import write_case
+from ..invariants import INVARIANTS, violations
+from ..invariants.judge import NotObserved
+from ..run.observation import observe
+from ..targets import target_kind
+from ..targets.target import TargetOptions
+from .lane import is_placed
+from .search import WAKES, Find
+from .world import COPY, WAITER
+
+if TYPE_CHECKING:
+    from ..api import Json
+    from ..run.observation import Observation
+
+#: Longer than the longest backoff of a configuration without changes.
+_PAUSE: Final[Json] = {"advance": "12s"}
+_ATTEMPTS: Final = {False: 300, True: 30}
+_KINDS: Final = ("Pod", "PersistentVolumeClaim", "PersistentVolume")
+_AREA: Final = "hunt"
+_REAL_SECONDS_MAX: Final = 120.0
+#: Runs that the server or the machine ended, not the scheduler.
+_REFUSED: Final = re.compile(r"(cluster|steps\S*): (GET|POST|PUT|PATCH|DELETE) ")
+_SLOW: Final = "still running after"
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A find to confirm on a target; `others` are further targets by name."""
+
+    find: Find
+    target: TargetOptions
+    others: dict[str, TargetOptions] = {}
+    path: str
+    seconds: float = 600.0
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A find that was run anew.
+
+    `kind` is `confirmed`; for a find of our scheduler that the target does not show, `only ours`;
+    `chance` for one that does not happen again.
+    """
+
+    promise: str
+    sentence: str
+    pair: str
+    seed: str
+    variations: tuple[str, ...]
+    objects: int
+    case: str
+    confirmed: bool
+    kind: str
+    also: dict[str, bool] = {}
+
+
+def confirm(order: bytes) -> bytes:
+    """Run a find anew on its target, shrink it and write its case; all as JSON."""
+    given = msgspec.json.decode(order, type=Order)
+    find = given.find
+    raw = with_pauses(find)
+    ours = TargetOptions()
+    is_shown = shows(raw, find, given.target, times=2)
+    is_ours = shows(raw, find, ours, times=1) if given.target != ours else is_shown
+    if is_ours:
+        raw = _smaller(raw, find, ours, seconds=given.seconds / 2)
+    if is_shown and not (is_ours and shows(raw, find, given.target, times=1)):
+        raw = _smaller(with_pauses(find), find, given.target, seconds=given.seconds)
+    kind = "confirmed" if is_shown else "only ours" if is_ours else "chance"
+    if is_shown or is_ours:
+        _write(Path(given.path), raw, find)
+    also = {name: shows(raw, find, other, times=1) for name, other in given.others.items()}
+    return msgspec.json.encode(
+        Finding(
+            promise=find.promise,
+            sentence=find.text,
+            pair=str(find.pair),
+            seed=find.seed,
+            variations=find.variations,
+            objects=size_of(raw),
+            case=given.path if is_shown or is_ours else "",
+            confirmed=is_shown,
+            kind=kind,
+            also=also,
+        )
+    )
+
+
+def with_pauses(find: Find) -> Json:
+    """Return the case of a find with pauses for the longest backoff, up to the broken promise."""
+    steps = objects(find.raw["steps"])
+    longer = [_PAUSE if step == {"advance": "3s"} else step for step in steps]
+    return {**find.raw, "steps": longer}
+
+
+def size_of(raw: Json) -> int:
+    """Return the number of objects of a case, without the control."""
+    steps = objects(raw["steps"])
+    entries = [*objects(raw.get("cluster")), *(e for s in steps for e in objects(s.get("create")))]
+    return sum(part(entry, "pod").get("name") != COPY for entry in entries)
+
+
+def shows(raw: Json, find: Find, target: TargetOptions, *, times: int) -> bool:
+    """Return True if a target breaks the promise of a find in each of some runs."""
+    return all(_breaks(raw, find, target) for _ in range(times))
+
+
+def _breaks(raw: Json, find: Find, target: TargetOptions) -> bool:
+    if target.in_real_time:
+        target = msgspec.structs.replace(target, real_seconds_max=_REAL_SECONDS_MAX)
+    case = case_of(raw, area=_AREA, origin=_AREA)
+    kind = target_kind(target)
+    if find.promise in INVARIANTS:
+        try:
+            some = violations(
+                case,
+                lambda one: observe(one, kind, timeout_seconds=_REAL_SECONDS_MAX),
+                invariants=[INVARIANTS[find.promise]],
+            )
+        except NotObserved:
+            return False
+        return bool(some)
+    seen = observe(case, kind, timeout_seconds=_REAL_SECONDS_MAX)
+    if find.promise == WAKES:
+        return is_lost(seen)
+    reason = seen.outcome.reason
+    return seen.outcome.is_bad and not (_REFUSED.match(reason) or _SLOW in reason)
+
+
+def is_lost(seen: Observation) -> bool:
+    """Return True if the waiter has no node when its copy is made, and the copy gets one."""
+    created = next(
+        (c.resource_version for c in seen.changes if (c.resource, c.name) == ("pods", COPY)), None
+    )
+    if created is None:
+        return False
+    before, after = seen.objects_before(created), seen.objects_before(None)
+    return _has_node(before, WAITER) is False and _has_node(after, COPY) is True
+
+
+def _has_node(there: list[Json], name: str) -> bool | None:
+    """Return whether a pod has a node, or one for its volumes; None if there is no such pod."""
+    kinds = {kind: [one for one in there if one["kind"] == kind] for kind in _KINDS}
+    pods = [pod for pod in kinds["Pod"] if part(pod, "metadata")["name"] == name]
+    if not pods:
+        return None
+    return is_placed(pods[0], kinds["PersistentVolumeClaim"], kinds["PersistentVolume"])
+
+
+@dataclass
+class _Interest:
+    """A find that a smaller case must show on a target."""
+
+    raw: Json
+    find: Find
+    target: TargetOptions
+
+    @property
+    def described(self) -> str:
+        return self.find.text
+
+    def may_be_in(self, raw: Json) -> bool:
+        if self.find.promise != WAKES:
+            return True
+        pods = {
+            str(pod["name"]): {**pod, "name": ""}
+            for step in objects(raw["steps"])
+            for entry in objects(step.get("create"))
+            if (pod := part(entry, "pod")) and pod.get("name") in (WAITER, COPY)
+        }
+        if not _pauses(raw):
+            return False
+        was = _control_fields(self.raw)
+        return len(pods) == 2 and _same(pods[WAITER], pods[COPY], was)
+
+    def is_in(self, raw: Json) -> bool:
+        return shows(raw, self.find, self.target, times=1)
+
+    def finished(self, raw: Json) -> Json:
+        return raw
+
+
+def _pauses(raw: Json) -> bool:
+    """Return True if the pause for the backoff is right before the control."""
+    steps = objects(raw["steps"])
+    control = next((n for n, step in enumerate(steps) if _makes_copy(step)), 0)
+    return _PAUSE in steps[max(0, control - 2) : control]
+
+
+def _control_fields(raw: Json) -> frozenset[str]:
+    """Return the fields in which the control of a case differs from its waiter."""
+    pods = {
+        str(pod["name"]): pod
+        for step in objects(raw["steps"])
+        for entry in objects(step.get("create"))
+        if (pod := part(entry, "pod")) and pod.get("name") in (WAITER, COPY)
+    }
+    one, other = pods.get(WAITER, {}), pods.get(COPY, {})
+    return frozenset(name for name in {*one, *other} - {"name"} if one.get(name) != other.get(name))
+
+
+def _same(one: Json, other: Json, but: frozenset[str]) -> bool:
+    return all(one.get(name) == other.get(name) for name in {*one, *other} - but)
+
+
+def _smaller(raw: Json, find: Find, target: TargetOptions, *, seconds: float) -> Json:
+    limits = Limits(_ATTEMPTS[target.in_real_time], seconds)
+    interest = _Interest(raw, find, target)
+    return shrunk(interest, limits).raw
+
+
+def _write(path: Path, raw: Json, find: Find) -> None:
+    """Write the case of a find, which expects what the scheduler should have done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    steps = objects(raw["steps"])
+    if find.promise == WAKES:
+        control = next(n for n, step in enumerate(steps) if _makes_copy(step))
+        namespace = str(
+            part(objects(steps[control]["create"])[0], "pod").get("namespace", "default")
+        )
+        name = WAITER if namespace == "default" else f"{namespace}/{WAITER}"
+        steps = [*steps[:control], {"expect": {"pods": [name], "bound_count": 1}}]
+    elif find.expect:
+        steps = [*steps, {"expect": find.expect}]
+    else:
+        steps = [*steps, {"expect": {"nodes": "no_overcommit"}}]
+    case: Json = {
+        "name": path.stem,
+        "source": INVARIANTS[find.promise].source if find.promise in INVARIANTS else _HINTS,
+        "description": f"{find.pair}. {find.text}",
+        **{name: raw[name] for name in ("gates", "config", "cluster") if name in raw},
+        "steps": steps,
+    }
+    write_case(path, {"area": _AREA, "cases": [case]})
+
+
+_HINTS: Final = "pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing"
+
+
+def _makes_copy(step: Json) -> bool:
+    return any(part(entry, "pod").get("name") == COPY for entry in objects(step.get("create")))

@@ -1,0 +1,254 @@
+"""A lane: one API server and one scheduler, in which world after world runs and is judged.
+
+A world begins in an empty cluster: the objects of the world before are deleted first. A lane that
+cannot be emptied, or whose scheduler has died, is given up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..api import Ref, ref_of
+from ..errors import RequestFailed
+from ..format.case import case_of
+from ..format.objects import objects_of
+from ..format.resources import objects, part
+from ..format.steps import Create, Step, in_order
+from ..invariants import INVARIANTS
+from ..invariants.history import History
+from ..judge.tally import Tally
+from ..outcome import ALL_ASPECTS, Verdict
+from ..run.observation import Recorder
+from ..run.running import Progress, started
+from .world import COPY, WAITER
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from pathlib import Path
+
+    from ..api import Json
+    from ..format.case import Case
+    from ..invariants import Violation
+    from ..run.running import Running
+    from ..targets.target import TargetKind
+    from .world import World
+
+_SELECTED: Final = "volume.kubernetes.io/selected-node"
+#: Kinds that the server or the scheduler makes by itself, or that worlds share.
+_KEPT: Final = frozenset({"Lease", "Event", "PriorityClass", "APIService"})
+_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+#: In real time the shortest backoff that there is.
+_CONFIG: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
+#: Invariants that compare whole runs, or that a world in a lane cannot show.
+_REFUSED: Final = "status refused"
+_REPORTED: Final = "no_pod_lost"
+_JUDGES: Final = tuple(name for name, one in INVARIANTS.items() if one.check is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """The result of a world.
+
+    `verdict` is `woken`, `lost`, `no remedy` (the copy is not bound), `no reason` (the waiter was
+    bound at once, or waits for another reason) or `refused` (the server refused a step).
+    """
+
+    verdict: str
+    text: str = ""
+    violations: tuple[Violation, ...] = ()
+
+
+class Lane:
+    """A running server and scheduler. Worlds run one after another."""
+
+    def __init__(self, running: Running, recorder: Recorder) -> None:
+        self._running = running
+        self._recorder = recorder
+
+    async def run(self, world: World) -> Seen:
+        """Run a world, judge it, and empty the cluster. Raises ConformanceError for a dead lane."""
+        case = case_of(world.raw, area="hunt", origin="hunt")
+        self._recorder.forget()
+        try:
+            return await self._run(world, case)
+        except RequestFailed as error:
+            return Seen(verdict="refused", text=str(error))
+        finally:
+            await self._empty(case)
+
+    async def _run(self, world: World, case: Case) -> Seen:
+        running = self._running
+        if case.cluster:
+            await running.carry_out([Step("cluster", Create(objects=[*case.cluster]))])
+            await running.target.settle()
+        *course, settle, control, last = case.steps
+        place = next(
+            number for number, step in enumerate(course) if _creates_pod(step.action, WAITER)
+        )
+        await running.carry_out(course[: place + 1])
+        rest = course[place + 1 :]
+        if world.message and rest:
+            await running.carry_out(rest[:1])
+            first = await running.api.find(Ref("Pod", WAITER, self._namespace(world)))
+            if world.message not in _message(first):
+                return Seen(verdict="no reason", text=_message(first))
+            rest = rest[1:]
+        await running.carry_out([*rest, settle])
+        before = await self._find(world, WAITER)
+        if before is None or await self._is_placed(before):
+            return Seen(verdict="woken", violations=self._violations(world, case))
+        await running.carry_out([control, last])
+        copied = await self._find(world, COPY)
+        if copied is None or not await self._is_placed(copied):
+            text = f"the copy is not bound: {_message(copied)}"
+            return Seen(verdict="no remedy", text=text, violations=self._violations(world, case))
+        return Seen(
+            verdict="lost",
+            text=f"pod {WAITER} still waits ({_message(before)}), and its copy is bound",
+            violations=self._violations(world, case),
+        )
+
+    def _namespace(self, world: World) -> str:
+        return next(
+            str(part(entry, "pod").get("namespace", "default"))
+            for step in objects(world.raw["steps"])
+            for entry in objects(step.get("create"))
+            if part(entry, "pod").get("name") == WAITER
+        )
+
+    async def _find(self, world: World, name: str) -> Json | None:
+        return await self._running.api.find(Ref("Pod", name, self._namespace(world)))
+
+    async def _is_placed(self, pod: Json) -> bool:
+        """Return True if a pod has a node, or a node is chosen and its volumes are being bound."""
+        if part(pod, "spec").get("nodeName"):
+            return True
+        if not objects(part(pod, "spec").get("volumes")):
+            return False
+        api = self._running.api
+        claims, volumes = (
+            await api.list("PersistentVolumeClaim"),
+            await api.list("PersistentVolume"),
+        )
+        return is_placed(pod, claims, volumes)
+
+    def _violations(self, world: World, case: Case) -> tuple[Violation, ...]:
+        """Return the promises of single decisions that a world has broken."""
+        observation = self._recorder.observation(case.outcome(Verdict.PASSED))
+        history = History(observation)
+        return tuple(
+            violation
+            for name in _JUDGES
+            if not (name == _REPORTED and _may_be_silent(world))
+            for check in [INVARIANTS[name].check]
+            if check is not None
+            for violation in check(history)
+        )
+
+    async def _empty(self, case: Case) -> None:
+        """Delete the objects of a world, and wait until the scheduler has seen it."""
+        api = self._running.api
+        await api.clear_faults()
+        refs = [*_made(case), *(_pod_ref(pod) for pod in await api.list("Pod"))]
+        for ref in dict.fromkeys(reversed(refs)):
+            with contextlib.suppress(RequestFailed):
+                if ref.kind in ("ResourceClaim", "PersistentVolumeClaim", "PersistentVolume"):
+                    await api.delete_for_good(ref)
+                elif ref.kind == "Namespace":
+                    await api.delete(ref)
+                    await api.finalize_namespace(ref.name)
+                elif ref.kind not in _KEPT and ref.name not in _NAMESPACES:
+                    await api.delete(ref)
+        await self._running.target.settle()
+        self._running.target.check()
+
+
+@contextlib.asynccontextmanager
+async def lane(
+    kind: TargetKind,
+    *,
+    gates: Mapping[str, bool],
+    configures: bool,
+    seed: int,
+    folder: Path | None = None,
+) -> AsyncIterator[Lane]:
+    """Run a lane while the block runs. `configures`: in real time the backoff can be shortened."""
+    raw: Json = {
+        "name": "lane",
+        "source": "hunt",
+        "steps": [{"wait_until_settled": None}],
+        **({"gates": {**gates}} if gates else {}),
+        **({"config": _CONFIG} if configures else {}),
+    }
+    case = case_of(raw, area="hunt", origin="hunt")
+    recorder = Recorder()
+    starting = started(
+        case,
+        kind,
+        seed=seed,
+        observer=recorder,
+        tally=Tally(case, ALL_ASPECTS),
+        progress=Progress(),
+        folder=folder,
+    )
+    async with starting as running:
+        # A world has the steps in which the lane waits.
+        running.target.settles_exactly = False
+        yield Lane(running, recorder)
+
+
+def _may_be_silent(world: World) -> bool:
+    """Return True if a pod may have no condition: refused, or its volumes are being bound."""
+    return _REFUSED in world.variations or "persistentVolumeClaim" in str(world.raw)
+
+
+def is_placed(pod: Json, claims: Iterable[Json], volumes: Iterable[Json]) -> bool:
+    """Return True if a pod has a node, or a node is chosen and its volumes are being bound."""
+    spec = part(pod, "spec")
+    if spec.get("nodeName"):
+        return True
+    names = {
+        part(volume, "persistentVolumeClaim").get("claimName")
+        for volume in objects(spec.get("volumes"))
+    }
+    chosen = {part(part(volume, "spec"), "claimRef").get("name") for volume in volumes}
+    unbound = [
+        part(claim, "metadata") for claim in claims if not part(claim, "spec").get("volumeName")
+    ]
+    return any(
+        claim["name"] in names
+        and (_SELECTED in part(claim, "annotations") or claim["name"] in chosen)
+        for claim in unbound
+    )
+
+
+def _creates_pod(action: object, name: str) -> bool:
+    return isinstance(action, Create) and any(
+        item.pod is not None and item.pod.name == name for item in action.objects
+    )
+
+
+def _made(case: Case) -> list[Ref]:
+    """Return the objects that a world makes, in order."""
+    items = [*case.cluster]
+    for step in in_order(case.steps):
+        if isinstance(step.action, Create):
+            items += step.action.objects
+    return [ref_of(obj) for item in items for obj in objects_of(item)]
+
+
+def _pod_ref(pod: Json) -> Ref:
+    metadata = part(pod, "metadata")
+    return Ref("Pod", str(metadata["name"]), str(metadata["namespace"]))
+
+
+def _message(pod: Json | None) -> str:
+    """Return the message of the condition PodScheduled; empty without one."""
+    if pod is None:
+        return "the pod does not exist"
+    for condition in objects(part(pod, "status").get("conditions")):
+        if condition.get("type") == "PodScheduled":
+            return str(condition.get("message", ""))
+    return ""

@@ -1,0 +1,117 @@
+"""The hunt: its table of pairs, the judge of a world, confirmation and the command."""
+
+import random
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from conformance.format.case import case_of, load_cases
+from conformance.format.validation import problem_in
+from conformance.hunt import cli
+from conformance.hunt.confirm import Finding, Order, confirm
+from conformance.hunt.lane import Seen, lane
+from conformance.hunt.search import WAKES, Find
+from conformance.hunt.world import REASONS, Pair, World, create, node, pairs, pod, world_of
+from conformance.lint.checks import findings_in_cases
+from conformance.targets import target_kind
+from conformance.targets.quiet import run_quietly
+from conformance.targets.target import TargetOptions
+
+HOST: Final = "kubernetes.io/hostname"
+SETTLE: Final[dict[str, Any]] = {"wait_until_settled": None}
+
+
+def away_from(*apps: str) -> dict[str, Any]:
+    terms = [{"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": app}}} for app in apps]
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def world(*apps: str) -> World:
+    """Return a world in which a waiter keeps away from apps, and a pod of `db` goes."""
+    steps = [
+        create(pod("waiter", affinity=away_from(*apps))),
+        SETTLE,
+        {"delete": {"pod": "db"}},
+        {"advance": "3s"},
+        SETTLE,
+        create(pod("copy", affinity=away_from(*apps))),
+        SETTLE,
+    ]
+    cluster = [node("a"), node("b", unschedulable=True), pod("db", node="a", labels={"app": "db"})]
+    raw = {"name": "hunt", "source": "a test", "cluster": cluster, "steps": steps}
+    return World(pair=Pair("bad", "gone"), variations=(), raw=raw, message="anti-affinity rules")
+
+
+def test_each_pair_makes_a_valid_case() -> None:
+    for pair in pairs():
+        case_of(world_of(pair, random.Random(str(pair))).raw, area="hunt", origin="a test")
+
+
+def test_a_world_of_each_reason_fits_the_format() -> None:
+    for name, reason in REASONS.items():
+        first = next(iter(reason.build(random.Random(0)).remedies))
+        raw = world_of(Pair(name, first), random.Random(name)).raw
+        assert problem_in({"area": "hunt", "cases": [raw]}) is None
+
+
+def test_a_reason_always_has_the_same_remedies() -> None:
+    for reason in REASONS.values():
+        first, *others = (reason.build(random.Random(seed)).remedies.keys() for seed in range(8))
+        assert all(other == first for other in others)
+
+
+def test_a_lane_runs_world_after_world_and_finds_the_lost_wake_up() -> None:
+    async def run() -> list[Seen]:
+        kind = target_kind(TargetOptions())
+        async with lane(kind, gates={}, configures=False, seed=1) as running:
+            return [await running.run(each) for each in (world("db"), world("db", "web"))]
+
+    kept, lost = run_quietly(run())
+    assert (kept.verdict, kept.violations) == ("woken", ())
+    assert lost.verdict == "lost"
+    assert "its copy is bound" in lost.text
+
+
+def test_a_find_is_confirmed_shrunk_and_written_as_a_case_without_mistakes(tmp_path: Path) -> None:
+    some = world("db", "web")
+    find = Find(
+        promise=WAKES, text="It waits.", pair=some.pair, seed="1", variations=(), raw=some.raw
+    )
+    path = tmp_path / "lost.yaml"
+    order = Order(find=find, target=TargetOptions(), path=str(path))
+    finding = msgspec.json.decode(confirm(msgspec.json.encode(order)), type=Finding)
+    assert (finding.kind, finding.confirmed, finding.objects) == ("confirmed", True, 3)
+    cases = load_cases([path])
+    assert [*findings_in_cases(cases)] == []
+    assert {"delete": {"pod": "db"}} in cases[0].raw["steps"]  # type: ignore[operator]
+
+
+def test_a_find_that_does_not_happen_again_is_chance(tmp_path: Path) -> None:
+    some = world("db")
+    find = Find(
+        promise=WAKES, text="It waits.", pair=some.pair, seed="1", variations=(), raw=some.raw
+    )
+    order = Order(find=find, target=TargetOptions(), path=str(tmp_path / "lost.yaml"))
+    finding = msgspec.json.decode(confirm(msgspec.json.encode(order)), type=Finding)
+    assert (finding.kind, finding.confirmed, finding.case) == ("chance", False, "")
+
+
+def test_the_command_writes_findings_and_the_coverage_of_each_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "_WORLDS", {False: 2, True: 2})
+    options = ["--budget", "1", "--workers", "0", "-o", str(tmp_path)]
+    result = CliRunner().invoke(cli.hunt, options)
+    assert result.exit_code in (0, 1), result.output
+    assert f" of {len(pairs())} pairs" in result.output
+    coverage = msgspec.json.decode((tmp_path / "coverage.json").read_bytes())
+    assert set(coverage["pairs"]) == {str(pair) for pair in pairs()}
+    assert isinstance(msgspec.json.decode((tmp_path / "findings.json").read_bytes()), list)
+
+
+def test_the_command_lists_the_pairs() -> None:
+    result = CliRunner().invoke(cli.hunt, ["--list"])
+    assert result.output.splitlines() == [str(pair) for pair in pairs()]
