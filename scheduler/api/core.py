@@ -442,6 +442,34 @@ class PodExtendedResourceClaimStatus(Struct, frozen=True):
     resource_claim_name: str = ""
 
 
+class NodeAllocatableMappedResources(Struct, frozen=True):
+    """The amount of a node's resource that the devices of a claim stand for."""
+
+    name: str = ""
+    quantity: str | int | float | None = None
+
+
+class NodeAllocatableOverheadResources(Struct, frozen=True):
+    """The amount of a node's resource that the use of a claim's devices costs."""
+
+    name: str = ""
+    per_pod: str | int | float | None = None
+    per_container: str | int | float | None = None
+
+
+class NodeAllocatableResourceClaimStatus(Struct, frozen=True):
+    """What a claim takes of the node's own resources, and the containers that use the claim.
+
+    v1.36 has `resources`, later versions `mapping` and `overhead`.
+    """
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    resources: Quantities = _NO_QUANTITIES
+    mapping: tuple[NodeAllocatableMappedResources, ...] = ()
+    overhead: tuple[NodeAllocatableOverheadResources, ...] = ()
+
+
 class PodStatus(Struct, frozen=True):
     """The status of a pod."""
 
@@ -455,6 +483,7 @@ class PodStatus(Struct, frozen=True):
     allocated_resources: Quantities = _NO_QUANTITIES
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self.allocated_resources)

@@ -299,6 +299,38 @@ class DeviceCounterConsumption(Struct, frozen=True):
     counters: Mapping[str, Counter] = MappingProxyType({})
 
 
+class NodeAllocatableResourceMapping(Struct, frozen=True):
+    """The amount of a node's resource that a device stands for (v1.36).
+
+    With `capacity_key` it is the consumed capacity times the multiplier.
+    """
+
+    capacity_key: str | None = None
+    allocation_multiplier: Quantity | None = None
+
+
+class NodeAllocatableMapping(Struct, frozen=True):
+    """The amount of a node's resource that a device stands for, or that its capacity does."""
+
+    device_multiplier: Quantity | None = None
+    capacity_key: str | None = None
+    capacity_multiplier: Quantity | None = None
+
+
+class NodeAllocatableOverhead(Struct, frozen=True):
+    """The amount of a node's resource that the use of a device costs."""
+
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
+class NodeAllocatableResource(Struct, frozen=True):
+    """What a device takes of a resource of its node."""
+
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(Struct, frozen=True):
     """A device of a slice."""
 
@@ -314,6 +346,10 @@ class Device(Struct, frozen=True):
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: Mapping[str, NodeAllocatableResourceMapping] = (
+        MappingProxyType({})
+    )
+    node_allocatable_resources: Mapping[str, NodeAllocatableResource] = MappingProxyType({})
 
 
 class ResourcePool(Struct, frozen=True):

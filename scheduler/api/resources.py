@@ -15,7 +15,13 @@ from scheduler.api.quantity import milli_value, parse_quantity, value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from scheduler.api.core import Container, ContainerStatus, Pod, Quantities
+    from scheduler.api.core import (
+        Container,
+        ContainerStatus,
+        NodeAllocatableResourceClaimStatus,
+        Pod,
+        Quantities,
+    )
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -59,6 +65,11 @@ def is_scalar_resource_name(name: str) -> bool:
     )
 
 
+def is_huge_page_resource_name(name: str) -> bool:
+    """Return True for huge pages of any size."""
+    return name.startswith(_HUGE_PAGES_PREFIX)
+
+
 def is_pod_level_resource(name: str) -> bool:
     """Return True for a resource that `pod.spec.resources` may request."""
     return name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES_PREFIX)
@@ -81,16 +92,19 @@ def pod_requests(
     *,
     use_status: bool = False,
     use_pod_level: bool = True,
+    use_claims: bool = False,
     non_missing: Mapping[str, int] | None = None,
 ) -> Requests:
     """Return the requests of a pod in nano-units, with overhead.
 
     `use_status` includes the resources that the kubelet has given each container (in-place resize),
-    with `use_pod_level` the requests of the whole pod replace the sum of the containers', and
-    `non_missing` are defaults for requests that a container does not have.
-    Source: `PodRequests`.
+    with `use_claims` what the pod's claims take of the node's resources, with `use_pod_level` the
+    requests of the whole pod replace the sum of the containers', and `non_missing` are defaults for
+    requests that a container does not have. Source: `PodRequests`.
     """
     requests = _container_requests(pod, use_status=use_status, non_missing=non_missing)
+    if use_claims:
+        _add(requests, claim_requests(pod.status.node_allocatable_resource_claim_statuses))
     if use_pod_level and pod.spec.resources is not None:
         effective: Requests | None = None
         if use_status and pod.status.resources is not None:
@@ -107,6 +121,19 @@ def pod_requests(
                 )
     if pod.spec.overhead:
         _add(requests, _parsed(pod.spec.overhead))
+    return requests
+
+
+def claim_requests(statuses: Iterable[NodeAllocatableResourceClaimStatus]) -> Requests:
+    """Return what claims take of the node (`addDRANodeAllocatableClaimResources`)."""
+    requests: Requests = {}
+    for status in statuses:
+        _add(requests, _parsed(status.resources))
+        for mapping in status.mapping:
+            _add(requests, {mapping.name: parse_quantity(mapping.quantity or 0)})
+        for overhead in status.overhead:
+            per_container = parse_quantity(overhead.per_container or 0) * len(status.containers)
+            _add(requests, {overhead.name: parse_quantity(overhead.per_pod or 0) + per_container})
     return requests
 
 

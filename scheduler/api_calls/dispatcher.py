@@ -64,9 +64,14 @@ from scheduler.clock import rfc3339
 from scheduler.lru_cache import LruCache
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
-    from scheduler.api.core import ObjectMeta, Pod, PodExtendedResourceClaimStatus
+    from scheduler.api.core import (
+        NodeAllocatableResourceClaimStatus,
+        ObjectMeta,
+        Pod,
+        PodExtendedResourceClaimStatus,
+    )
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.client import Resource
@@ -170,6 +175,15 @@ class ApiDispatcher:
     ) -> None:
         """Set the claim of a pod's extended resources in the pod's status."""
         patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(status)}}
+        async with self._slot(ObjectPatchCall(pod.metadata)):
+            await self._patch_object_status(PODS, pod.metadata, patch)
+
+    async def patch_claim_statuses(
+        self, pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatus]
+    ) -> None:
+        """Set what a pod's claims take of its node in the pod's status; nothing removes it."""
+        value = msgspec.to_builtins(statuses) if statuses else None
+        patch = {"status": {"nodeAllocatableResourceClaimStatuses": value}}
         async with self._slot(ObjectPatchCall(pod.metadata)):
             await self._patch_object_status(PODS, pod.metadata, patch)
 

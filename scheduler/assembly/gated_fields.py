@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from scheduler.api.dynamic_resources import ResourceSliceSpec
 from scheduler.devices.allocator import BINDING_CONDITIONS, CONSUMABLE_CAPACITY
+from scheduler.plugins.dynamic_resources.node_allocatable import NODE_ALLOCATABLE_RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ _ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
 def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
     """Return the functions that drop fields, by the plural name of the kind."""
     by_kind: dict[str, Callable[[Any], Any]] = {}
-    if not {_POD_LEVEL_RESOURCES, _POD_LEVEL_RESIZE} <= gates:
+    if not {_POD_LEVEL_RESOURCES, _POD_LEVEL_RESIZE, NODE_ALLOCATABLE_RESOURCES} <= gates:
         by_kind["pods"] = lambda pod: _pod(pod, gates)
     if _ATTRIBUTES_CLASS not in gates:
         by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
@@ -43,6 +44,12 @@ def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
 
 
 def _pod(pod: Pod, gates: FeatureGates) -> Pod:
+    status = pod.status
+    if status.node_allocatable_resource_claim_statuses and NODE_ALLOCATABLE_RESOURCES not in gates:
+        status = replace(status, node_allocatable_resource_claim_statuses=())
+        pod = replace(pod, status=status)
+    if _POD_LEVEL_RESIZE in gates and _POD_LEVEL_RESOURCES in gates:
+        return pod
     if pod.status.resources is not None or pod.status.allocated_resources:
         pod = replace(pod, status=replace(pod.status, resources=None, allocated_resources={}))
     if pod.spec.resources is not None and _POD_LEVEL_RESOURCES not in gates:

@@ -29,7 +29,11 @@ from scheduler.reports.decision import result_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 
-    from scheduler.api.core import ObjectReference, PodExtendedResourceClaimStatus
+    from scheduler.api.core import (
+        NodeAllocatableResourceClaimStatus,
+        ObjectReference,
+        PodExtendedResourceClaimStatus,
+    )
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.api.unstructured import Kind
@@ -259,6 +263,17 @@ class InMemoryApi:
         stored = self._pod(pod)
         if stored is not None:
             changed = replace(stored.status, extended_resource_claim_status=status)
+            self.put(PODS.plural, replace(stored, status=changed))
+
+    async def patch_claim_statuses(
+        self, pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatus]
+    ) -> None:
+        self.resource_claims.writes.append(f"patch pods/status {pod.key}")
+        stored = self._pod(pod)
+        if stored is not None:
+            changed = replace(
+                stored.status, node_allocatable_resource_claim_statuses=tuple(statuses)
+            )
             self.put(PODS.plural, replace(stored, status=changed))
 
 

@@ -59,7 +59,6 @@ _NOT_BUILT: Final[Mapping[str, _NotBuilt]] = {
     "DRADerivedAttributes": _NotBuilt(value=True),
     "DRADeviceCompatibilityGroups": _NotBuilt(value=True),
     "DRAFractionalCapacityRange": _NotBuilt(value=True),
-    "DRANodeAllocatableResources": _NotBuilt(value=True),
     "DRAOptionalNodeOperations": _NotBuilt(value=True),
     "DRAWorkloadResourceClaims": _NotBuilt(value=True),
     "GenericWorkload": _NotBuilt(

@@ -19,7 +19,7 @@ from scheduler.api_calls.call_queue import CallNotMade
 from scheduler.client import ClientError
 from scheduler.clock import run_on
 from scheduler.config import DEFAULT_FEATURE_GATES, DEFAULT_SCHEDULER_VERSION
-from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.cycle_state import CycleState, claim_statuses
 from scheduler.framework.failures import PluginFailedError, PluginFailure, SeenFailures
 from scheduler.framework.status import NodeToStatus, Status
 from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
@@ -163,7 +163,9 @@ class Attempt:
         records.stories.add(queued.pod_info, entry)
         self.host = result.suggested_host
         self.queued = queued.clone()
-        self.queued.pod_info = queued.pod_info.assigned_to(self.host)
+        self.queued.pod_info = queued.pod_info.assigned_to(
+            self.host, claim_statuses(self.state, self.host)
+        )
 
     def reserved(self) -> None:
         """Record the notes of the plugins that have reserved something, if there are any."""

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from scheduler.api.dynamic_resources import ResourceSlice, ResourceSliceSpec
 from scheduler.api.node_selectors import parse_node_selector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, NodeSelector
-    from scheduler.api.dynamic_resources import CounterSet, Device, ResourceSlice
+    from scheduler.api.dynamic_resources import CounterSet, Device
 
 
 class DeviceId(NamedTuple):
@@ -168,6 +169,25 @@ class Slices:
                 nodes |= of_pool
         return nodes
 
+    def device_of_pool_named(self, pool: str, name: str) -> Device | None:
+        """Return a device by the name of its pool, whatever the driver; None if there is none."""
+        slices = (s for id, of_pool in self._of_pool.items() if id.pool == pool for s in of_pool)
+        return _device_named(name, slices)
+
+    def device_on_node(self, driver: str, pool: str, name: str, node: Node | None) -> Device | None:
+        """Return a device that a node can reach, or any node if it is None.
+
+        A malformed selector selects no node.
+        """
+        slices: Iterable[ResourceSlice] = self._of_pool.get(PoolId(driver, pool), ())
+        if node is None:
+            return _device_named(name, slices)
+        for slice in slices:
+            if _is_for_node(node, slice) and (found := _device_named(name, [slice])) is not None:
+                of_device = slice.spec.per_device_node_selection
+                return found if not of_device or _is_for_node(node, found) else None
+        return None
+
     def candidates(self, node_name: str) -> Iterator[ResourceSlice]:
         """Return the slices that may be for a node: its own, and slices for several nodes."""
         yield from self._on_node.get(node_name, ())
@@ -223,6 +243,22 @@ class Slices:
                 return Pool(id, invalid_reason=reason)
         unreachable = [device for slice in others for device in self.devices_of(slice)]
         return Pool(id, devices=devices, unreachable=unreachable, counter_sets=counter_sets)
+
+
+def _device_named(name: str, slices: Iterable[ResourceSlice]) -> Device | None:
+    devices = (device for slice in slices for device in slice.spec.devices)
+    return next((device for device in devices if device.name == name), None)
+
+
+def _is_for_node(node: Node, part: ResourceSlice | Device) -> bool:
+    """Return True if a slice, or a device of its own, may be on the node."""
+    spec = part.spec if isinstance(part, ResourceSlice) else part
+    if spec.node_name == node.metadata.name or spec.all_nodes:
+        return True
+    if spec.node_selector is not None:
+        matcher = parse_node_selector(spec.node_selector)
+        return not matcher.errors and matcher.matches(node)
+    return isinstance(spec, ResourceSliceSpec) and bool(spec.per_device_node_selection)
 
 
 def _node_of(slice: ResourceSlice) -> str:

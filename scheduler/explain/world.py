@@ -23,7 +23,7 @@ from scheduler.config import (
     default_feature_gates,
 )
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
-from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.cycle_state import CycleState, claim_statuses
 from scheduler.framework.status import Code, Status
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
@@ -210,7 +210,7 @@ class World:
         pod, result = decision.pod, decision.schedule_result
         assert result is not None, "a scheduled pod has a result"
         host, binding, cache = result.suggested_host, framework.binding, self._core.cache
-        assumed = pod.assigned_to(host)
+        assumed = pod.assigned_to(host, claim_statuses(state, host))
         cache.assume_pod(assumed)
         self._core.queue.nominator.delete_nominated_pod_if_exists(pod)
         status = binding.reserve(state, assumed, host)

@@ -5,7 +5,11 @@ Source: `k8s.io/kube-scheduler/framework/cycle_state.go`.
 
 from __future__ import annotations
 
-from typing import Final, Generic, Protocol, Self, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar, cast
+
+if TYPE_CHECKING:
+    from scheduler.api.core import NodeAllocatableResourceClaimStatus
 
 T = TypeVar("T")
 
@@ -108,3 +112,18 @@ class CycleState:
         state.skip_filter_plugins = self.skip_filter_plugins
         state.skip_score_plugins = self.skip_score_plugins
         return state
+
+
+#: By name of a node: what the pod's claims take of the node's own resources. A pod that is assumed
+#: on the node has it in its status.
+CLAIM_STATUSES = StateKey[Callable[[str], "Sequence[NodeAllocatableResourceClaimStatus]"]](
+    "NodeAllocatableResourceClaimStatuses"
+)
+
+
+def claim_statuses(
+    state: CycleState, node_name: str
+) -> Sequence[NodeAllocatableResourceClaimStatus] | None:
+    """Return the status of the claims of a pod on a node; None if no plugin provides it."""
+    on_node = state.find(CLAIM_STATUSES)
+    return on_node(node_name) if on_node is not None else None

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from scheduler.api.core import ObjectReference, Pod, PodExtendedResourceClaimStatus
+    from scheduler.api.core import (
+        NodeAllocatableResourceClaimStatus,
+        ObjectReference,
+        Pod,
+        PodExtendedResourceClaimStatus,
+    )
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -274,6 +279,12 @@ class ApiWriter(Protocol):
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Set the claim of a pod's extended resources in the pod's status."""
+        ...
+
+    async def patch_claim_statuses(
+        self, pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatus]
+    ) -> None:
+        """Set what a pod's claims take of its node in the pod's status."""
         ...
 
     @property

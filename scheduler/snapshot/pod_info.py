@@ -15,9 +15,9 @@ from scheduler.snapshot.claims_and_disks import ClaimsAndDisks, volumes_of
 from scheduler.snapshot.pod_kind import PodKind, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from scheduler.api.core import Pod, PodSpec
+    from scheduler.api.core import NodeAllocatableResourceClaimStatus, Pod, PodSpec
 
 
 class PodRequests:
@@ -77,10 +77,24 @@ class PodInfo:
         self._required_node_affinity: RequiredNodeAffinity | None = None
         self._kind: PodKind | None = None if like is None else like._kind
 
-    def assigned_to(self, node_name: str) -> PodInfo:
-        """Return this pod as it will be once it is bound to a node."""
-        spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
-        return PodInfo(msgspec.structs.replace(self.pod, spec=spec), like=self)
+    def assigned_to(
+        self,
+        node_name: str,
+        claims: Sequence[NodeAllocatableResourceClaimStatus] | None = None,
+    ) -> PodInfo:
+        """Return this pod as it will be once it is bound to a node.
+
+        `claims` is what the pod's claims take of the node then; None leaves the status as it is.
+        """
+        pod = msgspec.structs.replace(
+            self.pod, spec=msgspec.structs.replace(self.pod.spec, node_name=node_name)
+        )
+        if claims is None or tuple(claims) == pod.status.node_allocatable_resource_claim_statuses:
+            return PodInfo(pod, like=self)
+        status = msgspec.structs.replace(
+            pod.status, node_allocatable_resource_claim_statuses=tuple(claims)
+        )
+        return PodInfo(msgspec.structs.replace(pod, status=status))
 
     def without_node(self) -> PodInfo:
         """Return this pod as it was before it got a node or was nominated to one."""
@@ -121,7 +135,7 @@ class PodInfo:
         These requests differ from `requests` only if the kubelet has reported on the containers.
         """
         if _is_reported_on(self.pod):
-            return resources.counted(resources.pod_requests(self.pod))
+            return resources.counted(resources.pod_requests(self.pod, use_claims=True))
         return self.requests.resources
 
     @property
@@ -133,7 +147,9 @@ class PodInfo:
         if _is_reported_on(self.pod) or self.pod.spec.resources is not None:
             return resources.counted(
                 resources.pod_requests(
-                    self.pod, use_pod_level=False, non_missing=resources.NON_ZERO_REQUESTS
+                    self.pod,
+                    use_pod_level=False,
+                    non_missing=resources.NON_ZERO_REQUESTS,
                 )
             )
         requests = self.requests
@@ -197,18 +213,25 @@ def _requests_of(pod: Pod) -> PodRequests:
 
 
 def _is_reported_on(pod: Pod) -> bool:
-    """True if the kubelet has reported the resources of the pod's containers."""
+    """True if the status has resources: the kubelet's reports, or those of claims."""
     status = pod.status
-    return bool(status.container_statuses or status.init_container_statuses or status.resources)
+    return bool(
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources
+        or status.node_allocatable_resource_claim_statuses
+    )
 
 
 def _count_requests(pod: Pod) -> PodRequests:
-    requests = resources.pod_requests(pod, use_status=True)
+    requests = resources.pod_requests(pod, use_status=True, use_claims=True)
     missing = dict(resources.NON_ZERO_REQUESTS)
     if resources.pod_level_requests_set(pod):
         missing = {name: nanos for name, nanos in missing.items() if name not in requests}
     non_zero = (
-        resources.pod_requests(pod, use_status=True, non_missing=missing) if missing else requests
+        resources.pod_requests(pod, use_status=True, use_claims=True, non_missing=missing)
+        if missing
+        else requests
     )
     return _shared_requests(
         tuple(sorted(resources.counted(requests).items())),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,7 +13,12 @@ from scheduler.client.kinds import kind_key
 from scheduler.framework.handle import ObjectNotFoundError
 
 if TYPE_CHECKING:
-    from scheduler.api.core import ObjectReference, Pod, PodExtendedResourceClaimStatus
+    from scheduler.api.core import (
+        NodeAllocatableResourceClaimStatus,
+        ObjectReference,
+        Pod,
+        PodExtendedResourceClaimStatus,
+    )
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -174,6 +179,7 @@ class FakeApi:
         self._clients: Final[dict[str, FakeObjectClient]] = {}
         self.resource_claims: Final = FakeResourceClaims()
         #: By key of the pod: the claim of its extended resources.
+        self.claim_statuses: Final[dict[str, tuple[NodeAllocatableResourceClaimStatus, ...]]] = {}
         self.extended_claims: Final[dict[str, PodExtendedResourceClaimStatus]] = {}
         self.bound: Final[dict[str, str]] = {}
         self.status_patches: Final[list[StatusPatch]] = []
@@ -252,6 +258,12 @@ class FakeApi:
     ) -> None:
         self._fail(pod.key)
         self.extended_claims[pod.key] = status
+
+    async def patch_claim_statuses(
+        self, pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatus]
+    ) -> None:
+        self._fail(pod.key)
+        self.claim_statuses[pod.key] = tuple(statuses)
 
     def _fail(self, key: str = "") -> None:
         if self.failure is not None:

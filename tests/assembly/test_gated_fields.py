@@ -26,8 +26,15 @@ def _requests(pod: Pod) -> Mapping[str, int]:
     return PodInfo(pod).requests.resources
 
 
-def test_with_the_default_gates_nothing_is_dropped() -> None:
-    assert transforms(DEFAULT_FEATURE_GATES) == {}
+def test_with_all_gates_nothing_is_dropped() -> None:
+    assert transforms(DEFAULT_FEATURE_GATES | {"DRANodeAllocatableResources"}) == {}
+
+
+def test_what_claims_take_of_a_node_counts_with_its_gate_only() -> None:
+    taken = {"resourceClaimName": "c", "resources": {"cpu": "3"}}
+    pod = api_object(Pod, {"status": {"nodeAllocatableResourceClaimStatuses": [taken]}})
+    assert _requests(pod) == {"cpu": 3000}
+    assert _requests(transforms(DEFAULT_FEATURE_GATES)["pods"](pod)) == {}
 
 
 def test_without_resizing_of_pods_their_specification_counts() -> None:

@@ -253,6 +253,8 @@ class PodPlayer(Player):
         if f"patch pods/status {key}" in writes:
             extended = self._pod(key).status.extended_resource_claim_status
             answer["extendedResourceClaimStatus"] = msgspec.to_builtins(extended)
+            statuses = self._pod(key).status.node_allocatable_resource_claim_statuses
+            answer["nodeAllocatableResourceClaimStatuses"] = msgspec.to_builtins(statuses)
         return answer
 
     def _pod(self, key: str) -> Pod:

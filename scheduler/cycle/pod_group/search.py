@@ -20,7 +20,7 @@ from scheduler.config import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
 from scheduler.cycle.pod_group.placement_search import PlacementSearch
 from scheduler.cycle.pod_group.results import SUCCESS, UNSCHEDULABLE, MemberResult, PodGroupResult
 from scheduler.cycle.schedule_one import Found, find_node
-from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.cycle_state import CycleState, claim_statuses
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import NominatingInfo, NominatingMode
 
@@ -121,7 +121,7 @@ class PodGroupSearch:
         """Assume a member in the snapshot, run Reserve and Permit; undo all if one fails."""
         attempt, plugins, state = member.attempt, self.framework.binding, member.attempt.state
         attempt.host = member.host
-        pod = attempt.pod.assigned_to(member.host)
+        pod = attempt.pod.assigned_to(member.host, claim_statuses(state, member.host))
         self._snapshot.assume_pod(pod)
         with contextlib.ExitStack() as undo:
             undo.callback(self._undo, state, pod)

@@ -79,6 +79,11 @@ class ClaimBinder:
         for state in data.claims:
             if not state.claim.is_reserved_for(pod.metadata.uid):
                 state.claim = await self._bind_claim(data, state, pod, node_name)
+        if data.reserved_statuses:
+            await _named(
+                f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses",
+                self._handle.api.patch_claim_statuses(pod, data.reserved_statuses),
+            )
         if any(has_binding_conditions(state.claim) for state in data.claims):
             self._handle.event_recorder.event(
                 pod,
@@ -334,6 +339,14 @@ class ClaimBinder:
         except Exception as error:  # noqa: BLE001 - the undoing goes on
             # Removed when the pod fails again, or by the controller of claims when it is gone.
             _log.error("unreserve", {"resourceclaim": claim.key, "err": error})
+
+    async def clear_statuses(self, pod: Pod) -> None:
+        """Remove what the claims take of the node from the status of a pod; an error is logged."""
+        try:
+            await self._handle.api.patch_claim_statuses(pod, ())
+        except Exception as error:  # noqa: BLE001 - the undoing goes on
+            text = "Failed to clear NodeAllocatableResourceClaimStatuses on Unreserve"
+            _log.error(text, {"pod": pod.key, "err": error})
 
     async def undo_creation(self, claim: ResourceClaim, pod: Pod) -> None:
         """Delete a claim for extended resources; an error is logged."""

@@ -13,8 +13,8 @@ Extended resources that devices provide are one more claim, which PreBind create
 Members of a pod group that are scheduled in one cycle share allocations in flight, as upstream on
 any node; the first that is written counts, and the other members fail in PreBind and are tried
 again. Upstream may bind a member to a node that its devices cannot reach; here it fails too. Nodes
-whose devices and usage are equal get one answer. Not built: claims of pod groups, and
-node-allocatable resources (alpha gates).
+whose devices and usage are equal get one answer. Not built: claims of pod groups, in
+v1.36 (an alpha gate).
 Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 """
 
@@ -44,7 +44,7 @@ from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.devices.results import allocation_result
 from scheduler.framework.arithmetic import default_normalize_score
-from scheduler.framework.cycle_state import CycleStateError
+from scheduler.framework.cycle_state import CLAIM_STATUSES, CycleStateError
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Status, error, skip, unresolvable, unschedulable
@@ -60,6 +60,11 @@ from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder
 from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
+from scheduler.plugins.dynamic_resources.node_allocatable import (
+    NODE_ALLOCATABLE_RESOURCES,
+    RULES_OF_1_36,
+    NodeAllocatable,
+)
 from scheduler.plugins.dynamic_resources.scoring import score_of
 from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, ClaimState, StateData
 
@@ -101,6 +106,8 @@ class DynamicResources(Plugin):
         self._binding_timeout_seconds: Final = (
             binding_timeout.seconds if binding_timeout else _DEFAULT_BINDING_TIMEOUT_SECONDS
         )
+        is_on = NODE_ALLOCATABLE_RESOURCES in self.handle.feature_gates
+        self._allocatable_rules: Final = RULES_OF_1_36 if is_on else None
 
     @functools.cached_property
     def _devices(self) -> DraManager:
@@ -148,6 +155,8 @@ class DynamicResources(Plugin):
                 gates=self._devices.gates,
             )
         state.write(STATE, data)
+        if self._allocatable_rules is not None:
+            state.write(CLAIM_STATUSES, data.claim_statuses)
         return None
 
     def _prepare(self, state: ClaimState, group_claims: Container[str]) -> str:
@@ -228,6 +237,9 @@ class DynamicResources(Plugin):
         data = state.read(STATE)
         if not data.claims:
             return None
+        rules, check = self._allocatable_rules, None
+        if rules is not None:
+            check = NodeAllocatable(rules, data, pod.pod, self._devices.slices())
         return NodeFilter(
             data,
             pod.pod,
@@ -236,6 +248,7 @@ class DynamicResources(Plugin):
             monotonic=self.handle.monotonic,
             timeout_seconds=self._filter_timeout_seconds,
             may_pause=state.may_pause,
+            allocatable=check,
         ).run(nodes)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
@@ -318,6 +331,7 @@ class DynamicResources(Plugin):
         """
         data = state.read(STATE)
         to_allocate, group_claims = data.to_allocate, _group_claims(state)
+        data.reserved_statuses = pod.pod.status.node_allocatable_resource_claim_statuses
         for entry in data.claims:
             if entry.pending is not None:
                 self._take(entry, entry.claim, entry.pending, group_claims)
@@ -379,6 +393,8 @@ class DynamicResources(Plugin):
             elif claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
                 work = self._binder.release(claim, pod.pod)
                 self.handle.spawn(work, f"release {claim.key}")
+        if data.reserved_statuses:
+            self.handle.spawn(self._binder.clear_statuses(pod.pod), f"clear {pod.key}")
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str

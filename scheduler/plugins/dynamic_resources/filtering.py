@@ -7,6 +7,7 @@ pools and nodes are filled in later.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from scheduler.clock import TURN_SECONDS
 from scheduler.devices.allocator import AllocationTimeoutError, SearchPausedError
-from scheduler.devices.pools import PoolsError
+from scheduler.devices.pools import NodePools, PoolsError
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import node_selector
 from scheduler.framework.failures import FilterPausedError
@@ -27,13 +28,16 @@ from scheduler.plugins.dynamic_resources.state import NodeAllocation, NodeAlloca
 from scheduler.snapshot.columns import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from scheduler.api.core import Node, Pod
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.devices.allocator import Allocator, ClaimAllocation
     from scheduler.devices.manager import DraManager
-    from scheduler.devices.pools import NodePools
+    from scheduler.framework.status import Status
+    from scheduler.plugins.dynamic_resources.node_allocatable import NodeAllocatable
     from scheduler.plugins.dynamic_resources.state import StateData
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
@@ -62,6 +66,7 @@ class NodeFilter:
         monotonic: Callable[[], float],
         timeout_seconds: float,
         may_pause: bool = False,
+        allocatable: NodeAllocatable | None = None,
     ) -> None:
         self._data: Final = data
         self._pod: Final = pod
@@ -70,6 +75,7 @@ class NodeFilter:
         self._monotonic: Final = monotonic
         self._timeout_seconds: Final = timeout_seconds
         self._may_pause: Final = may_pause
+        self._allocatable: Final = allocatable
         #: The time of the first step of a search in this call.
         self._searching_since: float | None = None
 
@@ -93,25 +99,32 @@ class NodeFilter:
             return reject_by((np.ones(len(nodes), dtype=np.bool_), _STALE_CLAIM))
         lacking, by_devices = self._extended_resources(nodes)
         unavailable = self._unavailable(nodes)
-        if data.allocator is None:
-            return self._without_allocator(lacking, unavailable)
         has_others = not all(entry.is_extended for entry in data.claims)
         searched = ~lacking if has_others else ~lacking & _any(by_devices, nodes)
         codes = np.full(len(nodes), ABSENT, dtype=np.int16)
         codes[lacking] = _CODE_OF[_CANNOT_FIT.message]
-        allocations = self._node_allocations(data.allocator, nodes, searched, by_devices)
+        statuses, check = [*_STATUSES], self._allocatable
+        if check is not None:
+            _reject(codes, statuses, check.shared_elsewhere(nodes, searched))
+            searched &= codes < 0
+        allocations = self._node_allocations(nodes, searched, by_devices)
         numbers = allocations.numbers
-        _remember(data, unavailable, searched & (numbers >= 0))
-        is_unavailable = np.logical_or.reduce(unavailable)
         codes[numbers < -1] = (-2 - numbers)[numbers < -1]
+        if check is not None:
+            rejected, of_claims = check.check(
+                nodes, searched & (codes < 0), numbers.tolist(), allocations.on
+            )
+            _reject(codes, statuses, rejected)
+            allocations = dataclasses.replace(allocations, statuses=of_claims)
+        _remember(data, unavailable, searched & (codes < 0))
+        is_unavailable = np.logical_or.reduce(unavailable)
         codes[(codes < 0) & is_unavailable] = _CODE_OF[_NOT_AVAILABLE.message]
         numbers[codes >= 0] = -1
         data.node_allocations.append(allocations)
-        return Rejections(codes, _STATUSES) if (codes >= 0).any() else None
+        return Rejections(codes, statuses) if (codes >= 0).any() else None
 
     def _node_allocations(
         self,
-        allocator: Allocator,
         nodes: Nodes,
         searched: BoolArray,
         by_devices: dict[str, BoolArray],
@@ -121,11 +134,14 @@ class NodeFilter:
         The number of a node is the index of its allocation; -1 if it needs none, and -2 less the
         code of the status if it is rejected. Raises `AllocationError` if the search must end.
         """
-        groups = self._manager.groups.of(nodes)
+        allocator, manager = self._data.allocator, self._manager
+        numbers = np.full(len(nodes), -1, dtype=np.int64)
+        if allocator is None:
+            return NodeAllocations(nodes, numbers, (), lambda at: NodePools(nodes[at].node, ()))
+        groups = manager.groups.of(nodes)
         # Nodes of one group may provide different extended resources themselves.
         for rows in by_devices.values():
             groups = groups * 2 + rows
-        numbers = np.full(len(nodes), -1, dtype=np.int64)
         allocations: list[NodeAllocation] = []
         positions = np.flatnonzero(searched)
         distinct, first, inverse = np.unique(
@@ -144,17 +160,9 @@ class NodeFilter:
                 of_group[index] = len(allocations)
                 allocations.append(allocation)
         numbers[positions] = of_group[inverse]
-        manager = self._manager
         return NodeAllocations(
             nodes, numbers, allocations, lambda at: manager.groups.node_pools(nodes[at].node)
         )
-
-    def _without_allocator(
-        self, lacking: BoolArray, unavailable: Sequence[BoolArray]
-    ) -> Rejections | None:
-        _remember(self._data, unavailable, ~lacking)
-        rejected = np.logical_or.reduce(unavailable)
-        return reject_by((lacking, _CANNOT_FIT), (rejected, _NOT_AVAILABLE))
 
     def _unavailable(self, nodes: Nodes) -> list[BoolArray]:
         """Return, for each claim, the nodes on which its devices are not available."""
@@ -252,6 +260,19 @@ class NodeFilter:
     def _class_name(self, resource: str) -> str | None:
         device_class = self._manager.classes.device_class(resource)
         return device_class.metadata.name if device_class is not None else None
+
+
+def _reject(
+    codes: NDArray[np.int16], statuses: list[Status], rejected: Mapping[int, Status]
+) -> None:
+    """Give the nodes at these positions a status; equal statuses have one code."""
+    code_of = {(status.code, status.reasons): code for code, status in enumerate(statuses)}
+    for position, status in rejected.items():
+        key = (status.code, status.reasons)
+        if key not in code_of:
+            code_of[key] = len(statuses)
+            statuses.append(status)
+        codes[position] = code_of[key]
 
 
 def _any(by_devices: dict[str, BoolArray], nodes: Nodes) -> BoolArray:

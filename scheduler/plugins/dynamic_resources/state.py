@@ -13,7 +13,10 @@ from scheduler.framework.cycle_state import StateKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scheduler.api.core import ContainerExtendedResourceRequest
+    from scheduler.api.core import (
+        ContainerExtendedResourceRequest,
+        NodeAllocatableResourceClaimStatus,
+    )
     from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
     from scheduler.api.node_selectors import NodeSelectorMatcher
     from scheduler.devices.allocator import Allocator, ClaimAllocation
@@ -47,6 +50,17 @@ class NodeAllocations:
     numbers: IntArray
     allocations: Sequence[NodeAllocation]
     node_pools: Callable[[int], NodePools]
+    #: By position: what the claims take of the node.
+    statuses: Mapping[int, Sequence[NodeAllocatableResourceClaimStatus]] = field(
+        default_factory=dict
+    )
+
+    def on(self, position: int) -> NodeAllocation | None:
+        """Return the devices for the node at a position; None if there are none."""
+        number = int(self.numbers[position])
+        if number < 0:
+            return None
+        return self.allocations[number]._replace(node_pools=self.node_pools(position))
 
 
 @dataclass(slots=True)
@@ -89,6 +103,8 @@ class StateData:
     allocator: Allocator | None = None
     #: The devices for the node that Reserve was called with.
     reserved: NodeAllocation | None = None
+    #: What the claims take of the node of Reserve; written by PreBind.
+    reserved_statuses: Sequence[NodeAllocatableResourceClaimStatus] = ()
     #: The results of Filter, the latest last; a later one for a node replaces an earlier one.
     node_allocations: list[NodeAllocations] = field(default_factory=list)
 
@@ -114,12 +130,16 @@ class StateData:
         for allocations in reversed(self.node_allocations):
             position = allocations.nodes.position(name)
             if position is not None:
-                number = int(allocations.numbers[position])
-                if number < 0:
-                    return None
-                allocation = allocations.allocations[number]
-                return allocation._replace(node_pools=allocations.node_pools(position))
+                return allocations.on(position)
         return None
+
+    def claim_statuses(self, name: str) -> Sequence[NodeAllocatableResourceClaimStatus]:
+        """Return what the claims take of a node's own resources. Valid as `node_allocation`."""
+        for allocations in reversed(self.node_allocations):
+            position = allocations.nodes.position(name)
+            if position is not None:
+                return allocations.statuses.get(position, ())
+        return ()
 
 
 #: In the state of the cycle of a pod group: the uids of the claims that its members have reserved.
