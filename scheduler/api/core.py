@@ -458,7 +458,7 @@ class NodeAllocatableOverheadResources(Struct, frozen=True):
 
 
 class NodeAllocatableResourceClaimStatus(Struct, frozen=True):
-    """What a claim takes of the node's own resources, and the containers that use the claim.
+    """The node's own resources that a claim takes, and the containers that use the claim.
 
     v1.36 has `resources`, later versions `mapping` and `overhead`.
     """

@@ -87,6 +87,13 @@ class CapacityRequirements(Struct, frozen=True):
     requests: Quantities = _NO_QUANTITIES
 
 
+class DeviceDerivedAttribute(Struct, frozen=True):
+    """An expression whose value constraints use as an attribute of each device."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class DeviceSubRequest(Struct, frozen=True):
     """One of the alternatives of a request."""
 
@@ -97,6 +104,7 @@ class DeviceSubRequest(Struct, frozen=True):
     count: int = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class ExactDeviceRequest(Struct, frozen=True):
@@ -109,6 +117,7 @@ class ExactDeviceRequest(Struct, frozen=True):
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceRequest(Struct, frozen=True):
@@ -161,6 +170,7 @@ class DeviceRequestAllocationResult(Struct, frozen=True):
     binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = msgspec.field(name="shareID", default=None)
     consumed_capacity: Quantities | None = None
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class DeviceAllocationConfiguration(Struct, frozen=True):
@@ -297,6 +307,7 @@ class DeviceCounterConsumption(Struct, frozen=True):
 
     counter_set: str = ""
     counters: Mapping[str, Counter] = MappingProxyType({})
+    compatibility_groups: tuple[str, ...] = ()
 
 
 class NodeAllocatableResourceMapping(Struct, frozen=True):
@@ -325,7 +336,7 @@ class NodeAllocatableOverhead(Struct, frozen=True):
 
 
 class NodeAllocatableResource(Struct, frozen=True):
-    """What a device takes of a resource of its node."""
+    """The amounts of a resource of the node that a device stands for and costs."""
 
     mapping: NodeAllocatableMapping | None = None
     overhead: NodeAllocatableOverhead | None = None
@@ -371,6 +382,7 @@ class ResourceSliceSpec(Struct, frozen=True):
     devices: tuple[Device, ...] = ()
     per_device_node_selection: bool | None = None
     shared_counters: tuple[CounterSet, ...] = ()
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class ResourceSlice(Struct, frozen=True):
@@ -451,12 +463,17 @@ def claim_referenced_by(pod: Pod, entry: PodResourceClaim) -> ClaimReference | N
 
 def ensure_is_for_pod(pod: Pod, claim: ResourceClaim) -> None:
     """Raise ClaimError unless a claim of the pod's namespace was created for it (`IsForPod`)."""
-    owners = claim.metadata.owner_references
-    controller = next((owner for owner in owners if owner.controller), None)
-    if controller is not None and controller.uid == pod.metadata.uid:
+    if is_controlled_by(claim, pod.metadata.uid):
         return
     key = f"{claim.metadata.namespace}/{claim.metadata.name}"
     raise ClaimError(f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)")
+
+
+def is_controlled_by(claim: ResourceClaim, uid: str) -> bool:
+    """Return True if the object with this uid is the controller of a claim."""
+    owners = claim.metadata.owner_references
+    controller = next((owner for owner in owners if owner.controller), None)
+    return controller is not None and controller.uid == uid
 
 
 def is_claim_for_extended_resources(pod: Pod, claim: ResourceClaim) -> bool:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.api.core import ObjectMeta, PodCondition, Struct
+from scheduler.api.core import (
+    ObjectMeta,
+    PodCondition,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    Struct,
+)
 
 #: The condition of a PodGroup that the scheduler writes.
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
@@ -54,12 +60,14 @@ class PodGroupSpec(Struct, frozen=True):
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     disruption_mode: str | None = None
     priority: int | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class PodGroupStatus(Struct, frozen=True):
     """The status of a pod group. Its conditions have the fields of pod conditions."""
 
     conditions: tuple[PodCondition, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class PodGroup(Struct, frozen=True):

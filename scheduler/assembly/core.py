@@ -26,6 +26,7 @@ from scheduler.config import (
     DEFAULT_VERSION,
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
+    POP_FROM_BACKOFF_Q,
 )
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
@@ -158,13 +159,14 @@ def build_core(
     """
     config = with_extenders(config)
     gates, metrics = options.feature_gates, ports.metrics
-    informers = Informers(ports.factory, config.extenders, gates)
+    version = options.effective_version.scheduler
+    informers = Informers(ports.factory, config.extenders, gates, version)
     shared = _Shared(
         ports,
         informers,
         cache or Cache(generic_workload=GENERIC_WORKLOAD in gates),
         gates,
-        options.effective_version.scheduler,
+        version,
     )
     profiles = build_profiles(config, shared.handle, plugins=options.plugins)
     queue, stories = _queue(config, profiles, shared, options), PodStories()
@@ -273,6 +275,7 @@ def _queue(
         metrics=shared.ports.metrics,
         generic_workload=has_groups,
         members_back_off=has_groups and options.members_back_off,
+        pops_from_backoff=POP_FROM_BACKOFF_Q in options.feature_gates,
     )
 
 

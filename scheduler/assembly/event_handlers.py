@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from scheduler.cache import Cache
     from scheduler.client import ApiObject
     from scheduler.cycle.scheduling_queue import SchedulingQueue
+    from scheduler.devices.taint_rules import SelectorOf
     from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
     from scheduler.runtime.waiting_pods import WaitingPods
@@ -134,9 +135,12 @@ class TaintRuleEventHandler:
     Source: `syncSlice` in `k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go`.
     """
 
-    def __init__(self, slices: Lister[ResourceSlice], handler: ObjectEventHandler) -> None:
+    def __init__(
+        self, slices: Lister[ResourceSlice], handler: ObjectEventHandler, selector_of: SelectorOf
+    ) -> None:
         self._slices: Final = slices
         self._handler: Final = handler
+        self._selector_of: Final = selector_of
 
     def on_add(self, rule: DeviceTaintRule, *, is_initial: bool) -> None:
         del is_initial
@@ -151,7 +155,8 @@ class TaintRuleEventHandler:
 
     def _change(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
         for slice in self._slices.list():
-            if taints_of(old, slice) != taints_of(new, slice):
+            before, after = (taints_of(rule, slice, self._selector_of) for rule in (old, new))
+            if before != after:
                 self._handler.on_update(slice, slice)
 
 

@@ -28,13 +28,14 @@ _PARTITIONABLE_DEVICES: Final = "DRAPartitionableDevices"
 _TAINTS: Final = "DRADeviceTaints"
 _POD_LEVEL_RESOURCES: Final = "PodLevelResources"
 _POD_LEVEL_RESIZE: Final = "InPlacePodLevelResourcesVerticalScaling"
+_RESIZE: Final = "InPlacePodVerticalScaling"
 _ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
 
 
 def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
     """Return the functions that drop fields, by the plural name of the kind."""
     by_kind: dict[str, Callable[[Any], Any]] = {}
-    if not {_POD_LEVEL_RESOURCES, _POD_LEVEL_RESIZE, NODE_ALLOCATABLE_RESOURCES} <= gates:
+    if not {_RESIZE, _POD_LEVEL_RESOURCES, _POD_LEVEL_RESIZE, NODE_ALLOCATABLE_RESOURCES} <= gates:
         by_kind["pods"] = lambda pod: _pod(pod, gates)
     if _ATTRIBUTES_CLASS not in gates:
         by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
@@ -47,6 +48,9 @@ def _pod(pod: Pod, gates: FeatureGates) -> Pod:
     status = pod.status
     if status.node_allocatable_resource_claim_statuses and NODE_ALLOCATABLE_RESOURCES not in gates:
         status = replace(status, node_allocatable_resource_claim_statuses=())
+        pod = replace(pod, status=status)
+    if _RESIZE not in gates and (status.container_statuses or status.init_container_statuses):
+        status = replace(status, container_statuses=(), init_container_statuses=())
         pod = replace(pod, status=status)
     if _POD_LEVEL_RESIZE in gates and _POD_LEVEL_RESOURCES in gates:
         return pod

@@ -18,8 +18,10 @@ from scheduler.client.kinds import (
     DEVICE_TAINT_RULES,
     GroupVersionResource,
     kind_key,
+    read_as,
     resource_named,
 )
+from scheduler.devices.taint_rules import taint_selector
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.handle import KindNotWatchedError
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.client import Informer, Resource
-    from scheduler.config import Extender, FeatureGates
+    from scheduler.config import Extender, FeatureGates, SchedulerVersion
     from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
@@ -68,9 +70,14 @@ class Informers:
     """The informers of the scheduler, by the key of the kind they watch (`kind_key`)."""
 
     def __init__(
-        self, factory: MakesInformers, extenders: Sequence[Extender], gates: FeatureGates
+        self,
+        factory: MakesInformers,
+        extenders: Sequence[Extender],
+        gates: FeatureGates,
+        version: SchedulerVersion,
     ) -> None:
         self._factory: Final = factory
+        self._version: Final = version
         self._transforms: Final = gated_fields.transforms(gates)
         without_cache = [extender for extender in extenders if not extender.node_cache_capable]
         sends_victims = any(extender.preempt_verb for extender in without_cache)
@@ -135,7 +142,8 @@ class Informers:
                 informer = self._factory.discovered(resource)
             else:
                 transform = self._transforms.get(resource.plural)
-                informer = self._factory.informer(resource, transform=transform)
+                served = read_as(resource, self._version)
+                informer = self._factory.informer(served, transform=transform)
             informer.required = Required.NO
             self.by_kind[resource.key] = informer
         informer.required = max(informer.required, required)
@@ -156,7 +164,8 @@ class Informers:
                 of_slices = ObjectEventHandler(
                     EventResource.RESOURCE_SLICE, ActionType.UPDATE, queue=queue, metrics=metrics
                 )
-                _add(informer, TaintRuleEventHandler(self.lister(ResourceSlice), of_slices))
+                slices, selector_of = self.lister(ResourceSlice), taint_selector(self._version)
+                _add(informer, TaintRuleEventHandler(slices, of_slices, selector_of))
         self._is_complete = True
 
     def find_pod_group(self, namespace: str, name: str) -> PodGroup | None:

@@ -1,7 +1,7 @@
 """The Common Expression Language with Kubernetes' types, as selectors of devices use it."""
 
 from scheduler.cel.errors import CelError, CompileError
-from scheduler.cel.program import Program, compile_expression
+from scheduler.cel.program import Program, compile_expression, compile_value
 from scheduler.cel.types import Environment, StructType
 from scheduler.cel.values import DefaultMap, Quantity, Semver
 
@@ -15,4 +15,5 @@ __all__ = [
     "Semver",
     "StructType",
     "compile_expression",
+    "compile_value",
 ]

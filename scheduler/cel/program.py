@@ -15,7 +15,7 @@ from scheduler.cel.checker import compiled_tree, qualified_name
 from scheduler.cel.errors import CelError, CompileError, NoSuchOverloadError, no_such_overload
 from scheduler.cel.library import FUNCTIONS, OPERANDS, OVERLOADS, RECEIVERS, pattern
 from scheduler.cel.syntax import Call, Ident, ListNode, Literal, Macro, MapNode, Select
-from scheduler.cel.types import BOOL, declared_name
+from scheduler.cel.types import ANY, BOOL, DYN, INT, SEMVER, STRING, declared_name
 from scheduler.cel.values import Optional
 
 if TYPE_CHECKING:
@@ -49,14 +49,18 @@ _NOT_BOOL: Final[Mapping[str, str]] = {
 
 
 class Program:
-    """A compiled expression whose result is a bool."""
+    """A compiled expression."""
 
     def __init__(self, evaluate: Evaluate) -> None:
         self._evaluate: Final = evaluate
 
-    def matches(self, variables: Variables) -> bool:
+    def value(self, variables: Variables) -> object:
         """Evaluate the expression; raises `CelError`."""
-        result = self._evaluate({**variables, _COST: [0]})
+        return self._evaluate({**variables, _COST: [0]})
+
+    def matches(self, variables: Variables) -> bool:
+        """Return the value of an expression that is a bool; raises `CelError`."""
+        result = self.value(variables)
         if isinstance(result, bool):
             return result
         name = values.type_name(result)
@@ -73,6 +77,18 @@ def compile_expression(expression: str, environment: Environment, unknown: Type)
     if result not in (BOOL, unknown):
         raise CompileError(
             f"must evaluate to bool or the unknown type, not {declared_name(result)}"
+        )
+    return Program(_compiled(node))
+
+
+def compile_value(expression: str, environment: Environment) -> Program:
+    """Compile an expression whose value can be an attribute; raises `CompileError`."""
+    node, result = compiled_tree(expression, environment)
+    inner = result.parameters[0] if result.name == "list" else result
+    if inner not in (BOOL, INT, STRING, ANY, DYN, SEMVER):
+        raise CompileError(
+            "must evaluate to a primitive scalar (string, integer, boolean, semver) or a list of "
+            f"these scalars, not {declared_name(result)}"
         )
     return Program(_compiled(node))
 

@@ -51,6 +51,7 @@ class Semver:
     minor: int
     patch: int
     prerelease: tuple[int | str, ...] = ()
+    build: tuple[str, ...] = ()
 
     @property
     def _rank(self) -> tuple[object, ...]:
@@ -67,6 +68,11 @@ class Semver:
     def __lt__(self, other: Semver) -> bool:
         return self._rank < other._rank
 
+    def __str__(self) -> str:
+        numbers = f"{self.major}.{self.minor}.{self.patch}"
+        parts = [numbers, *([".".join(map(str, self.prerelease))] if self.prerelease else [])]
+        return "-".join(parts) + (f"+{'.'.join(self.build)}" if self.build else "")
+
 
 def parse_semver(text: str, *, normalize: bool = False) -> Semver:
     """Parse a version; raises `CelError`. `normalize` accepts `v1.2` and leading zeros."""
@@ -82,12 +88,13 @@ def parse_semver(text: str, *, normalize: bool = False) -> Semver:
     major, minor = _version_number("major", parts[0]), _version_number("minor", parts[1])
     patch_number = _version_number("patch", patch)
     identifiers = tuple(map(_prerelease, prerelease.split("."))) if dash else ()
-    for identifier in build.split(".") if "+" in parts[2] else ():
+    of_build = tuple(build.split(".")) if "+" in parts[2] else ()
+    for identifier in of_build:
         if not identifier:
             raise CelError("Build meta data is empty")
         if not re.fullmatch(r"[0-9A-Za-z-]+", identifier):
             raise CelError(f'Invalid character(s) found in build meta data "{identifier}"')
-    return Semver(major, minor, patch_number, identifiers)
+    return Semver(major, minor, patch_number, identifiers, of_build)
 
 
 def _normalized(text: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
@@ -46,6 +46,7 @@ from scheduler.api.workloads import (
     StatefulSet,
 )
 from scheduler.client.objects import Event, Lease
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -239,6 +240,14 @@ _ALL: Final[tuple[Resource[Any], ...]] = (
     DEVICE_TAINT_RULES,
     POD_GROUPS,
 )
+
+
+def read_as(resource: Resource[T], version: SchedulerVersion) -> Resource[T]:
+    """Return a kind in the version of its group that this kube-scheduler reads."""
+    if resource.type is DeviceTaintRule and version >= SchedulerVersion.V1_37:
+        return replace(resource, version="v1")
+    return resource
+
 
 #: By plural.
 KINDS: Final[Mapping[str, Resource[Any]]] = MappingProxyType({r.plural: r for r in _ALL})

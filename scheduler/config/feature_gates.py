@@ -56,18 +56,10 @@ class _NotBuilt(NamedTuple):
 #: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
 _NOT_BUILT: Final[Mapping[str, _NotBuilt]] = {
     "CoordinatedLeaderElection": _NotBuilt(value=True),
-    "DRADerivedAttributes": _NotBuilt(value=True),
-    "DRADeviceCompatibilityGroups": _NotBuilt(value=True),
-    "DRAFractionalCapacityRange": _NotBuilt(value=True),
-    "DRAOptionalNodeOperations": _NotBuilt(value=True),
-    "DRAWorkloadResourceClaims": _NotBuilt(value=True),
     "GenericWorkload": _NotBuilt(
         value=True, since=SchedulerVersion.V1_37, what="the pod groups of 1.37 are"
     ),
-    "InPlacePodVerticalScaling": _NotBuilt(value=False),
     "InPlacePodVerticalScalingSchedulerPreemption": _NotBuilt(value=True),
-    "InterPodAffinityHostnameFastPath": _NotBuilt(value=True),
-    "SchedulerPopFromBackoffQ": _NotBuilt(value=False),
     "SchedulerPreQueueingHints": _NotBuilt(value=True),
     "SchedulerQueueingHints": _NotBuilt(value=False),
 }

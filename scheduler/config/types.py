@@ -40,6 +40,8 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 #: The names of the feature gates that are on.
 FeatureGates = frozenset[str]
 
+#: Pods leave backoff early while no pod is active.
+POP_FROM_BACKOFF_Q: Final = "SchedulerPopFromBackoffQ"
 #: Pods with a scheduling group are scheduled together with the other members of their group.
 GENERIC_WORKLOAD: Final = "GenericWorkload"
 #: Groups with the policy `gang` are scheduled with at least their minCount, or not at all.

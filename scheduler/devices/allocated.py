@@ -97,6 +97,10 @@ class AllocatedState:
             for devices in (self._written, self._in_flight)
         )
 
+    def is_shared(self, device: DeviceId) -> bool:
+        """Return True if a claim has a share of the device, with or without capacity."""
+        return self.is_allocated(device) and not self.has_device(device)
+
     def capacity(self, device: DeviceId) -> Mapping[str, int]:
         """Return the amounts that the shares of a device take, in nano-units."""
         written, in_flight = (

@@ -13,14 +13,20 @@ allocator_incubating.go`, v0.36.3, which 1.36 selects with its default feature g
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from scheduler.api.dynamic_resources import ALLOCATION_RESULTS_MAX
 from scheduler.api.quantity import parse_quantity
-from scheduler.devices import capacity
-from scheduler.devices.constraints import DistinctAttribute, MatchAttribute
+from scheduler.devices.capacity import CapacityError
+from scheduler.devices.compatibility_groups import CompatibilityGroups
 from scheduler.devices.pools import device_matches
-from scheduler.devices.requests import AllocationError, requests_of
+from scheduler.devices.requests import (
+    AllocationError,
+    ChosenDevice,
+    ClaimAllocation,
+    requests_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -28,10 +34,10 @@ if TYPE_CHECKING:
     from scheduler.api.dynamic_resources import Counter, DeviceClass, ResourceClaim
     from scheduler.config import FeatureGates
     from scheduler.devices.allocated import AllocatedState
-    from scheduler.devices.capacity import Amount
     from scheduler.devices.constraints import Constraint
     from scheduler.devices.pools import DeviceId, NodePools, Pool, PoolDevice
     from scheduler.devices.requests import Request
+    from scheduler.devices.rules import DeviceRules
     from scheduler.devices.selectors import SelectorVerdicts
 
 #: The amounts of counters, by counter set and counter.
@@ -51,25 +57,6 @@ class AllocationTimeoutError(Exception):
 
 class SearchPausedError(Exception):
     """The search on one node is not done; the same call goes on with it."""
-
-
-class ChosenDevice(NamedTuple):
-    """A device for a request, by its position in the pools of the node.
-
-    `consumed` are the amounts that a share takes; None for a device that is not shared.
-    """
-
-    request: Request
-    position: int
-    consumed: Mapping[str, Amount] | None
-
-
-class ClaimAllocation(NamedTuple):
-    """The devices of a claim, and the chosen alternative of each request."""
-
-    claim: ResourceClaim
-    devices: Sequence[ChosenDevice]
-    requests: Sequence[Request]
 
 
 #: One choice of the search. It makes the choice and yields the step that follows, None if nothing
@@ -95,9 +82,12 @@ class Allocator:
         class_of: Callable[[str], DeviceClass | None],
         verdicts: SelectorVerdicts,
         gates: FeatureGates,
+        rules: DeviceRules,
     ) -> None:
         self.state: Final = state
         self.verdicts: Final = verdicts
+        self.rules: Final = rules
+        self.lookup: Final = functools.partial(rules.attribute, verdicts)
         self._class_of: Final = class_of
         self._gates: Final = gates
         self.shares_capacity: Final = CONSUMABLE_CAPACITY in gates
@@ -109,8 +99,8 @@ class Allocator:
         self._answers: Final[dict[object, list[ClaimAllocation] | None]] = {}
         #: The search that was paused, by its claims and group.
         self._paused: Final[dict[object, _Search]] = {}
-        #: By name of the pool, as upstream: pools of two drivers with one name are mixed.
-        self.available_counters: Final[dict[str, CounterSets]] = {}
+        #: By `rules.pool_key`.
+        self.available_counters: Final[dict[object, CounterSets]] = {}
 
     def allocate(
         self,
@@ -133,6 +123,8 @@ class Allocator:
             if prepared is None:
                 self._check_gates(claims)
                 requests = [requests_of(claim, self._class_of) for claim in claims]
+                for request in (r for of_claim in requests for each in of_claim for r in each):
+                    self.rules.check_derived(request)
                 prepared = self._requests[ids] = _Prepared(tuple(claims), requests)
             search = self._paused.pop(key, None) or _Search(self, node_pools, prepared, expired)
             try:
@@ -171,7 +163,8 @@ class Allocator:
 
     def counters(self, pool: Pool) -> CounterSets:
         """Return the counters of a pool that no allocated device has consumed."""
-        available = self.available_counters.get(pool.id.pool)
+        key = self.rules.pool_key(pool)
+        available = self.available_counters.get(key)
         if available is None:
             available = {
                 name: {key: _nanos(counter) for key, counter in counter_set.counters.items()}
@@ -180,8 +173,12 @@ class Allocator:
             for device in (*pool.devices, *pool.unreachable):
                 if self.state.is_allocated(device.id):
                     _subtract(available, device)
-            self.available_counters[pool.id.pool] = available
+            self.available_counters[key] = available
         return available
+
+
+def _nothing() -> None:
+    """Undo nothing."""
 
 
 def _nanos(counter: Counter) -> int:
@@ -222,7 +219,8 @@ class _Search:
         #: The claims that a device is being allocated for.
         self._allocating: Final[dict[DeviceId, set[int]]] = {}
         self._allocating_capacity: Final[dict[DeviceId, dict[str, int]]] = {}
-        self._consumed_counters: Final[dict[str, CounterSets]] = {}
+        self._consumed_counters: Final[dict[object, CounterSets]] = {}
+        self._groups: Final = CompatibilityGroups(allocator.state)
         self._steps: Final[list[_Step]] = []
         #: What the step that has ended last returned; None if another one has begun.
         self._are_too_many: bool | None = None
@@ -265,23 +263,22 @@ class _Search:
 
     def _prepare(self, number: int, claim: ResourceClaim) -> None:
         """Find the devices of requests for all devices, and the constraints of a claim."""
-        least = 0
+        least, rules = 0, self._allocator.rules
         for alternatives in self._requests[number]:
             for request in alternatives:
                 if request.wants_all:
                     self._all_devices[request] = self._devices_for_all(request)
-            least += min(map(self._count, alternatives))
-        if least > ALLOCATION_RESULTS_MAX:
-            raise AllocationError(
-                f"claim {claim.key}: number of requested devices {least} exceeds the claim limit "
-                f"of {ALLOCATION_RESULTS_MAX}"
-            )
+            added = min(map(self._count, alternatives))
+            rules.check_request_limit(alternatives[0], added, least)
+            least += added
+        rules.check_claim_limit(claim, least)
         constraints: list[Constraint] = []
+        lookup = self._allocator.lookup
         for index, rule in enumerate(claim.spec.devices.constraints):
             if rule.match_attribute is not None:
-                constraints.append(MatchAttribute(rule.requests, rule.match_attribute))
+                constraints.append(rules.match(rule.requests, rule.match_attribute, lookup))
             elif rule.distinct_attribute is not None and not self._allocator.is_stable:
-                constraints.append(DistinctAttribute(rule.requests, rule.distinct_attribute))
+                constraints.append(rules.distinct(rule.requests, rule.distinct_attribute, lookup))
             else:
                 raise AllocationError(
                     f"claim {claim.key}, constraint #{index}: empty constraint (unsupported "
@@ -309,7 +306,7 @@ class _Search:
                 position
                 for position in range(start, end)
                 if self._is_selectable(request, position)
-                and self._has_capacity(request, self._node_pools.devices[position][1])
+                and self._has_capacity_for_all(request, self._node_pools.devices[position][1])
             ]
             start = end
         return positions
@@ -378,12 +375,32 @@ class _Search:
         )
 
     def _has_capacity(self, request: Request, device: PoolDevice) -> bool:
-        return not self._allocator.shares_capacity or capacity.fits(
-            request.spec.capacity,
-            device.device.capacity,
+        return self._fits(
+            request,
+            device,
+            str(device.id),
             self._state.capacity(device.id),
             self._allocating_capacity.get(device.id, {}),
         )
+
+    def _has_capacity_for_all(self, request: Request, device: PoolDevice) -> bool:
+        """Return True if a device belongs to a request for all devices, full or not."""
+        if not self._allocator.rules.counts_full_devices:
+            return self._has_capacity(request, device)
+        return self._fits(request, device, device.device.name)
+
+    def _fits(
+        self, request: Request, device: PoolDevice, name: str, *taken: Mapping[str, int]
+    ) -> bool:
+        if not self._allocator.shares_capacity:
+            return True
+        try:
+            return self._allocator.rules.fits(request.spec.capacity, device.device.capacity, *taken)
+        except CapacityError as error:
+            raise AllocationError(
+                f"claim {request.claim.key}, request {request.name}: checking capacity for device "
+                f"{name}: {error}"
+            ) from error
 
     def _is_in_use(self, device_id: DeviceId) -> bool:
         return self._state.has_device(device_id) or bool(self._allocating.get(device_id))
@@ -403,27 +420,25 @@ class _Search:
                 return None
         elif self._is_in_use(device.id):
             return None
-        takes_counters = bool(device.device.consumes_counters) and not (
-            is_shared
-            and (bool(self._state.capacity(device.id)) or device.id in self._allocating_capacity)
-        )
-        if takes_counters and not self._take_counters(pool, device):
+        if not self._allocator.rules.supports(self._node_pools.node, device.slice):
+            return None
+        leave_counters = self._join_counters(pool, device, is_shared=is_shared)
+        if leave_counters is None:
             return None
         added = 0
         constraints = self._constraints[claim]
         violated = False
         is_tolerated = all(map(request.tolerates, device.device.taints))
         for constraint in constraints if is_tolerated else ():
-            if not constraint.add(request.base_name, request.subrequest_name, device):
+            if not constraint.add(request, device):
                 violated = True
                 break
             added += 1
 
         def undo_checks() -> None:
             for constraint in reversed(constraints[:added]):
-                constraint.remove(request.base_name, request.subrequest_name)
-            if takes_counters:
-                self._count_counters(pool, device, sign=-1)
+                constraint.remove(request)
+            leave_counters()
 
         is_refused = not is_tolerated or violated
         if is_refused or (must and not self._has_capacity(request, device)):
@@ -442,6 +457,32 @@ class _Search:
 
         return undo
 
+    def _join_counters(
+        self, pool: Pool, device: PoolDevice, *, is_shared: bool
+    ) -> Callable[[], None] | None:
+        """Take the counters of a device unless a share of it has them; return how to undo it.
+
+        None if there are too few, or if other devices on the counters do not go with it.
+        """
+        rules = self._allocator.rules
+        if not device.device.consumes_counters or (
+            is_shared
+            and (rules.has_shares(self._state, device.id) or device.id in self._allocating_capacity)
+        ):
+            return _nothing
+        leave_groups = self._groups.add(pool, device) if rules.checks_groups else _nothing
+        if leave_groups is None:
+            return None
+        if not self._take_counters(pool, device):
+            leave_groups()
+            return None
+
+        def undo() -> None:
+            self._count_counters(pool, device, sign=-1)
+            leave_groups()
+
+        return undo
+
     def _choose(
         self, claim: int, request: Request, position: int, device: PoolDevice, *, is_shared: bool
     ) -> Callable[[], None]:
@@ -457,7 +498,7 @@ class _Search:
                 claims.discard(claim)
 
             return undo
-        consumed = capacity.consumed(request.spec.capacity, device.device.capacity)
+        consumed = self._allocator.rules.consumed(request.spec.capacity, device.device.capacity)
         before = self._allocating_capacity.get(device_id)
         total = dict(before or {})
         for name, amount in consumed.items():
@@ -478,7 +519,7 @@ class _Search:
         """Consume the counters of a device; False, and nothing consumed, if there are too few."""
         available = self._allocator.counters(pool)
         self._count_counters(pool, device, sign=1)
-        consumed = self._consumed_counters[pool.id.pool]
+        consumed = self._consumed_counters[self._allocator.rules.pool_key(pool)]
         for name, counters in available.items():
             of_set = consumed.get(name, {})
             if any(left < of_set.get(key, 0) for key, left in counters.items()):
@@ -487,7 +528,8 @@ class _Search:
         return True
 
     def _count_counters(self, pool: Pool, device: PoolDevice, *, sign: int) -> None:
-        consumed = self._consumed_counters.setdefault(pool.id.pool, {})
+        key = self._allocator.rules.pool_key(pool)
+        consumed = self._consumed_counters.setdefault(key, {})
         for consumption in device.device.consumes_counters:
             of_set = consumed.setdefault(consumption.counter_set, {})
             for name, counter in consumption.counters.items():

@@ -14,6 +14,7 @@ from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.counts import device_count
 from scheduler.devices.groups import NodeGroups
 from scheduler.devices.pools import Slices
+from scheduler.devices.rules import device_rules
 from scheduler.devices.selectors import SelectorVerdicts
 from scheduler.devices.taint_rules import DEVICE_TAINT_RULES, TaintRules
 
@@ -31,7 +32,8 @@ class DraManager:
     def __init__(self, handle: Handle) -> None:
         self.gates: Final = handle.feature_gates
         self._handle: Final = handle
-        self.verdicts: Final = SelectorVerdicts(self.gates)
+        self.rules: Final = device_rules(self.gates, handle.version)
+        self.verdicts: Final = SelectorVerdicts(self.gates, handle.version)
         self._cursor = -1
         self._slices = Slices(())
         self._taint_rules: Final = TaintRules(handle) if DEVICE_TAINT_RULES in self.gates else None
@@ -66,7 +68,9 @@ class DraManager:
             changed = None
         if is_first or changed is None or changed:
             listed = lister.list() if rules is None else rules.applied_to(lister.list())
-            before, self._slices = self._slices, Slices(listed, self._slices)
+            known = filter(self.rules.is_known, listed)
+            before = self._slices
+            self._slices = Slices(known, before, is_relevant=self.rules.is_relevant)
             nodes = self._slices.nodes_of_changes(before, changed)
             self.groups.use_slices(self._slices, nodes)
         return self._slices

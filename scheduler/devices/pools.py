@@ -16,7 +16,7 @@ from scheduler.api.dynamic_resources import ResourceSlice, ResourceSliceSpec
 from scheduler.api.node_selectors import parse_node_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, NodeSelector
     from scheduler.api.dynamic_resources import CounterSet, Device
@@ -122,10 +122,49 @@ def device_matches(node: Node, device: PoolDevice) -> bool:
     return node_matches(node, spec.node_name, all_nodes=spec.all_nodes, selector=spec.node_selector)
 
 
+def targets_node_or_has_counters(node: Node, slice: ResourceSlice) -> bool:
+    """Return True if a slice has devices for a node; slices with counters always count (v1.36)."""
+    return bool(slice.spec.shared_counters) or targets_node(node, slice)
+
+
+def targets_node(node: Node, slice: ResourceSlice) -> bool:
+    """Return True if a slice is for a node. Raises `PoolsError`."""
+    spec = slice.spec
+    name = slice.metadata.name
+    if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+        try:
+            return node_matches(
+                node, spec.node_name, all_nodes=spec.all_nodes, selector=spec.node_selector
+            )
+        except PoolsError as error:
+            raise PoolsError(
+                f"failed to perform node selection for slice {name}: {error}"
+            ) from error
+    if not spec.per_device_node_selection:
+        return False
+    for device in spec.devices:
+        try:
+            if node_matches(
+                node, device.node_name, all_nodes=device.all_nodes, selector=device.node_selector
+            ):
+                return True
+        except PoolsError as error:
+            text = f"device {device.name} in slice {name}: {error}"
+            raise PoolsError(f"failed to perform node selection for {text}") from error
+    return False
+
+
 class Slices:
     """All slices of the cluster, indexed by node and pool."""
 
-    def __init__(self, slices: Iterable[ResourceSlice], before: Slices | None = None) -> None:
+    def __init__(
+        self,
+        slices: Iterable[ResourceSlice],
+        before: Slices | None = None,
+        *,
+        is_relevant: Callable[[Node, ResourceSlice], bool] = targets_node_or_has_counters,
+    ) -> None:
+        self._is_relevant: Final = is_relevant
         self._on_node: Final[dict[str, list[ResourceSlice]]] = {}
         self._shared: Final[list[ResourceSlice]] = []
         self._of_pool: Final[dict[PoolId, list[ResourceSlice]]] = {}
@@ -200,7 +239,7 @@ class Slices:
         """
         slices: dict[PoolId, list[ResourceSlice]] = {}
         for slice in self.candidates(node.metadata.name):
-            if _is_relevant(node, slice):
+            if self._is_relevant(node, slice):
                 _add_slice(slices, slice)
         built = (self._pool(id, of_pool) for id, of_pool in slices.items())
         pools = [pool for pool in built if pool is not None]
@@ -233,7 +272,7 @@ class Slices:
         if len({device.device.name for device in devices}) < len(devices):
             return Pool(id, invalid_reason="duplicate device name")
         counter_sets: dict[str, CounterSet] = {}
-        for slice in slices:
+        for slice in (*slices, *others):
             for counter_set in slice.spec.shared_counters:
                 if counter_set.name in counter_sets:
                     return Pool(id, invalid_reason=f"duplicate counter set name {counter_set.name}")
@@ -265,35 +304,6 @@ def _node_of(slice: ResourceSlice) -> str:
     """Return the only node that a slice is for; empty if there may be several."""
     spec = slice.spec
     return "" if spec.shared_counters else spec.node_name or ""
-
-
-def _is_relevant(node: Node, slice: ResourceSlice) -> bool:
-    """Return True if a slice has devices for a node; slices with counters always count."""
-    spec = slice.spec
-    if spec.shared_counters:
-        return True
-    name = slice.metadata.name
-    if spec.node_name or spec.all_nodes or spec.node_selector is not None:
-        try:
-            return node_matches(
-                node, spec.node_name, all_nodes=spec.all_nodes, selector=spec.node_selector
-            )
-        except PoolsError as error:
-            raise PoolsError(
-                f"failed to perform node selection for slice {name}: {error}"
-            ) from error
-    if not spec.per_device_node_selection:
-        return False
-    for device in spec.devices:
-        try:
-            if node_matches(
-                node, device.node_name, all_nodes=device.all_nodes, selector=device.node_selector
-            ):
-                return True
-        except PoolsError as error:
-            text = f"device {device.name} in slice {name}: {error}"
-            raise PoolsError(f"failed to perform node selection for {text}") from error
-    return False
 
 
 def _add_slice(slices: dict[PoolId, list[ResourceSlice]], slice: ResourceSlice) -> None:
@@ -342,8 +352,10 @@ class NodePools:
     @functools.cached_property
     def shape(self) -> bytes:
         names: dict[str, int] = {}
+        skips = any(device.slice.spec.skip_node_operations for _, device in self.devices)
         pools = [
             (
+                skips and self.node.status.declared_features,
                 pool.id.driver,
                 names.setdefault(pool.id.pool, len(names)),
                 pool.is_incomplete,
@@ -365,4 +377,5 @@ def _shape_of(device: PoolDevice) -> tuple[object, ...]:
         spec.node_name is not None,
         spec.node_selector,
         spec.per_device_node_selection,
+        spec.skip_node_operations,
     )

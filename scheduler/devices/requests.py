@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scheduler.api.dynamic_resources import ExactDeviceRequest
 from scheduler.devices.selectors import SelectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from scheduler.api.dynamic_resources import (
         DeviceClass,
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DeviceTaint,
         ResourceClaim,
     )
+    from scheduler.devices.capacity import Amount
     from scheduler.devices.pools import PoolDevice
     from scheduler.devices.selectors import SelectorVerdicts
 
@@ -42,10 +43,6 @@ class Request:
     def base_name(self) -> str:
         """The name of the request to which constraints refer."""
         return self.parent or self.name
-
-    @property
-    def subrequest_name(self) -> str:
-        return self.name if self.parent else ""
 
     @property
     def full_name(self) -> str:
@@ -82,6 +79,25 @@ class Request:
         return taint.effect not in ("NoExecute", "NoSchedule") or any(
             toleration.tolerates(taint) for toleration in self.spec.tolerations
         )
+
+
+class ChosenDevice(NamedTuple):
+    """A device for a request, by its position in the pools of the node.
+
+    `consumed` are the amounts that a share takes; None for a device that is not shared.
+    """
+
+    request: Request
+    position: int
+    consumed: Mapping[str, Amount] | None
+
+
+class ClaimAllocation(NamedTuple):
+    """The devices of a claim, and the chosen alternative of each request."""
+
+    claim: ResourceClaim
+    devices: Sequence[ChosenDevice]
+    requests: Sequence[Request]
 
 
 def requests_of(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from scheduler.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from scheduler.api.dynamic_resources import (
     AllocationResult,
@@ -22,13 +24,15 @@ from scheduler.devices.requests import AllocationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scheduler.devices.allocator import ChosenDevice, ClaimAllocation
     from scheduler.devices.pools import NodePools, PoolDevice
-    from scheduler.devices.requests import Request
+    from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 
 
 def allocation_result(
-    allocation: ClaimAllocation, node_pools: NodePools, new_share_id: Callable[[], str]
+    allocation: ClaimAllocation,
+    node_pools: NodePools,
+    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]],
+    new_share_id: Callable[[], str],
 ) -> AllocationResult:
     """Return the status of a claim with these devices; raises `AllocationError`."""
     devices = [node_pools.devices[chosen.position][1] for chosen in allocation.devices]
@@ -37,7 +41,7 @@ def allocation_result(
         for chosen, device in zip(allocation.devices, devices, strict=True)
     )
     return AllocationResult(
-        DeviceAllocationResult(results, tuple(_configuration(allocation))),
+        DeviceAllocationResult(results, tuple(configuration(allocation))),
         node_selector(allocation, node_pools),
     )
 
@@ -61,14 +65,32 @@ def _result(
             if consumed
             else None
         ),
+        skip_node_operations=device.slice.spec.skip_node_operations,
     )
 
 
-def _configuration(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:
-    """Return the configuration of the classes, each once, then the claim's own.
+def configuration_by_request(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:
+    """Return the configuration of the classes, each once, then the claim's own (v1.36).
 
     As upstream, configuration of the claim is repeated for each request that it names.
     """
+    return _configuration(allocation, repeat=True)
+
+
+def configuration_once(allocation: ClaimAllocation) -> list[DeviceAllocationConfiguration]:
+    """Return all configuration once, without requests where it is for all of them (v1.37)."""
+    requests = allocation.requests
+    return [
+        replace(config, requests=())
+        if all({r.base_name, r.full_name} & {*config.requests} for r in requests)
+        else config
+        for config in _configuration(allocation, repeat=False)
+    ]
+
+
+def _configuration(
+    allocation: ClaimAllocation, *, repeat: bool
+) -> list[DeviceAllocationConfiguration]:
     names_of_class: dict[str, list[Request]] = {}
     for request in allocation.requests:
         names_of_class.setdefault(request.device_class.metadata.name, []).append(request)
@@ -85,7 +107,8 @@ def _configuration(allocation: ClaimAllocation) -> list[DeviceAllocationConfigur
             configs.append(own)
             continue
         named = set(config.requests)
-        configs += [own for r in allocation.requests if named & {r.base_name, r.full_name}]
+        matching = [own for r in allocation.requests if named & {r.base_name, r.full_name}]
+        configs += matching if repeat else matching[:1]
     return configs
 
 

@@ -5,17 +5,21 @@ Source: `applyPatches` in `k8s.io/dynamic-resource-allocation/resourceslice/trac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
 from scheduler.api.dynamic_resources import DeviceTaintRule, DeviceTaintSelector
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from scheduler.api.dynamic_resources import Device, DeviceTaint, ResourceSlice
+    from scheduler.api.dynamic_resources import DeviceTaint, ResourceSlice
     from scheduler.framework.handle import Handle, Lister
+
+    #: Finds the devices that a rule is for; None for no device.
+    SelectorOf: TypeAlias = Callable[[DeviceTaintRule], DeviceTaintSelector | None]
 
 #: The gate of rules that taint devices.
 DEVICE_TAINT_RULES: Final = "DRADeviceTaintRules"
@@ -25,6 +29,7 @@ class TaintRules:
     """The taint rules as the informer has them."""
 
     def __init__(self, handle: Handle) -> None:
+        self._selector_of: Final = taint_selector(handle.version)
         self._lister: Final[Lister[DeviceTaintRule]] = handle.lister(DeviceTaintRule)
         self._cursor = -1
         #: By name: a slice as stored, and with the taints of the rules.
@@ -45,46 +50,53 @@ class TaintRules:
         for stored in slices:
             known = before.get(stored.metadata.name)
             if known is None or known[0] is not stored:
-                known = (stored, with_taints(stored, rules))
+                known = (stored, with_taints(stored, rules, self._selector_of))
             self._tainted[stored.metadata.name] = known
             yield known[1]
 
 
-def with_taints(slice: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
+def taint_selector(version: SchedulerVersion) -> SelectorOf:
+    """Return how a version finds the selector of a rule; without one a rule has no effect."""
+    return _given if version >= SchedulerVersion.V1_37 else _given_or_all
+
+
+def _given(rule: DeviceTaintRule) -> DeviceTaintSelector | None:
+    return rule.spec.device_selector
+
+
+def _given_or_all(rule: DeviceTaintRule) -> DeviceTaintSelector:
+    """Return the selector of a rule. As upstream a rule without one is for all devices (v1.36)."""
+    return rule.spec.device_selector or DeviceTaintSelector()
+
+
+def with_taints(
+    slice: ResourceSlice, rules: Iterable[DeviceTaintRule], selector_of: SelectorOf
+) -> ResourceSlice:
     """Return a slice whose devices have the taints of the rules as well."""
-    matching = [rule for rule in rules if _selects_some(rule, slice)]
-    if not matching:
+    added = [taints_of(rule, slice, selector_of) for rule in rules]
+    if not any(map(any, added)):
         return slice
-    devices = tuple(_with_taints(device, matching) for device in slice.spec.devices)
+    devices = tuple(
+        replace(device, taints=(*device.taints, *filter(None, taints)))
+        for device, *taints in zip(slice.spec.devices, *added, strict=True)
+    )
     return replace(slice, spec=replace(slice.spec, devices=devices))
 
 
-def taints_of(rule: DeviceTaintRule | None, slice: ResourceSlice) -> list[DeviceTaint | None]:
+def taints_of(
+    rule: DeviceTaintRule | None, slice: ResourceSlice, selector_of: SelectorOf
+) -> list[DeviceTaint | None]:
     """Return the taint of a rule for each device of a slice; None where it has none."""
-    if rule is None or not _selects_some(rule, slice):
-        return [None] * len(slice.spec.devices)
-    taint = rule.spec.taint
-    return [taint if _selects(rule, device) else None for device in slice.spec.devices]
-
-
-def _with_taints(device: Device, rules: Iterable[DeviceTaintRule]) -> Device:
-    added = tuple(rule.spec.taint for rule in rules if _selects(rule, device))
-    return replace(device, taints=(*device.taints, *added)) if added else device
-
-
-def _selects_some(rule: DeviceTaintRule, slice: ResourceSlice) -> bool:
-    """Return True if a rule is for devices of the slice's driver and pool.
-
-    As upstream a rule without a selector is for all devices.
-    """
-    selector = rule.spec.device_selector or DeviceTaintSelector()
-    return selector.driver in (None, slice.spec.driver) and selector.pool in (
-        None,
-        slice.spec.pool.name,
-    )
-
-
-def _selects(rule: DeviceTaintRule, device: Device) -> bool:
-    """Return True if a rule for the device's driver and pool is for this device."""
-    selector = rule.spec.device_selector or DeviceTaintSelector()
-    return selector.device in (None, device.name)
+    spec = slice.spec
+    selector = selector_of(rule) if rule is not None else None
+    if (
+        rule is None
+        or selector is None
+        or selector.driver not in (None, spec.driver)
+        or selector.pool not in (None, spec.pool.name)
+    ):
+        return [None] * len(spec.devices)
+    return [
+        rule.spec.taint if selector.device in (None, device.name) else None
+        for device in spec.devices
+    ]

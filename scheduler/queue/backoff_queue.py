@@ -36,7 +36,11 @@ ORDERING_WINDOW_SECONDS: Final = 1.0
 
 
 class BackoffQueue:
-    """Two heaps by the end of the backoff: for rejected pods, and for pods after an error."""
+    """Two heaps by the end of the backoff: for rejected pods, and for pods after an error.
+
+    With `pops_early` (the gate SchedulerPopFromBackoffQ) pods may leave before the end, and those
+    that end in one window are in the order of the active queue.
+    """
 
     def __init__(
         self,
@@ -44,11 +48,16 @@ class BackoffQueue:
         initial_backoff_seconds: float,
         max_backoff_seconds: float,
         sort_key: Callable[[QueuedPodInfo], SortKey],
+        pops_early: bool = True,
     ) -> None:
+        self.pops_early: Final = pops_early
+        self._aligned: Final = _align_to_window if pops_early else _unaligned
         self._initial_seconds: Final = initial_backoff_seconds
         self._max_seconds: Final = max_backoff_seconds
         self.pod_backoff_q: Final[Heap[QueuedPodInfo]] = Heap(
-            lambda pod: (self.backoff_time(pod), *sort_key(pod))
+            (lambda pod: (self.backoff_time(pod), *sort_key(pod)))
+            if pops_early
+            else (lambda pod: (self.backoff_time(pod),))
         )
         self.pod_error_backoff_q: Final[Heap[QueuedPodInfo]] = Heap(
             lambda pod: (self.backoff_time(pod),)
@@ -86,12 +95,12 @@ class BackoffQueue:
             return NO_BACKOFF
         if pod.backoff_expiration == 0:
             duration = self.calculate_backoff_duration(count)
-            pod.backoff_expiration = _align_to_window(pod.timestamp + duration)
+            pod.backoff_expiration = self._aligned(pod.timestamp + duration)
         return pod.backoff_expiration
 
     def is_pod_backing_off(self, pod: QueuedPodInfo, now: float) -> bool:
         """Return True until the window in which the pod's backoff ends is over."""
-        window = _align_to_window(now)
+        window = self._aligned(now)
         # No backoff is longer: most pods have waited so long when an event comes.
         if pod.timestamp + self._max_seconds < window:
             return False
@@ -141,8 +150,9 @@ class BackoffQueue:
         return completed
 
     def release_time(self, pod: QueuedPodInfo) -> float:
-        """Return the first moment at which a pod no longer backs off."""
-        return self.backoff_time(pod) + ORDERING_WINDOW_SECONDS
+        """Return the moment at which a pod that no longer backs off is released."""
+        end = self.backoff_time(pod)
+        return end if end == NO_BACKOFF else _align_to_window(end) + ORDERING_WINDOW_SECONDS
 
     def next_deadline(self) -> float | None:
         """Return when the next pod is completed; None if there are no pods."""
@@ -171,3 +181,7 @@ class BackoffQueue:
 
 def _align_to_window(seconds: float) -> float:
     return float(math.floor(seconds))
+
+
+def _unaligned(seconds: float) -> float:
+    return seconds

@@ -136,17 +136,17 @@ class PriorityQueue:
         sort_key: Callable[[QueuedPodInfo], SortKey] | None = None,
         generic_workload: bool = False,
         members_back_off: bool = False,
+        pops_from_backoff: bool = True,
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
         moved_at_once: int = MOVED_AT_ONCE,
     ) -> None:
-        sort_key = sort_key_from_less(less) if sort_key is None else sort_key
+        sort_key = sort_key or sort_key_from_less(less)
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
         self.nominator: Final = nominator
-        self.hints: Final = QueueingHints(
-            queueing_hint_map, metrics, generic_workload=generic_workload
-        )
+        hints = QueueingHints(queueing_hint_map, metrics, generic_workload=generic_workload)
+        self.hints: Final = hints
         self.active_q: Final = ActiveQueue(sort_key)
         self.in_flight: Final = InFlight()
         nominator.is_in_flight = self.in_flight.__contains__
@@ -154,16 +154,16 @@ class PriorityQueue:
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
             sort_key=sort_key,
+            pops_early=pops_from_backoff,
         )
         self._gate: Final = Gate(
             plugins=pre_enqueue_plugins,
-            events_of=self.hints.events_of,
+            events_of=hints.events_of,
             unschedulable_reasons=self.unschedulable_reasons,
             metrics=metrics,
         )
         self.unschedulable_pods: Final = UnschedulablePods(
-            self.hints.rejectors_of,
-            lambda info: (self.hints.hint_group_key(info), self._gate.gating_key(info)),
+            hints.rejectors_of, lambda i: (hints.hint_group_key(i), self._gate.gating_key(i))
         )
         #: The pools by upstream's names, and by the places of their pods.
         self.pools: Final[Mapping[str, Pool]] = {
@@ -251,17 +251,14 @@ class PriorityQueue:
     def pop_nowait(self, now: float) -> tuple[QueuedPodInfo | None, Moves]:
         """Remove and return the most urgent pod; None if no pod can be popped.
 
-        While no pod is active, the pod whose backoff ends first is popped, even before the end. The
-        pod is in flight until it is given back with `add_unschedulable_if_not_present`, or until
-        `done` is called.
+        While no pod is active, the pod whose backoff ends first is popped, even before the end,
+        unless the gate for it is off. The pod is in flight until it is given back with
+        `add_unschedulable_if_not_present`, or until `done` is called.
         """
         moved: list[Move] = []
         while self._requeues:
             moved += self._requeues.move_some()
-        leaves = self._members_back_off
-        while (
-            info := self.active_q.pop() or self.backoff_q.pop(leaves_members=leaves)
-        ) is not None:
+        while (info := self.active_q.pop() or self._pop_from_backoff_q()) is not None:
             if info.place == Place.BACKOFF:
                 self.incoming_pods[Place.ACTIVE, POP_FROM_BACKOFF_Q] += 1
             move = self._move_to_in_flight(info, now)
@@ -269,6 +266,11 @@ class PriorityQueue:
             if move.target == Place.IN_FLIGHT:
                 return info, Moves(moved)
         return None, Moves(moved)
+
+    def _pop_from_backoff_q(self) -> QueuedPodInfo | None:
+        if not self.backoff_q.pops_early:
+            return None
+        return self.backoff_q.pop(leaves_members=self._members_back_off)
 
     def pop_specific_pod(self, key: str, now: float) -> tuple[QueuedPodInfo | None, Moves]:
         """Remove and return one pod, by `namespace/name`, as if it was activated and popped.
@@ -280,7 +282,7 @@ class PriorityQueue:
             return None, NO_MOVES
         moved = []
         if info.place != Place.ACTIVE:
-            passed = info.place == Place.BACKOFF
+            passed = info.place == Place.BACKOFF and self.backoff_q.pops_early
             move = self._move(info, Place.ACTIVE, FORCE_ACTIVATE, now, pre_enqueue=not passed)
             moved.append(move)
         if info.place == Place.ACTIVE:
@@ -344,7 +346,7 @@ class PriorityQueue:
         for pod in others:
             info = self.find(pod.key)
             if info is not None and info.place != Place.ACTIVE:
-                passed = info.place == Place.BACKOFF
+                passed = info.place == Place.BACKOFF and self.backoff_q.pops_early
                 move = self._move(info, Place.ACTIVE, FORCE_ACTIVATE, now, pre_enqueue=not passed)
                 moved.append(move)
         return Moves(moved) if moved else NO_MOVES
@@ -395,7 +397,10 @@ class PriorityQueue:
         """Make pods active whose backoff is over; of very many, some are left for the next call."""
         completed = self.backoff_q.pop_backoff_completed(now, pods_max=self._requeues.pods_max)
         wanted: Iterator[Wanted] = ((info, Place.ACTIVE, ()) for info in completed)
-        moved = self._mover.move_all(wanted, BACKOFF_COMPLETE, now, pre_enqueue=False, taken=True)
+        # Pods that may be popped from backoff have passed PreEnqueue before.
+        moved = self._mover.move_all(
+            wanted, BACKOFF_COMPLETE, now, pre_enqueue=not self.backoff_q.pops_early, taken=True
+        )
         return Moves(moved)
 
     def flush_unschedulable_pods_leftover(self, now: float) -> Moves:

@@ -213,7 +213,7 @@ def _requests_of(pod: Pod) -> PodRequests:
 
 
 def _is_reported_on(pod: Pod) -> bool:
-    """True if the status has resources: the kubelet's reports, or those of claims."""
+    """True if the status has resources: reports of the kubelet, or what claims take."""
     status = pod.status
     return bool(
         status.container_statuses

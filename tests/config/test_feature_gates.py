@@ -91,21 +91,16 @@ def test_an_invalid_setting_is_refused_with_upstreams_text(value: str, error: st
 
 
 def test_all_alpha_sets_the_alpha_gates_that_are_not_set_by_name() -> None:
-    not_built = ("DRAWorkloadResourceClaims",)
-    with pytest.raises(ConfigError) as raised:
-        gates_of("AllAlpha=true")
-    assert all(name in str(raised.value) for name in not_built)
-    off = ",".join(f"{name}=false" for name in (*not_built, "StorageCapacityScoring"))
-    gates = gates_of(f"{off},AllAlpha=true")
+    gates = gates_of("StorageCapacityScoring=false,AllAlpha=true")
     assert gates >= DEFAULT_FEATURE_GATES | {"GangScheduling", "WorkloadAwarePreemption"}
     assert "StorageCapacityScoring" not in gates
 
 
-def test_all_beta_is_refused_where_the_scheduler_would_decide_otherwise() -> None:
-    with pytest.raises(ConfigError, match="SchedulerPopFromBackoffQ to false"):
-        gates_of(
-            "AllBeta=false,ContainerRestartRules=true,GracefulNodeShutdown=true,APIServerIdentity=true"
-        )
+def test_all_beta_may_be_turned_off() -> None:
+    gates = gates_of(
+        "AllBeta=false,ContainerRestartRules=true,GracefulNodeShutdown=true,APIServerIdentity=true"
+    )
+    assert "SchedulerPopFromBackoffQ" not in gates
 
 
 def test_gates_of_other_components_are_accepted() -> None:

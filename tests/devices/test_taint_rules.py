@@ -17,9 +17,11 @@ from scheduler.api.dynamic_resources import (
     ResourceSliceSpec,
 )
 from scheduler.assembly.event_handlers import TaintRuleEventHandler
-from scheduler.devices.taint_rules import with_taints
+from scheduler.config import SchedulerVersion
+from scheduler.devices.taint_rules import taint_selector, with_taints
 from scheduler.testing.doubles import FakeLister
 
+V1_36, V1_37 = SchedulerVersion.V1_36, SchedulerVersion.V1_37
 TAINT = DeviceTaint("broken", "", "NoSchedule")
 
 
@@ -45,15 +47,24 @@ def rule(**selector: str) -> DeviceTaintRule:
 def test_a_rule_taints_the_devices_that_it_selects(
     selector: dict[str, str], tainted: list[str]
 ) -> None:
-    changed = with_taints(slice_of("s", "gpu"), [rule(**selector)])
+    changed = with_taints(slice_of("s", "gpu"), [rule(**selector)], taint_selector(V1_36))
     assert [device.name for device in changed.spec.devices if device.taints == (TAINT,)] == tainted
+
+
+def test_a_rule_without_a_selector_taints_all_devices_before_v1_37_and_none_then() -> None:
+    part, everything = slice_of("s", "gpu"), DeviceTaintRule(spec=DeviceTaintRuleSpec(None, TAINT))
+    changed = with_taints(part, [everything], taint_selector(V1_36))
+    assert all(device.taints == (TAINT,) for device in changed.spec.devices)
+    assert with_taints(part, [everything], taint_selector(V1_37)) is part
 
 
 def test_a_changed_rule_is_an_update_of_the_slices_that_it_tainted_or_taints() -> None:
     changed: list[str] = []
     of_slices: Any = SimpleNamespace(on_update=lambda old, new: changed.append(new.metadata.name))
     slices = [slice_of("s-1", "gpu"), slice_of("s-2", "nic"), slice_of("s-3", "fpga")]
-    handler = TaintRuleEventHandler(cast("Any", FakeLister(slices)), of_slices)
+    handler = TaintRuleEventHandler(
+        cast("Any", FakeLister(slices)), of_slices, taint_selector(V1_36)
+    )
     handler.on_add(rule(driver="gpu"), is_initial=False)
     handler.on_update(rule(driver="gpu"), rule(driver="nic"))
     handler.on_update(rule(driver="nic"), rule(driver="nic", pool="pool"))

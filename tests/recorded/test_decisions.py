@@ -1,9 +1,10 @@
-"""Our decisions against recordings of the real kube-scheduler v1.36.3.
+"""Our decisions against recordings of the real kube-scheduler, v1.36.3 where no version is named.
 
 The decisions were recorded from upstream's own framework, cache and plugins: all recorded scenarios
 of single pods, a file for each family, and a part of those with resource claims (`devices`, with
-all writes of claims) and with pod groups (`groups`, step by step). `<now>` and `<id>` stand for any
-text, a final `*` for any ending.
+all writes of claims), with feature gates that are off by default (`gates`) and with pod groups
+(`groups`, step by step). Files of another version name it after a dash. `<now>` and `<id>` stand
+for any text, a final `*` for any ending.
 """
 
 import gzip
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from scheduler.api.quantity import parse_quantity
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 from .scenario import Json, decided, read_scenarios
 
@@ -22,7 +24,9 @@ pytestmark = pytest.mark.slow
 
 ANY_TEXT = ("<now>", "<id>")
 GROUPS = "groups"
-FAMILIES = {path.name.partition(".")[0] for path in Path(__file__).parent.glob("*.jsonl.gz")}
+FAMILIES = {
+    path.name.removesuffix(".jsonl.gz") for path in Path(__file__).parent.glob("*.jsonl.gz")
+}
 #: A test plays one of so many parts of a file.
 PARTS = 4
 
@@ -31,8 +35,11 @@ def recorded(family: str, part: int) -> Iterator[tuple[str, Json, Json]]:
     """Yield the name, the recorded outcome and ours of each scenario in a part of a file."""
     with gzip.open(Path(__file__).parent / f"{family}.jsonl.gz") as file:
         lines = file.readlines()[part::PARTS]
+    _, dash, label = family.partition("-")
+    version = SchedulerVersion.parse(label) if dash else DEFAULT_SCHEDULER_VERSION
     for scenario, line in zip(read_scenarios(lines, source=family), lines, strict=True):
-        yield scenario.name, json.loads(line)["expect"], json.loads(json.dumps(decided(scenario)))
+        ours = json.dumps(decided(scenario, version=version))
+        yield scenario.name, json.loads(line)["expect"], json.loads(ours)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

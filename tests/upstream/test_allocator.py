@@ -105,6 +105,7 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
         class_of=manager.classes.named,
         verdicts=manager.verdicts,
         gates=manager.gates,
+        rules=manager.rules,
     )
     data = StateData(list(map(ClaimState, claims)), allocator=allocator)
     times = iter(range(1_000_000))
@@ -123,7 +124,10 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
     found = data.node_allocation(nodes[0].name)
     if found is None:
         return None, []
-    return None, [allocation_result(c, found.node_pools, lambda: SHARE_ID) for c in found.claims]
+    return None, [
+        allocation_result(c, found.node_pools, manager.rules.configuration, lambda: SHARE_ID)
+        for c in found.claims
+    ]
 
 
 @pytest.mark.parametrize("case", cases("allocator", "interrupt"))

@@ -18,11 +18,10 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.api.quantity import parse_quantity
 from scheduler.devices.allocated import AllocatedState, Devices
-from scheduler.devices.allocator import ChosenDevice, ClaimAllocation
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.pools import DeviceId
-from scheduler.devices.requests import Request
+from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
 from scheduler.plugins.dynamic_resources.scoring import score_of

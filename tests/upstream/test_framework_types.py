@@ -9,6 +9,8 @@ from scheduler.api.core import Affinity
 from scheduler.api.host_ports import conflicts, host_ports
 from scheduler.api.pod_affinity import parse_affinity
 from scheduler.api.resources import node_allocatable
+from scheduler.assembly.gated_fields import transforms
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.plugins.node_declared_features import Feature, FeatureRegistry
 from scheduler.preemption.importance import by_importance, earliest_start_time
 from scheduler.snapshot import PodInfo
@@ -23,7 +25,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.mark.parametrize("case", cases(TOPIC, "pod_requests"))
 def test_pod_requests(case: Case) -> None:
-    requests = PodInfo(pod(case["pod"])).requests
+    # The gates are the defaults: an informer drops what they do not allow.
+    requests = PodInfo(transforms(DEFAULT_FEATURE_GATES)["pods"](pod(case["pod"]))).requests
     counts = {name: count for name, count in requests.resources.items() if count}
     assert counts == case["requests"]
     assert requests.non_zero_cpu == case["non_zero_cpu"]

@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from scheduler.assembly.gated_fields import transforms
+from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.devices.manager import DraManager
 from scheduler.framework import CycleState, EventResource
 from scheduler.framework.failures import PluginSetupError
@@ -86,7 +88,9 @@ def test_a_shape_gives_upstreams_scores(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "filter_requests"))
 def test_requests_that_must_fit(case: Case) -> None:
-    assert incoming(case).spec_requests == case["requests"]
+    # The gates are the defaults: an informer drops what they do not allow.
+    read = transforms(DEFAULT_FEATURE_GATES)["pods"](incoming(case).pod)
+    assert PodInfo(read).spec_requests == case["requests"]
 
 
 @pytest.mark.parametrize("case", cases("node_resources_fit", "scored_requests"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec.structs import replace
 
 from scheduler.api.core import PodExtendedResourceClaimStatus
-from scheduler.api.dynamic_resources import FINALIZER, ResourceClaimConsumerReference
+from scheduler.api.dynamic_resources import FINALIZER
 from scheduler.framework.handle import (
     ObjectNotFoundError,
     WriteConflictError,
@@ -34,9 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from scheduler.api.core import Pod
-    from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
+    from scheduler.api.dynamic_resources import (
+        AllocationResult,
+        ResourceClaim,
+        ResourceClaimConsumerReference,
+    )
     from scheduler.devices.claims import ClaimTracker
     from scheduler.framework.handle import Handle, ResourceClaimWriter
+    from scheduler.plugins.dynamic_resources.pod_group_claims import PodOwners
     from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 
 _log: Final = logging.getLogger(__name__)
@@ -62,8 +67,11 @@ class ClaimBindingError(Exception):
 class ClaimBinder:
     """Writes the claims of pods."""
 
-    def __init__(self, handle: Handle, claims: ClaimTracker, *, timeout_seconds: float) -> None:
+    def __init__(
+        self, handle: Handle, claims: ClaimTracker, owners: PodOwners, *, timeout_seconds: float
+    ) -> None:
         self._handle: Final = handle
+        self._owners: Final = owners
         self._claims: Final = claims
         self._timeout_seconds: Final = timeout_seconds
 
@@ -77,7 +85,7 @@ class ClaimBinder:
         Raises `ClaimBindingError`, `DeviceBindingError`, or the client's errors.
         """
         for state in data.claims:
-            if not state.claim.is_reserved_for(pod.metadata.uid):
+            if not self._owners.is_reserved(pod, state.claim):
                 state.claim = await self._bind_claim(data, state, pod, node_name)
         if data.reserved_statuses:
             await _named(
@@ -131,7 +139,8 @@ class ClaimBinder:
         try:
             if state.is_extended and claim.metadata.name == IN_MEMORY:
                 state.claim = created = claim = await self._create(data, node_name)
-            written = await self._write(uid, claim, allocation, pod)
+            user = state.user or self._owners.user(pod, None)
+            written = await self._write(uid, claim, allocation, user, pod)
             if state.is_extended:
                 await self._patch_pod(data, written, pod, node_name)
             is_canceled = False
@@ -216,10 +225,15 @@ class ClaimBinder:
             raise ClaimBindingError(text) from error
 
     async def _write(
-        self, uid: str, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
+        self,
+        uid: str,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        user: ResourceClaimConsumerReference,
+        pod: Pod,
     ) -> ResourceClaim:
         async def attempt(claim: ResourceClaim) -> ResourceClaim:
-            return await self._write_once(claim, allocation, pod)
+            return await self._write_once(claim, allocation, user)
 
         try:
             return await self._with_newest(claim, attempt)
@@ -230,12 +244,15 @@ class ClaimBinder:
                 self._look_up_later(uid, claim, pod)
             else:
                 self._claims.assume(stored)
-                if _is_written(stored, allocation, pod):
+                if _is_written(stored, allocation, user):
                     return stored
             raise ClaimBindingError(str(error)) from error
 
     async def _write_once(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        user: ResourceClaimConsumerReference,
     ) -> ResourceClaim:
         key = claim.key
         if claim.metadata.deletion_timestamp is not None:
@@ -256,8 +273,6 @@ class ClaimBinder:
         if allocated.allocation_timestamp is None:
             now = datetime.fromtimestamp(int(self._handle.now()), UTC)
             allocated = replace(allocated, allocation_timestamp=now)
-        metadata = pod.metadata
-        user = ResourceClaimConsumerReference("", "pods", metadata.name, metadata.uid)
         status = replace(status, allocation=allocated, reserved_for=(*status.reserved_for, user))
         change = "reservation" if allocation is None else "allocation and reservation"
         update = self._api.update_status(claim, replace(claim, status=status))
@@ -332,13 +347,19 @@ class ClaimBinder:
         status = replace(claim.status, allocation=None, reserved_for=(), devices=())
         await self._api.update_status(claim, replace(claim, status=status))
 
-    async def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Remove a pod from the users of a claim; an error is logged."""
+    async def release(self, claim: ResourceClaim, uid: str) -> bool:
+        """Remove a user of a claim by its uid; False for an error, which is logged."""
         try:
-            await self._api.release(claim, pod.metadata.uid)
+            await self._api.release(claim, uid)
         except Exception as error:  # noqa: BLE001 - the undoing goes on
             # Removed when the pod fails again, or by the controller of claims when it is gone.
             _log.error("unreserve", {"resourceclaim": claim.key, "err": error})
+            return False
+        return True
+
+    async def give_up(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Remove a pod from the users of a claim; an error is logged."""
+        await self.release(claim, pod.metadata.uid)
 
     async def clear_statuses(self, pod: Pod) -> None:
         """Remove what the claims take of the node from the status of a pod; an error is logged."""
@@ -370,13 +391,17 @@ class ClaimBinder:
         await self._api.delete(claim)
 
 
-def _is_written(claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> bool:
-    """Return True if a claim has this allocation, at any time, and is reserved for the pod.
+def _is_written(
+    claim: ResourceClaim,
+    allocation: AllocationResult | None,
+    user: ResourceClaimConsumerReference,
+) -> bool:
+    """Return True if a claim has this allocation, at any time, and this user.
 
     Without `allocation` any counts.
     """
     found = claim.status.allocation
-    if found is None or not claim.is_reserved_for(pod.metadata.uid):
+    if found is None or not claim.is_reserved_for(user.uid):
         return False
     return allocation is None or allocation == replace(
         found, allocation_timestamp=allocation.allocation_timestamp

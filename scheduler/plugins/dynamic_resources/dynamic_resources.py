@@ -21,7 +21,7 @@ Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,11 +34,11 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceSlice,
     claim_referenced_by,
-    ensure_is_for_pod,
     is_claim_for_extended_resources,
     is_dra_extended_resource_name,
 )
 from scheduler.api.node_selectors import parse_node_selector
+from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
@@ -63,7 +63,13 @@ from scheduler.plugins.dynamic_resources.filtering import NodeFilter
 from scheduler.plugins.dynamic_resources.node_allocatable import (
     NODE_ALLOCATABLE_RESOURCES,
     RULES_OF_1_36,
+    RULES_OF_1_37,
     NodeAllocatable,
+)
+from scheduler.plugins.dynamic_resources.pod_group_claims import (
+    WORKLOAD_CLAIMS,
+    PodGroupOwners,
+    PodOwners,
 )
 from scheduler.plugins.dynamic_resources.scoring import score_of
 from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, ClaimState, StateData
@@ -79,10 +85,23 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
-_NOTHING_TO_DEALLOCATE: Final = unschedulable("no new claims to deallocate")
 _DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
+_RELEASED: Final = unresolvable("ResourceClaim unreserved for PodGroup")
 _DELETED: Final = unschedulable("deletion of ResourceClaim completed")
-_STILL_NOT_SCHEDULABLE: Final = unschedulable("still not schedulable")
+
+
+class _Messages(NamedTuple):
+    """The statuses of PostFilter if it changes no claim."""
+
+    nothing_to_deallocate: Status
+    still_not_schedulable: Status
+
+
+_MESSAGES: Final = _Messages(
+    unschedulable("no new claims to deallocate"), unschedulable("still not schedulable")
+)
+_MESSAGES_OF_1_37: Final = _Messages(unschedulable(), unschedulable())
+
 
 _DEFAULT_BINDING_TIMEOUT_SECONDS: Final = 600.0
 _PRIORITIZED_LIST: Final = "DRAPrioritizedList"
@@ -107,7 +126,18 @@ class DynamicResources(Plugin):
             binding_timeout.seconds if binding_timeout else _DEFAULT_BINDING_TIMEOUT_SECONDS
         )
         is_on = NODE_ALLOCATABLE_RESOURCES in self.handle.feature_gates
-        self._allocatable_rules: Final = RULES_OF_1_36 if is_on else None
+        self._owners: Final = (
+            PodGroupOwners(self.handle)
+            if WORKLOAD_CLAIMS in self.handle.feature_gates
+            else PodOwners()
+        )
+        is_newer = self.handle.version >= SchedulerVersion.V1_37
+        rules = RULES_OF_1_37 if is_newer else RULES_OF_1_36
+        self._allocatable_rules: Final = rules if is_on else None
+        self._messages: Final = _MESSAGES_OF_1_37 if is_newer else _MESSAGES
+        self._frees_devices: Final = _frees_if_deleted if is_newer else _frees
+        deletion = ActionType.DELETE if is_newer else ActionType.NONE
+        self._claim_actions: Final = ActionType.ADD | ActionType.UPDATE | deletion
 
     @functools.cached_property
     def _devices(self) -> DraManager:
@@ -116,7 +146,10 @@ class DynamicResources(Plugin):
     @functools.cached_property
     def _binder(self) -> ClaimBinder:
         return ClaimBinder(
-            self.handle, self._devices.claims, timeout_seconds=self._binding_timeout_seconds
+            self.handle,
+            self._devices.claims,
+            self._owners,
+            timeout_seconds=self._binding_timeout_seconds,
         )
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
@@ -137,6 +170,13 @@ class DynamicResources(Plugin):
         data = StateData(list(map(ClaimState, claims)))
         group_claims = _group_claims(state)
         self._add_extended_claim(data, pod)
+        try:
+            entries = [e for e in pod.spec.resource_claims if claim_referenced_by(pod.pod, e)]
+            users = [self._owners.user(pod.pod, each) for each in entries]
+        except ClaimError as failure:
+            return unresolvable(str(failure))
+        for entry, user in zip(data.claims, users, strict=False):
+            entry.user = user
         if not data.claims:
             return skip()
         for entry in data.claims:
@@ -153,6 +193,7 @@ class DynamicResources(Plugin):
                 class_of=self._class,
                 verdicts=self._devices.verdicts,
                 gates=self._devices.gates,
+                rules=self._devices.rules,
             )
         state.write(STATE, data)
         if self._allocatable_rules is not None:
@@ -239,7 +280,7 @@ class DynamicResources(Plugin):
             return None
         rules, check = self._allocatable_rules, None
         if rules is not None:
-            check = NodeAllocatable(rules, data, pod.pod, self._devices.slices())
+            check = NodeAllocatable(rules, data, pod.pod, self._devices)
         return NodeFilter(
             data,
             pod.pod,
@@ -292,7 +333,7 @@ class DynamicResources(Plugin):
         if data is None:
             return None, error(CycleStateError(STATE))
         if not data.claims:
-            return None, _NOTHING_TO_DEALLOCATE
+            return None, self._messages.nothing_to_deallocate
         for entry in data.claims:
             users = [user.uid for user in entry.claim.status.reserved_for]
             if entry.is_unavailable and not entry.is_extended and users in ([], [pod.uid]):
@@ -302,7 +343,23 @@ class DynamicResources(Plugin):
         if extended is not None and extended.metadata.name != IN_MEMORY:
             await self._binder.delete(extended)
             return None, _DELETED
-        return None, _STILL_NOT_SCHEDULABLE
+        if await self._release_for_group(pod.pod):
+            return None, _RELEASED
+        return None, self._messages.still_not_schedulable
+
+    async def _release_for_group(self, pod: Pod) -> bool:
+        """Take an allocated claim from the pod's group, if no member has a node.
+
+        Raises ClaimError.
+        """
+        for name, uid in self._owners.claims_to_release(pod):
+            claim = self._devices.claims.get(name, pod.metadata.namespace)
+            if claim is None:
+                raise ClaimError(f'could not find ResourceClaim "{pod.metadata.namespace}/{name}"')
+            is_held = claim.status.allocation is not None and self._owners.is_reserved(pod, claim)
+            if is_held and await self._binder.release(claim, uid):
+                return True
+        return False
 
     def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool:
         """True for a pod without claims."""
@@ -350,7 +407,12 @@ class DynamicResources(Plugin):
             raise DynamicResourcesError("claim allocation not found for node")
         for entry, allocated in zip(to_allocate, node_allocation.claims, strict=True):
             claim = entry.claim
-            result = allocation_result(allocated, node_allocation.node_pools, self._new_uid)
+            result = allocation_result(
+                allocated,
+                node_allocation.node_pools,
+                self._devices.rules.configuration,
+                self._new_uid,
+            )
             if entry.is_extended and node_allocation.extended_claim is not None:
                 claim = node_allocation.extended_claim
                 entry.uid = entry.uid or self._new_uid()
@@ -391,7 +453,7 @@ class DynamicResources(Plugin):
                     work = self._binder.undo_creation(claim, pod.pod)
                     self.handle.spawn(work, f"delete {claim.key}")
             elif claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
-                work = self._binder.release(claim, pod.pod)
+                work = self._binder.give_up(claim, pod.pod)
                 self.handle.spawn(work, f"release {claim.key}")
         if data.reserved_statuses:
             self.handle.spawn(self._binder.clear_statuses(pod.pod), f"clear {pod.key}")
@@ -414,7 +476,7 @@ class DynamicResources(Plugin):
         pod_change = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return [
             on(Node, ActionType.ADD | node_change),
-            on(ResourceClaim, add_or_update, self.is_schedulable_after_claim_change),
+            on(ResourceClaim, self._claim_actions, self.is_schedulable_after_claim_change),
             on(Pod, pod_change, self.is_schedulable_after_pod_change),
             on(DeviceClass, add_or_update),
             on(ResourceSlice, add_or_update),
@@ -428,14 +490,13 @@ class DynamicResources(Plugin):
         Skip while not all of the pod's claims exist.
         """
         original, modified = as_kind(ResourceClaim, old, new)
+        if modified is None:
+            return QueueingHint(self._frees_devices(original, modified))
         try:
             claims = self._claims_of(pod.pod)
         except ClaimError:
             return QueueingHint.QUEUE_SKIP
-        if modified is None:
-            return QueueingHint.QUEUE_SKIP
-        had_devices = original is not None and original.status.allocation is not None
-        if had_devices and modified.status.allocation is None:
+        if self._frees_devices(original, modified):
             return QueueingHint.QUEUE
         if all(claim.metadata.uid != modified.metadata.uid for claim in claims):
             return QueueingHint.QUEUE_SKIP
@@ -472,8 +533,20 @@ class DynamicResources(Plugin):
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimError(f'resourceclaim "{name}" is being deleted')
         if reference.must_be_own:
-            ensure_is_for_pod(pod, claim)
+            self._owners.ensure_is_for_pod(pod, claim)
         return claim
+
+
+def _frees(original: ResourceClaim | None, modified: ResourceClaim | None) -> bool:
+    """Return True if a change of a claim frees its devices. Deletions are not events."""
+    had_devices = original is not None and original.status.allocation is not None
+    return had_devices and modified is not None and modified.status.allocation is None
+
+
+def _frees_if_deleted(original: ResourceClaim | None, modified: ResourceClaim | None) -> bool:
+    """Return True if a change or the deletion of a claim frees its devices (v1.37)."""
+    had_devices = original is not None and original.status.allocation is not None
+    return had_devices and (modified is None or modified.status.allocation is None)
 
 
 def _group_claims(state: CycleState) -> set[str]:

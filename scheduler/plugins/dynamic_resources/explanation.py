@@ -152,6 +152,7 @@ class MissingDevices:
             class_of=self._manager.classes.named,
             verdicts=self._manager.verdicts,
             gates=self._manager.gates,
+            rules=self._manager.rules,
         )
 
     def _counters(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from scheduler.devices.allocator import AllocationTimeoutError, SearchPausedErro
 from scheduler.devices.pools import NodePools, PoolsError
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import node_selector
+from scheduler.devices.rules import OPTIONAL_NODE_OPERATIONS
 from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Rejections, error, reject_by, unresolvable
 from scheduler.plugins.dynamic_resources.extended_resources import (
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
     from scheduler.api.dynamic_resources import ResourceClaim
-    from scheduler.devices.allocator import Allocator, ClaimAllocation
+    from scheduler.devices.allocator import Allocator
     from scheduler.devices.manager import DraManager
+    from scheduler.devices.requests import ClaimAllocation
     from scheduler.framework.status import Status
     from scheduler.plugins.dynamic_resources.node_allocatable import NodeAllocatable
     from scheduler.plugins.dynamic_resources.state import StateData
@@ -171,6 +173,9 @@ class NodeFilter:
             rejected = np.full(len(nodes), self._is_late(entry.claim), dtype=np.bool_)
             if entry.available_on is not None:
                 rejected |= ~nodes.selected_by(entry.available_on)
+            allocation = entry.claim.status.allocation
+            if allocation is not None and self._manager.rules.needs_declaration(allocation):
+                rejected |= nodes.derive(_declares_operations).where(lambda declares: not declares)
             masks.append(rejected)
         return masks
 
@@ -287,6 +292,10 @@ def _remember(data: StateData, unavailable: Sequence[BoolArray], which: BoolArra
     """Note the claims that are not available on one of the nodes, for PostFilter."""
     for entry, rejected in zip(data.claims, unavailable, strict=True):
         entry.is_unavailable |= bool((rejected & which).any())
+
+
+def _declares_operations(node: Node) -> bool:
+    return OPTIONAL_NODE_OPERATIONS in node.status.declared_features
 
 
 def _offered(node: Node) -> frozenset[str]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Quantity,
         ResourceClaim,
     )
+    from scheduler.devices.manager import DraManager
     from scheduler.devices.pools import Slices
     from scheduler.plugins.dynamic_resources.state import ClaimState, NodeAllocation, StateData
     from scheduler.snapshot.columns import BoolArray
@@ -51,7 +52,7 @@ Taken: TypeAlias = "Sequence[tuple[DeviceRequestAllocationResult, Device]]"
 
 
 class Rules(NamedTuple):
-    """What differs between versions.
+    """The rules that differ between versions.
 
     `counts_allocated`: claims that were allocated before count as well. `needs_container`: a
     container must name the claim. `sharing` returns why a claim cannot be used on a node.
@@ -67,7 +68,7 @@ class Rules(NamedTuple):
 
 
 class _Footprint(NamedTuple):
-    """What the claims of a pod take of a node, and the pod's requests with that."""
+    """The resources of a node that the claims of a pod take, and the pod's requests with them."""
 
     statuses: tuple[NodeAllocatableResourceClaimStatus, ...]
     requests: Mapping[str, int]
@@ -77,10 +78,11 @@ class _Footprint(NamedTuple):
 class NodeAllocatable:
     """The check of one pod."""
 
-    def __init__(self, rules: Rules, data: StateData, pod: Pod, slices: Slices) -> None:
+    def __init__(self, rules: Rules, data: StateData, pod: Pod, manager: DraManager) -> None:
         self.rules: Final = rules
         self.pod: Final = pod
-        self.slices: Final = slices
+        self.slices: Final = manager.slices()
+        self._devices: Final = manager.rules
         self._data: Final = data
         #: By number of the allocation, where all nodes with it are alike.
         self._footprints: Final[dict[int, _Footprint]] = {}
@@ -174,7 +176,10 @@ class NodeAllocatable:
             elif entry.pending is not None:
                 yield entry.claim, entry.pending
             elif allocation is not None and (found := next(new, None)) is not None:
-                yield entry.claim, allocation_result(found, allocation.node_pools, str)
+                result = allocation_result(
+                    found, allocation.node_pools, self._devices.configuration, str
+                )
+                yield entry.claim, result
 
     def _taken(self, claim: ResourceClaim, result: AllocationResult, node: Node) -> Taken:
         """Return the devices of a claim; none if no device stands for resources of the node."""
@@ -225,7 +230,7 @@ def _insufficient(footprint: _Footprint, nodes: Nodes, position: int) -> Status 
 
 
 class _Sum:
-    """Amounts by name, in the notation of the first one that is not 0."""
+    """Amounts by name, each in the notation of the first amount above 0."""
 
     def __init__(self) -> None:
         self._amounts: Final[dict[str, tuple[int, Quantity]]] = {}

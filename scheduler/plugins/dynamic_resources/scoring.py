@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.api.dynamic_resources import AllocationResult
-    from scheduler.devices.allocator import ClaimAllocation
+    from scheduler.devices.requests import ClaimAllocation
     from scheduler.plugins.dynamic_resources.state import StateData
 
 #: The most alternatives that a request can have.

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
         ContainerExtendedResourceRequest,
         NodeAllocatableResourceClaimStatus,
     )
-    from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
+    from scheduler.api.dynamic_resources import (
+        AllocationResult,
+        ResourceClaim,
+        ResourceClaimConsumerReference,
+    )
     from scheduler.api.node_selectors import NodeSelectorMatcher
-    from scheduler.devices.allocator import Allocator, ClaimAllocation
+    from scheduler.devices.allocator import Allocator
     from scheduler.devices.pools import NodePools
+    from scheduler.devices.requests import ClaimAllocation
     from scheduler.plugins.dynamic_resources.extended_resources import ExtendedRequests
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.nodes import Nodes
@@ -70,6 +75,8 @@ class ClaimState:
     claim: ResourceClaim
     #: True for the claim of the extended resources that devices provide.
     is_extended: bool = False
+    #: The pod or the group that it is reserved for; None for the pod.
+    user: ResourceClaimConsumerReference | None = None
     #: The nodes that can reach its devices; None for all nodes.
     available_on: NodeSelectorMatcher | None = None
     #: True if an allocated claim is not available on some node.

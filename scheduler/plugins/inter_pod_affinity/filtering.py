@@ -46,6 +46,7 @@ _EXISTING_ANTI_AFFINITY: Final = unschedulable(
 )
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
+HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class _Rule:
@@ -200,13 +201,17 @@ class Domains:
     not at other nodes of its domain.
     """
 
-    __slots__ = ("_changes", "_is_empty", "_numbers", "_sums")
+    __slots__ = ("_changes", "_is_empty", "_numbers", "_outside", "_sums")
 
-    def __init__(self, numbers: IntArray, sums: FloatArray, *, is_empty: bool) -> None:
+    def __init__(
+        self, numbers: IntArray, sums: FloatArray, *, is_empty: bool, outside: int = 0
+    ) -> None:
         #: Each node's domain, counted from 1; 0 for nodes without the key.
         self._numbers: Final = numbers
         self._sums: Final = sums
         self._is_empty: Final = is_empty
+        #: The sum on nodes without the key, where it counts for the total.
+        self._outside: Final = outside
         self._changes: IntArray | None = None
 
     @classmethod
@@ -221,7 +226,7 @@ class Domains:
     @property
     def total(self) -> int:
         """The sum over all domains without changes."""
-        return int(self._sums.sum())
+        return int(self._sums.sum()) + self._outside
 
     def at(self, rows: IntArray) -> FloatArray:
         """Return the sum of each row's domain; 0 for nodes without the key."""
@@ -245,24 +250,32 @@ class Domains:
         return 0 if self._changes is None else self._changes.take(rows)
 
     def clone(self) -> Self:
-        copy = type(self)(self._numbers, self._sums, is_empty=self._is_empty)
+        copy = type(self)(self._numbers, self._sums, is_empty=self._is_empty, outside=self._outside)
         if self._changes is not None:
             copy._changes = self._changes.copy()
         return copy
 
 
 class Topology:
-    """The domains of a snapshot's nodes, numbered once per topology key."""
+    """The domains of a snapshot's nodes, numbered once per topology key.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    With `hosts_apart` each node with a hostname is a domain of its own, also beside another node
+    with the same one, and the pods on nodes without a hostname count for the total.
+    """
+
+    def __init__(self, snapshot: Snapshot, *, hosts_apart: bool = False) -> None:
         self._snapshot: Final = snapshot
+        self._hosts_apart: Final = hosts_apart
         self._numbers: Final[dict[str, IntArray]] = {}
 
     def counted(self, topology_key: str, *rules: PodWeight) -> Domains:
         """Return the sum of the rules over all pods, by domain."""
+        is_apart = self._hosts_apart and topology_key == HOSTNAME
         numbers = self._numbers.get(topology_key)
         if numbers is None:
             numbers = self._snapshot.nodes.labels(topology_key).codes - np.int64(ABSENT)
+            if is_apart:
+                numbers = np.where(numbers > 0, np.arange(1, len(numbers) + 1), 0)
             self._numbers[topology_key] = numbers
         counts = self._snapshot.count_pods(rules[0])
         for rule in rules[1:]:
@@ -270,8 +283,9 @@ class Topology:
         # Sums of counts and weights stay far below 2**53, up to which floats are exact.
         # They are floats already: `astype` is for the type checker.
         sums = np.bincount(numbers, weights=counts, minlength=1).astype(np.float64, copy=False)
+        outside = int(sums[0]) if is_apart else 0
         sums[0] = 0.0
-        return Domains(numbers, sums, is_empty=not np.count_nonzero(sums))
+        return Domains(numbers, sums, is_empty=not np.count_nonzero(sums), outside=outside)
 
     def counted_by(self, rules: Mapping[str, PodWeight]) -> dict[str, Domains]:
         """Return the domains of each topology key, counted by its rule."""

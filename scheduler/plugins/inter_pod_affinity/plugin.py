@@ -28,6 +28,7 @@ from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.plugins.inter_pod_affinity.blocking import BlockingPods
 from scheduler.plugins.inter_pod_affinity.filtering import (
     FILTER_STATE,
+    HOSTNAME,
     CountOfExistingTerms,
     Domains,
     FilterState,
@@ -62,6 +63,9 @@ _SCORES: Final = StateKey[tuple[Domains, ...]](
     "PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found'
 )
 
+
+#: The gate with which required terms of hostnames look at the node alone.
+_HOSTNAME_FAST_PATH: Final = "InterPodAffinityHostnameFastPath"
 
 #: A search among more pods would hold the event loop of a running scheduler too long.
 _PODS_IN_ONE_TURN_MAX: Final = 20_000
@@ -98,6 +102,7 @@ class InterPodAffinity(Plugin):
     reads: ClassVar[tuple[str, ...]] = ("namespaces",)
 
     def __init__(self) -> None:
+        self._hosts_apart: Final = _HOSTNAME_FAST_PATH in self.handle.feature_gates
         # Rules of terms with namespace selectors are valid until a namespace changes.
         self._namespaces_cursor = -1
         self._required: Final[WeakKeyDictionary[AffinityTerms, Required]] = WeakKeyDictionary()
@@ -112,7 +117,7 @@ class InterPodAffinity(Plugin):
         in_use = snapshot.pod_index.anti_affinity_terms
         namespace_labels = self._labels_of_namespace(kind.namespace)
         about = in_use.matching(kind.namespace, kind.labels, namespace_labels)
-        topology = Topology(snapshot)
+        topology = Topology(snapshot, hosts_apart=self._hosts_apart)
         existing = topology.counted_by(
             {key: CountOfExistingTerms(matches) for key, matches in about.items()}
         )
@@ -120,10 +125,15 @@ class InterPodAffinity(Plugin):
         if not existing and not terms.required_affinity and not terms.required_anti_affinity:
             return skip()
         required = self._required_by(terms)
+        # Beside other keys affinity counts a hostname as any other key.
+        is_mixed = self._hosts_apart and required.affinity_keys != {HOSTNAME}
+        of_affinity = Topology(snapshot) if is_mixed else topology
         counts = FilterState(
             Incoming(kind, namespace_labels, required),
             existing=existing,
-            affinity=topology.counted_by(dict.fromkeys(required.affinity_keys, required.affinity)),
+            affinity=of_affinity.counted_by(
+                dict.fromkeys(required.affinity_keys, required.affinity)
+            ),
             anti_affinity=topology.counted_by(required.anti_affinity),
             nodes_total=len(snapshot),
         )

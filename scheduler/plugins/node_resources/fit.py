@@ -61,6 +61,9 @@ _REQUESTS: Final = StateKey["Mapping[str, int]"](
 #: The pod's request for each scored resource.
 _SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
 
+#: The gate of changes of requests while a pod runs.
+_RESIZE: Final = "InPlacePodVerticalScaling"
+
 #: The order in which shortages of these are named; all others follow by name.
 _NATIVE: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE)
 
@@ -197,7 +200,9 @@ class NodeResourcesFit(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that are new or offer more, and classes of devices."""
-        pod_change = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        pod_change = ActionType.DELETE
+        if _RESIZE in self.handle.feature_gates:
+            pod_change |= ActionType.UPDATE_POD_SCALE_DOWN
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         class_change = ActionType.ADD | ActionType.UPDATE
         events = [

@@ -1,0 +1,130 @@
+"""Owners and users of claims: pods, or with a gate the pod groups of pods.
+
+A claim that a pod and its group both name is the group's: all members use the same devices, and the
+claim is reserved for the group.
+Source: `k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go`, and
+`unreservePodGroupClaims` in `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scheduler.api.dynamic_resources import (
+    ClaimError,
+    ResourceClaimConsumerReference,
+    ensure_is_for_pod,
+    is_controlled_by,
+)
+from scheduler.api.pod_groups import PodGroup
+
+if TYPE_CHECKING:
+    from scheduler.api.core import Pod, PodResourceClaim
+    from scheduler.api.dynamic_resources import ResourceClaim
+    from scheduler.framework.handle import Handle
+
+WORKLOAD_CLAIMS: Final = "DRAWorkloadResourceClaims"
+
+_GROUP: Final = "scheduling.k8s.io"
+_POD_GROUPS: Final = "podgroups"
+_UNSUPPORTED: Final = "none of the supported fields are set"
+
+
+class PodOwners:
+    """Claims belong to pods alone."""
+
+    def ensure_is_for_pod(self, pod: Pod, claim: ResourceClaim) -> None:
+        """Raise ClaimError unless a claim was created for the pod."""
+        ensure_is_for_pod(pod, claim)
+
+    def is_reserved(self, pod: Pod, claim: ResourceClaim) -> bool:
+        """Return True if the pod may use a claim without being added to its users."""
+        return claim.is_reserved_for(pod.metadata.uid)
+
+    def user(self, pod: Pod, entry: PodResourceClaim | None) -> ResourceClaimConsumerReference:
+        """Return the user of a claim that the pod names; raises ClaimError."""
+        metadata = pod.metadata
+        return ResourceClaimConsumerReference("", "pods", metadata.name, metadata.uid)
+
+    def claims_to_release(self, pod: Pod) -> list[tuple[str, str]]:
+        """Return the claims that PostFilter takes from the pod's group: name, and its uid."""
+        return []
+
+
+class PodGroupOwners(PodOwners):
+    """Claims belong to pods or to pod groups."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle: Final = handle
+
+    def ensure_is_for_pod(self, pod: Pod, claim: ResourceClaim) -> None:
+        group = pod.spec.scheduling_group
+        if is_controlled_by(claim, pod.metadata.uid):
+            return
+        controller = next((o for o in claim.metadata.owner_references if o.controller), None)
+        name = group.pod_group_name if group is not None else ""
+        if (
+            controller is None
+            or (controller.kind, controller.name) != ("PodGroup", name)
+            or not (name and controller.api_version.startswith(f"{_GROUP}/"))
+        ):
+            raise ClaimError(
+                f"ResourceClaim {claim.key} was not created for Pod {pod.key} "
+                f"(neither Pod nor PodGroup {name} is the owner)"
+            )
+
+    def is_reserved(self, pod: Pod, claim: ResourceClaim) -> bool:
+        group = pod.spec.scheduling_group
+        of_group = (_GROUP, _POD_GROUPS, group.pod_group_name) if group is not None else None
+        return super().is_reserved(pod, claim) or any(
+            (user.api_group, user.resource, user.name) == of_group
+            for user in claim.status.reserved_for
+        )
+
+    def user(self, pod: Pod, entry: PodResourceClaim | None) -> ResourceClaimConsumerReference:
+        group = self._group_of(pod) if entry is not None else None
+        for claim in group.spec.resource_claims if group is not None else ():
+            if claim.resource_claim_name is None and claim.resource_claim_template_name is None:
+                raise ClaimError(f"PodGroup {_key(group)} claim {claim.name}: {_UNSUPPORTED}")
+            if claim == entry and group is not None:
+                metadata = group.metadata
+                return ResourceClaimConsumerReference(
+                    _GROUP, _POD_GROUPS, metadata.name, metadata.uid
+                )
+        return super().user(pod, entry)
+
+    def claims_to_release(self, pod: Pod) -> list[tuple[str, str]]:
+        """Return the claims of a group without members on nodes; raises ClaimError."""
+        group = pod.spec.scheduling_group
+        if group is None:
+            return []
+        state = self._handle.pod_group(f"{pod.metadata.namespace}/{group.pod_group_name}")
+        if state is not None and state.scheduled_pods_count:
+            return []
+        stored = self._group_of(pod)
+        if stored is None:
+            return []
+        names = (self._claim_name(stored, claim) for claim in stored.spec.resource_claims)
+        return [(name, stored.metadata.uid) for name in names if name is not None]
+
+    def _claim_name(self, group: PodGroup, claim: PodResourceClaim) -> str | None:
+        if claim.resource_claim_name is not None:
+            return claim.resource_claim_name
+        for status in group.status.resource_claim_statuses:
+            if status.name == claim.name:
+                return status.resource_claim_name
+        raise ClaimError(f"PodGroup {_key(group)}: ResourceClaim not created yet")
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        named = pod.spec.scheduling_group
+        if named is None:
+            return None
+        namespace = pod.metadata.namespace
+        group = self._handle.lister(PodGroup).get(named.pod_group_name, namespace)
+        if group is None:
+            raise ClaimError(f'podgroup.scheduling.k8s.io "{named.pod_group_name}" not found')
+        return group
+
+
+def _key(group: PodGroup | None) -> str:
+    return f"{group.metadata.namespace}/{group.metadata.name}" if group is not None else ""
