@@ -8,7 +8,7 @@ fragmentation is the mean over the typical pods, weighted by their shares.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
@@ -60,24 +60,27 @@ def typical_pods(
             gpu_milli=gpu.milli,
             gpus=gpu.gpus,
             models=tuple(sorted(gpu.models)),
-            share=counts[cpu, gpu] / covered,
+            share=(counts[cpu, gpu] / counts.total()) / (covered / counts.total()),
         )
         for cpu, gpu in chosen
     )
 
 
 class Fragmentation:
-    """Computes the fragmentation of nodes for typical pods."""
+    """Computes the fragmentation of nodes for typical pods.
+
+    The terms are added in the order of the study's program: in six sums, one for each cause, over
+    the typical pods. Equal fragmentation before and after is then exactly equal, and scores tie
+    where the study's tie.
+    """
 
     def __init__(self, typical: Sequence[TypicalPod]) -> None:
-        self._without_gpu: Final = sum(pod.share for pod in typical if not pod.gpus)
-        with_gpu = [pod for pod in typical if pod.gpus]
-        self._models: Final = [frozenset(pod.models) for pod in with_gpu]
-        self._shares: Final = np.array([pod.share for pod in with_gpu])
-        self._cpus: Final = np.array([pod.cpu_milli for pod in with_gpu], dtype=np.int64)
-        self._gpus: Final = np.array([pod.gpus for pod in with_gpu], dtype=np.int64)
+        self._models: Final = [frozenset(pod.models) for pod in typical]
+        self._shares: Final = np.array([pod.share for pod in typical])
+        self._cpus: Final = np.array([pod.cpu_milli for pod in typical], dtype=np.int64)
+        self._gpus: Final = np.array([pod.gpus for pod in typical], dtype=np.int64)
         self._millis, self._milli_of = np.unique(
-            np.array([pod.gpu_milli for pod in with_gpu], dtype=np.int64), return_inverse=True
+            np.array([pod.gpu_milli for pod in typical], dtype=np.int64), return_inverse=True
         )
         self._accepting: Final[dict[str | None, BoolArray]] = {}
 
@@ -96,14 +99,28 @@ class Fragmentation:
         for the model of each node.
         """
         has_room = left[:, :, None] >= self._millis
-        fitting = has_room.sum(axis=1)
+        fitting = has_room.sum(axis=1)[:, self._milli_of]
         total = left.sum(axis=1)
-        unusable = total[:, None] - np.einsum("rg,rgm->rm", left, has_room)
-        fits = (cpu_left[:, None] >= self._cpus) & accepting
-        fits &= fitting[:, self._milli_of] >= self._gpus
-        amounts = np.where(fits, unusable[:, self._milli_of], total[:, None]) @ self._shares
-        amounts += total * self._without_gpu
-        return cast("NDArray[np.float64]", amounts)
+        unusable = (total[:, None] - np.einsum("rg,rgm->rm", left, has_room))[:, self._milli_of]
+        lacks_cpu = cpu_left[:, None] < self._cpus
+        lacks_gpu = fitting < self._gpus
+        without_gpu = self._gpus == 0
+        fits = ~(without_gpu | lacks_cpu | lacks_gpu) & accepting
+        amounts = self._shares * np.where(fits, unusable, total[:, None])
+        with_gpu = ~without_gpu & accepting
+        causes = (
+            with_gpu & lacks_gpu & lacks_cpu,
+            fits | (with_gpu & lacks_gpu & ~lacks_cpu),
+            with_gpu & ~lacks_gpu & lacks_cpu,
+            without_gpu & ~lacks_cpu,
+            without_gpu & lacks_cpu,
+            ~without_gpu & ~accepting,
+        )
+        sums = np.zeros(len(total))
+        for cause in causes:
+            # Unlike `sum`, `cumsum` adds one term after another.
+            sums += np.where(cause, amounts, 0.0).cumsum(axis=1)[:, -1]
+        return sums
 
 
 class FragmentationColumn:
