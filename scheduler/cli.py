@@ -145,10 +145,13 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         clock=clock,
     )
     translation = translated_policy(options, config, connection, clock=clock)
-    text = config_yaml(config)
+    version = options.effective_version.scheduler
+    text = config_yaml(config, version)
     if translation is not None:
         config = _validated(translation.config, options)
-        text = translation.comments() + config_yaml(_validated(translation.modern, options))
+        text = translation.comments() + config_yaml(
+            _validated(translation.modern, options), version
+        )
         plugins = (*plugins, *translation.plugins)
     chosen = SchedulerOptions(
         plugins=(*plugins, *options.values.strings("plugin")),
@@ -161,7 +164,7 @@ def _run_process(options: Options, plugins: PluginReferences) -> None:
         shadow=_shadow(options),
     )
     app = SchedulerApp(config, connection, clock=clock, options=chosen)
-    _log.log(V2, "Using component config", {"config": config_yaml(config)})
+    _log.log(V2, "Using component config", {"config": config_yaml(config, version)})
     if path := options.values.string("write-config-to"):
         _write_config(Path(path), text)
         return

@@ -98,7 +98,10 @@ _BACKLOG_MAX: Final = 500
 class ApiDispatcher:
     """Makes writes. Every method raises the client's errors, and CallNotMade where documented."""
 
-    def __init__(self, client: RestClient, clock: Clock) -> None:
+    def __init__(
+        self, client: RestClient, clock: Clock, *, binding_retry: Retry = Retry.IF_NOT_SENT
+    ) -> None:
+        self._binding_retry: Final = binding_retry
         self._client: Final = client
         self._clock: Final = clock
         self._queue: Final = CallQueue(RELEVANCES)
@@ -126,14 +129,14 @@ class ApiDispatcher:
         return len(self._slots)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind a pod. Retried only if the request surely was not executed.
+        """Bind a pod. Before 1.37 retried only if the request surely was not executed.
 
         If the execution is uncertain, the pod is read.
         """
         async with self._slot(PodBindingCall(pod, node_name)):
             try:
                 await repeat_write(
-                    lambda: self._client.bind(pod, node_name), Retry.IF_NOT_SENT, self._clock
+                    lambda: self._client.bind(pod, node_name), self._binding_retry, self._clock
                 )
             except ClientError as error:
                 if may_have_happened(error) or isinstance(error, Conflict):

@@ -17,7 +17,9 @@ from scheduler.assembly.background import BackgroundTasks
 from scheduler.assembly.core import Ports, build_core
 from scheduler.assembly.profiles import with_extenders
 from scheduler.client import EventBroadcaster, InformerFactory, RestClient
+from scheduler.client.retries import Retry
 from scheduler.clock import Turns
+from scheduler.config import SchedulerVersion
 from scheduler.config.feature_gates import feature_states
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie
 from scheduler.cycle.scheduling_loop import SchedulingLoop
@@ -33,6 +35,13 @@ if TYPE_CHECKING:
     from scheduler.config import EffectiveVersion, KubeSchedulerConfiguration
 
 USER_AGENT: Final = "kubesched/scheduler"
+#: The errors after which a binding is sent again. Source: `BindPod` in `pkg/scheduler/util`, v1.37.
+_BINDING_RETRIES: Final = {
+    SchedulerVersion.V1_34: Retry.IF_NOT_SENT,
+    SchedulerVersion.V1_35: Retry.IF_NOT_SENT,
+    SchedulerVersion.V1_36: Retry.IF_NOT_SENT,
+    SchedulerVersion.V1_37: Retry.IF_VERSION_CHECKED,
+}
 
 
 class Outside:
@@ -71,7 +80,11 @@ class Outside:
             with_extenders(config).extenders, clock=clock, environ=os.environ
         )
         self.informer_factory: Final = InformerFactory(self.client, clock=clock, rng=self.rng)
-        self.dispatcher: Final = ApiDispatcher(self.client, clock)
+        self.dispatcher: Final = ApiDispatcher(
+            self.client,
+            clock,
+            binding_retry=_BINDING_RETRIES[options.effective_version.scheduler],
+        )
 
     def ports(self, tie_break: str) -> Ports:
         """Return the ports of the core."""

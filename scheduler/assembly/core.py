@@ -31,6 +31,7 @@ from scheduler.config import (
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.framework.events import POD_EVENTS
 from scheduler.metrics.exposition import ALL_METRICS
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
 from scheduler.runtime import PluginHandle, WaitingPods
@@ -265,7 +266,7 @@ def _queue(
             name: _by_name(framework.plugins["pre_enqueue"]) for name, framework in profiles.items()
         },
         queueing_hint_map={
-            name: build_queueing_hint_map(framework.registered_events)
+            name: build_queueing_hint_map(framework.registered_events, shared.version)
             for name, framework in profiles.items()
         },
         nominator=shared.nominator,
@@ -273,6 +274,7 @@ def _queue(
         max_backoff_seconds=float(config.pod_max_backoff_seconds),
         max_in_unschedulable_pods_seconds=options.max_in_unschedulable_pods_seconds,
         metrics=shared.ports.metrics,
+        pod_events=POD_EVENTS[shared.version],
         generic_workload=has_groups,
         members_back_off=has_groups and options.members_back_off,
         pops_from_backoff=POP_FROM_BACKOFF_Q in options.feature_gates,
@@ -346,6 +348,7 @@ def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool
         gang_scheduling=GANG_SCHEDULING in cycle.feature_gates,
         on_corrupted=shared.ports.tasks.fail,
         metrics=metrics,
+        pod_events=POD_EVENTS[cycle.version],
     )
     informers.nodes.add_event_handler(
         on_add=nodes.on_add, on_update=nodes.on_update, on_delete=nodes.on_delete

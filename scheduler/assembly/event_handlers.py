@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Final
 from scheduler.cache import CacheCorruptedError, CacheError
 from scheduler.devices.taint_rules import taints_of
 from scheduler.framework.events import (
+    DEFAULT_POD_EVENTS,
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
     EVENT_ASSIGNED_POD_UPDATE,
-    EVENT_UNSCHEDULED_POD_ADD,
-    EVENT_UNSCHEDULED_POD_DELETE,
-    EVENT_UNSCHEDULED_POD_UPDATE,
     ActionType,
     ClusterEvent,
     EventResource,
+    PodEvents,
 )
 from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
@@ -178,7 +177,9 @@ class PodEventHandler:
         gang_scheduling: bool,
         on_corrupted: Callable[[CacheCorruptedError], None],
         metrics: SchedulerMetrics,
+        pod_events: PodEvents = DEFAULT_POD_EVENTS,
     ) -> None:
+        self._pod_events: Final = pod_events
         self._metrics: Final = metrics
         self._cache: Final = cache
         self._queue: Final = queue
@@ -206,7 +207,7 @@ class PodEventHandler:
             self._add_assigned(new)
             if self._is_ours(old):
                 # Bound, not deleted: no other pod can use what it held.
-                with self._metrics.event(EVENT_UNSCHEDULED_POD_DELETE.label):
+                with self._metrics.event(self._pod_events.label(ActionType.DELETE)):
                     self._queue.delete(old)
         elif self._is_ours(old):
             self._update_unassigned(old, new)
@@ -222,14 +223,13 @@ class PodEventHandler:
         return pod.spec.scheduler_name in self._scheduler_names
 
     def _add_unassigned(self, pod: Pod) -> None:
-        with self._metrics.event(EVENT_UNSCHEDULED_POD_ADD.label):
+        with self._metrics.event(self._pod_events.label(ActionType.ADD)):
             info = PodInfo(pod)
             self._cache.set_pod_group_member(info)
             self._queue.add(info)
             if self._gang_scheduling:
-                self._queue.move_all_to_active_or_backoff_queue(
-                    EVENT_UNSCHEDULED_POD_ADD, None, pod
-                )
+                added = self._pod_events.event(ActionType.ADD)
+                self._queue.move_all_to_active_or_backoff_queue(added, None, pod)
 
     def _add_assigned(self, pod: Pod) -> None:
         with self._metrics.event(EVENT_ASSIGNED_POD_ADD.label):
@@ -249,7 +249,7 @@ class PodEventHandler:
             except CacheError as error:
                 _log.error("Updating pod %s in the cache failed: %s", old.key, error)
             updating_seconds = self._metrics.stopwatch() - started
-            for event in pod_scheduling_properties_change(new, old):
+            for event in pod_scheduling_properties_change(new, old, self._pod_events):
                 with self._metrics.event(event.label, spent_seconds=updating_seconds):
                     self._queue.move_all_to_active_or_backoff_queue(event, old, new)
 
@@ -267,9 +267,11 @@ class PodEventHandler:
         if old.metadata.resource_version == new.metadata.resource_version:
             # The same state again: a pod queued twice would be scheduled twice (#96071).
             return
-        changes = [event.label for event in pod_scheduling_properties_change(new, old)]
+        changes = [
+            event.label for event in pod_scheduling_properties_change(new, old, self._pod_events)
+        ]
         with contextlib.ExitStack() as timers:
-            for label in dict.fromkeys((EVENT_UNSCHEDULED_POD_UPDATE.label, *changes)):
+            for label in dict.fromkeys((self._pod_events.label(ActionType.UPDATE), *changes)):
                 timers.enter_context(self._metrics.event(label))
             self._update_queued(old, new)
 
@@ -287,7 +289,7 @@ class PodEventHandler:
             self._free_nomination(old)
 
     def _delete_unassigned(self, pod: Pod) -> None:
-        with self._metrics.event(EVENT_UNSCHEDULED_POD_DELETE.label):
+        with self._metrics.event(self._pod_events.label(ActionType.DELETE)):
             self._queue.delete(pod)
             if pod.spec.scheduling_group is not None:
                 self._cache.remove_pod_group_member(PodInfo(pod))

@@ -141,8 +141,7 @@ class InMemoryApi:
         """Create or replace an object."""
         stored: Any = obj
         if not isinstance(obj, Unstructured):
-            self._versions += 1
-            metadata = replace(obj.metadata, resource_version=str(self._versions))
+            metadata = replace(obj.metadata, resource_version=self._next_version(kind))
             stored = replace(stored, metadata=metadata)
         self.objects(kind).put(stored)
         if (informer := self._informers.get(kind)) is not None:
@@ -150,6 +149,12 @@ class InMemoryApi:
                 informer.delete(stored)
             else:
                 informer.put(stored)
+
+    def _next_version(self, kind: str) -> str:
+        """Return the resource version of the next object of a kind."""
+        del kind
+        self._versions += 1
+        return str(self._versions)
 
     def remove(self, kind: str, key: str) -> None:
         """Delete the object `namespace/name`; a no-op if there is none."""

@@ -274,7 +274,9 @@ _CORE_PLURALS_WITHOUT_TYPE: Final = frozenset(
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
 
 #: Resources of events that are no kinds: states of pods, and every kind.
-_SPECIAL_RESOURCES: Final = frozenset({"AssignedPod", "UnschedulablePod", "*"})
+_SPECIAL_RESOURCES: Final = frozenset(
+    {"AssignedPod", "UnschedulablePod", "UnscheduledPod", "TargetPod", "*"}
+)
 
 
 class GroupVersionResource(NamedTuple):

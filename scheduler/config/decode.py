@@ -19,6 +19,8 @@ from msgspec import inspect
 
 from scheduler.api.duration import Duration
 from scheduler.api.field import FieldError, child_path
+from scheduler.config.types import has_field
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,12 +43,14 @@ _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 
 
-def decode(cls: type[S], value: object) -> tuple[S, list[str]]:
-    """Decode a JSON value into a struct; also return the paths of unknown fields.
+def decode(
+    cls: type[S], value: object, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+) -> tuple[S, list[str]]:
+    """Decode a JSON value into a struct; also return the paths of fields unknown to the version.
 
     Raises `ValueError` for the first value of a wrong type.
     """
-    decoder = _Decoder()
+    decoder = _Decoder(version)
     decoded = decoder.value(_type_info(cls), value, "")
     assert isinstance(decoded, cls)
     return decoded, decoder.unknown_fields
@@ -60,7 +64,8 @@ def _type_info(cls: type[msgspec.Struct]) -> inspect.Type:
 class _Decoder:
     """Decode one document and collect its unknown fields."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: SchedulerVersion) -> None:
+        self._version: Final = version
         self.unknown_fields: list[str] = []
 
     def value(self, kind: inspect.Type, value: object, path: str, owner: str = "") -> object:
@@ -94,7 +99,11 @@ class _Decoder:
             return kind.cls()
         if not isinstance(value, dict):
             raise _mismatch(kind, value, path, owner)
-        fields = {field.encode_name: field for field in kind.fields}
+        fields = {
+            field.encode_name: field
+            for field in kind.fields
+            if has_field(kind.cls, field.name, self._version)
+        }
         arguments = {}
         for key, item in value.items():
             below = child_path(path, key)

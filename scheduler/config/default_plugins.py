@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.config.types import Plugin, Plugins, PluginSet
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
     from scheduler.config.types import FeatureGates
@@ -20,13 +21,18 @@ _log: Final = logging.getLogger(__name__)
 #: Among disabled plugins: all default plugins.
 ALL_PLUGINS: Final = "*"
 
-#: In the order in which they are called. Users' preferences have weight 2; taints have 3, because
-#: they reserve whole groups of nodes.
+#: The first plugins by version.
+_FIRST_OF_1_34: Final = ("SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName")
+_FIRST_OF_1_37: Final = ("SchedulingGates", "PrioritySort", "NodeName", "NodeUnschedulable")
+_FIRST: Final = {
+    SchedulerVersion.V1_34: _FIRST_OF_1_34,
+    SchedulerVersion.V1_35: _FIRST_OF_1_34,
+    SchedulerVersion.V1_36: _FIRST_OF_1_34,
+    SchedulerVersion.V1_37: _FIRST_OF_1_37,
+}
+#: The plugins after them, in the order in which they are called. Users' preferences have weight 2;
+#: taints have 3, because they reserve whole groups of nodes.
 _MULTI_POINT: Final = (
-    Plugin("SchedulingGates"),
-    Plugin("PrioritySort"),
-    Plugin("NodeUnschedulable"),
-    Plugin("NodeName"),
     Plugin("TaintToleration", 3),
     Plugin("NodeAffinity", 2),
     Plugin("NodePorts"),
@@ -54,16 +60,22 @@ _GATED: Final = (
 )
 
 _PREEMPTION: Final = "DefaultPreemption"
-_DYNAMIC_RESOURCES: Final = Plugin("DynamicResources", 2)
+#: By version; the plugin scores nodes since 1.35.
+_DYNAMIC_RESOURCES: Final = {
+    version: Plugin("DynamicResources", weight)
+    for version, weight in zip(SchedulerVersion, (0, 2, 2, 2), strict=True)
+}
 
 
-def default_plugins(gates: FeatureGates) -> Plugins:
+def default_plugins(
+    gates: FeatureGates, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+) -> Plugins:
     """Return the default plugins under these feature gates, all by `multiPoint`."""
-    enabled: list[Plugin] = []
+    enabled = [Plugin(name) for name in _FIRST[version]]
     for plugin in _MULTI_POINT:
         if plugin.name == _PREEMPTION and "DynamicResourceAllocation" in gates:
             # Deallocating an idle claim is better than evicting a running pod.
-            enabled.append(_DYNAMIC_RESOURCES)
+            enabled.append(_DYNAMIC_RESOURCES[version])
         enabled.append(plugin)
     for gate, plugins in _GATED:
         if gate in gates:

@@ -21,7 +21,15 @@ from scheduler.api import core
 from scheduler.api.duration import Duration
 from scheduler.api.field import go_float
 from scheduler.config.go_yaml import STANDARD_TAG, resolve
-from scheduler.config.types import ALL_FIELDS, API_VERSION, KIND, ConfigStruct, PluginArgs
+from scheduler.config.types import (
+    ALL_FIELDS,
+    API_VERSION,
+    KIND,
+    ConfigStruct,
+    PluginArgs,
+    has_field,
+)
+from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
     from scheduler.config.types import Json, KubeSchedulerConfiguration
@@ -48,12 +56,16 @@ _ALWAYS_WRITTEN: Final[Mapping[type, frozenset[str]]] = MappingProxyType(
 )
 
 
-def encode_config(config: KubeSchedulerConfiguration) -> Json:
+def encode_config(
+    config: KubeSchedulerConfiguration, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+) -> Json:
     """Return the configuration as a JSON object with `apiVersion` and `kind`."""
-    return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(config)}
+    return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(config, version)}
 
 
-def config_yaml(config: KubeSchedulerConfiguration) -> str:
+def config_yaml(
+    config: KubeSchedulerConfiguration, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+) -> str:
     """Return the configuration as YAML, as `--write-config-to` writes it.
 
     The arguments of plugins are sorted by the plugins' names.
@@ -66,7 +78,7 @@ def config_yaml(config: KubeSchedulerConfiguration) -> str:
         for profile in config.profiles
     )
     completed = msgspec.structs.replace(config, profiles=profiles)
-    return go_yaml(go_numbers(encode_config(completed)))
+    return go_yaml(go_numbers(encode_config(completed, version)))
 
 
 class _Dumper(yaml.SafeDumper):
@@ -118,7 +130,9 @@ def go_numbers(value: object) -> object:
     return value
 
 
-def encode_struct(struct: core.Struct) -> Json:
+def encode_struct(
+    struct: core.Struct, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+) -> Json:
     """Return a part of a configuration as a JSON object without `apiVersion` and `kind`."""
     if isinstance(struct, ConfigStruct):
         always_written = struct.always_written
@@ -127,26 +141,28 @@ def encode_struct(struct: core.Struct) -> Json:
     encoded: Json = {}
     for field in msgspec.structs.fields(struct):
         value = getattr(struct, field.name)
+        if not has_field(type(struct), field.name, version):
+            continue
         is_always_written = always_written is ALL_FIELDS or field.name in always_written
         if is_always_written or not _is_empty(value, field.default):
-            encoded[field.encode_name] = _encode(value)
+            encoded[field.encode_name] = _encode(value, version)
     return encoded
 
 
-def _encode(value: object) -> object:
+def _encode(value: object, version: SchedulerVersion) -> object:
     match value:
         case PluginArgs():
             type_meta = {"kind": type(value).__name__, "apiVersion": API_VERSION}
-            return type_meta | encode_struct(value)
+            return type_meta | encode_struct(value, version)
         case core.Struct():
-            return encode_struct(value)
+            return encode_struct(value, version)
         case Duration():
             return str(value)
         case bytes():
             return base64.b64encode(value).decode()
         case tuple():
             # An empty list that is written was never set: Go's nil.
-            return [_encode(item) for item in value] or None
+            return [_encode(item, version) for item in value] or None
         case Mapping():
             return dict(value)
     return value

@@ -102,7 +102,7 @@ def decode_config(
     `duplicates` are the paths of keys that appear more than once in the text. Raises `ConfigError`.
     """
     try:
-        config, unknown_fields = decode(KubeSchedulerConfiguration, value)
+        config, unknown_fields = decode(KubeSchedulerConfiguration, value, scheme.version)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     problems = [f'duplicate field "{path}"' for path in duplicates]
@@ -141,7 +141,7 @@ def decode_args(plugin_name: str, value: object, scheme: Scheme) -> tuple[object
         kind = kind or expected
         _check_registered(api_version or API_VERSION, kind, scheme)
         if kind == expected:
-            args, unknown_fields = decode(args_type, _without_type_meta(value))
+            args, unknown_fields = decode(args_type, _without_type_meta(value), scheme.version)
             return args, _unknown_field_texts(unknown_fields)
     except (_TypeMetaError, ValueError) as error:
         raise ConfigError(f"decoding args for plugin {plugin_name}: {error}") from error
@@ -241,7 +241,7 @@ def complete_profile(profile: KubeSchedulerProfile, scheme: Scheme) -> KubeSched
 
     Arguments of the file come first, in their order; then the default ones, by plugin name.
     """
-    plugins = merge_plugins(default_plugins(scheme.gates), profile.plugins)
+    plugins = merge_plugins(default_plugins(scheme.gates, scheme.version), profile.plugins)
     configured = [_complete_args(entry, scheme.gates) for entry in profile.plugin_config]
     names = {entry.name for entry in configured}
     missing = [

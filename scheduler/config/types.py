@@ -9,6 +9,7 @@ Source: kube-scheduler `config/v1/types.go`, component-base `config/v1alpha1/typ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from scheduler.config.known_features import features_of
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Self
 
     from scheduler.api.field import FieldError
@@ -78,6 +79,14 @@ class ConfigStruct(Struct, frozen=True):
 
     always_written: ClassVar[frozenset[str]] = frozenset()
     """Fields that `/configz` shows even if they are empty: their Go tags lack `omitempty`."""
+
+    since: ClassVar[Mapping[str, SchedulerVersion]] = {}
+    """The versions that added fields, by the names of the fields. All have the others."""
+
+
+def has_field(kind: type[msgspec.Struct], name: str, version: SchedulerVersion) -> bool:
+    """Return True if a version has this field."""
+    return not issubclass(kind, ConfigStruct) or version >= kind.since.get(name, 0)
 
 
 class PluginArgs(ConfigStruct, frozen=True):
@@ -204,6 +213,11 @@ class Plugins(ConfigStruct, frozen=True):
     bind: PluginSet = PluginSet()
     post_bind: PluginSet = PluginSet()
     multi_point: PluginSet = PluginSet()
+    since: ClassVar[Mapping[str, SchedulerVersion]] = {
+        "placement_generate": SchedulerVersion.V1_36,
+        "placement_score": SchedulerVersion.V1_36,
+    }
+
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
 

@@ -217,6 +217,7 @@ class Options:
         if errors:
             raise ConfigError(field.aggregate(errors))
         return MetricsOptions(
+            version=self.effective_version.scheduler,
             disabled=frozenset(disabled),
             allowed_values={
                 (name, label): frozenset(item.split(","))

@@ -11,9 +11,12 @@ import enum
 import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, overload
 
+from scheduler.config.versions import SchedulerVersion
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -32,6 +35,7 @@ class ActionType(enum.IntFlag):
     UPDATE_NODE_DECLARED_FEATURE = enum.auto()
     UPDATE_POD_LABEL = enum.auto()
     UPDATE_POD_SCALE_DOWN = enum.auto()
+    UPDATE_POD_SCALE_UP = enum.auto()
     UPDATE_POD_TOLERATION = enum.auto()
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = enum.auto()
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = enum.auto()
@@ -44,6 +48,7 @@ class ActionType(enum.IntFlag):
         | UPDATE_NODE_DECLARED_FEATURE
         | UPDATE_POD_LABEL
         | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_SCALE_UP
         | UPDATE_POD_TOLERATION
         | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         | UPDATE_POD_GENERATED_RESOURCE_CLAIM
@@ -61,11 +66,15 @@ class ActionType(enum.IntFlag):
 class EventResource(enum.StrEnum):
     """The kind of the changed object. Other kinds are texts, `<plural>.<version>.<group>`."""
 
+    #: All that follow. Only plugins register for it; events are about one of them.
     POD = "Pod"
-    #: A pod with a node. Plugins register for `POD`; only events carry this and the next.
+    #: A pod with a node.
     ASSIGNED_POD = "AssignedPod"
-    #: A pod without one.
+    #: A pod without one, before 1.37.
     UNSCHEDULABLE_POD = "UnschedulablePod"
+    #: Since 1.37, a pod without one other than the pod that waits, and that pod itself.
+    UNSCHEDULED_POD = "UnscheduledPod"
+    TARGET_POD = "TargetPod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -85,6 +94,38 @@ class EventResource(enum.StrEnum):
 _RESOURCES: Final[Mapping[str, EventResource]] = {
     resource.rpartition("/")[2]: resource for resource in EventResource
 }
+
+
+class PodEvents(NamedTuple):
+    """The events of pods in a version: the resources of pods without a node, and the updates."""
+
+    #: The pod that waits for the event.
+    target: EventResource = EventResource.UNSCHEDULABLE_POD
+    #: A pod without a node other than the target.
+    unscheduled: EventResource = EventResource.UNSCHEDULABLE_POD
+    #: True if larger requests are an event.
+    has_scale_up: bool = False
+
+    def event(self, action_type: ActionType) -> ClusterEvent:
+        """Return the event of a pod without a node that is not the target."""
+        return ClusterEvent(self.unscheduled, action_type)
+
+    def label(self, action_type: ActionType) -> str:
+        """Return the label of `event`."""
+        return self.event(action_type).label
+
+
+#: The events of pods by version.
+POD_EVENTS: Final = {
+    SchedulerVersion.V1_34: PodEvents(),
+    SchedulerVersion.V1_35: PodEvents(),
+    SchedulerVersion.V1_36: PodEvents(),
+    SchedulerVersion.V1_37: PodEvents(
+        EventResource.TARGET_POD, EventResource.UNSCHEDULED_POD, has_scale_up=True
+    ),
+}
+#: Those of 1.34 to 1.36.
+DEFAULT_POD_EVENTS: Final = PodEvents()
 
 
 class ClusterEvent(NamedTuple):
@@ -172,6 +213,25 @@ class ClusterEventWithHint(NamedTuple):
 
 on: Final = ClusterEventWithHint.on
 
+
+def on_pods(
+    version: SchedulerVersion,
+    hint: QueueingHintFn[Pod] | None,
+    *,
+    assigned: ActionType = ActionType.NONE,
+    target: ActionType = ActionType.NONE,
+) -> list[ClusterEventWithHint]:
+    """Register for changes of pods with a node, and of the pod itself that waits.
+
+    Before 1.37 a plugin registers for the changes of all pods.
+    """
+    events = [ClusterEvent(EventResource.POD, assigned | target)]
+    if version >= SchedulerVersion.V1_37:
+        both = ((EventResource.ASSIGNED_POD, assigned), (EventResource.TARGET_POD, target))
+        events = [ClusterEvent(resource, actions) for resource, actions in both if actions]
+    return [ClusterEventWithHint(event, hint) for event in events]
+
+
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF_Q: Final = "PopFromBackoffQ"
@@ -181,13 +241,6 @@ UNSCHEDULABLE_TIMEOUT: Final = "UnschedulableTimeout"
 EVENT_ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
 EVENT_ASSIGNED_POD_UPDATE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
 EVENT_ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
-EVENT_UNSCHEDULED_POD_ADD: Final = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
-EVENT_UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(
-    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE
-)
-EVENT_UNSCHEDULED_POD_DELETE: Final = ClusterEvent(
-    EventResource.UNSCHEDULABLE_POD, ActionType.DELETE
-)
 EVENT_UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
     EventResource.WILDCARD, ActionType.ALL, UNSCHEDULABLE_TIMEOUT
 )
@@ -211,7 +264,12 @@ ALL_EVENTS: Final = tuple(
     )
 )
 
-_PODS: Final = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
+_PODS: Final = (
+    EventResource.ASSIGNED_POD,
+    EventResource.UNSCHEDULABLE_POD,
+    EventResource.UNSCHEDULED_POD,
+    EventResource.TARGET_POD,
+)
 
 
 def match_cluster_events(registered: ClusterEvent, incoming: ClusterEvent) -> bool:

@@ -46,11 +46,13 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 class MetricsOptions:
     """The hidden metrics, and the shown values of labels, by metric and label.
 
-    Any other value of such a label is shown as `unexpected`.
+    Any other value of such a label is shown as `unexpected`. The metrics are those of
+    kube-scheduler 1.`version`.
     """
 
     disabled: frozenset[str] = frozenset()
     allowed_values: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    version: int = 36
 
 
 ALL_METRICS: Final = MetricsOptions()
@@ -63,7 +65,9 @@ class Exposition:
         self._metrics: Final = metrics
         self._options: Final = options
         self._rows: Final = {
-            name: row for name, row in METRICS.items() if row.name not in options.disabled
+            name: row
+            for name, row in METRICS.items()
+            if row.since <= options.version <= row.until and row.name not in options.disabled
         }
         self._everything: Final = CollectorRegistry(auto_describe=False)
         self._everything.register(_SchedulerCollector(metrics, self._rows, options))

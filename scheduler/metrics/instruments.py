@@ -31,7 +31,7 @@ class Metric(NamedTuple):
     """The definition of a metric. `buckets` are the upper bounds of a histogram.
 
     `stability` is upstream's promise (STABLE, BETA, ALPHA) and part of the help text; it is empty
-    for metrics that upstream does not have.
+    for metrics that upstream does not have. Kube-scheduler 1.`since` to 1.`until` have the metric.
     """
 
     name: str
@@ -40,6 +40,8 @@ class Metric(NamedTuple):
     stability: str
     help: str
     buckets: tuple[float, ...] = ()
+    since: int = 0
+    until: int = 2**31
 
     @property
     def help_text(self) -> str:

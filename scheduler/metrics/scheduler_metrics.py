@@ -36,6 +36,8 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "kind": Kind,
     "labels": tuple,
     "buckets": tuple,
+    "since": int,
+    "until": int,
 }
 _INSTRUMENTS: Final[Mapping[str, Callable[[Metric], object]]] = {
     "CellVec": CellVec,
@@ -123,6 +125,8 @@ class SchedulerMetrics:
     store_schedule_results_duration: HistogramVec
     #: The status is `success` or `failure`.
     resource_claim_creates: NumberVec
+    #: The same of 1.37, where the other components count, too.
+    resource_claim_creates_of_components: NumberVec
     #: The status is `success`, `timeout`, `failed` or `error`.
     binding_conditions_allocations: NumberVec
     binding_conditions_wait_duration: HistogramVec
@@ -179,6 +183,11 @@ class SchedulerMetrics:
         for (result, _), number in self.schedule_attempts.items():
             counts[result] += int(number)
         return counts
+
+    def resource_claim_created(self, status: str) -> None:
+        """Count a claim for extended resources; the status is `success` or `failure`."""
+        self.resource_claim_creates[(status,)] += 1
+        self.resource_claim_creates_of_components[status, "false", "", "Pod"] += 1
 
     def preemption_ended(self, result: str, started: float) -> None:
         """Count a preemption in the background; the result is `success` or `error`."""

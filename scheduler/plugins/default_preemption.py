@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api import field
-from scheduler.api.core import Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.config.types import (
     ALL_FIELDS,
@@ -22,7 +21,7 @@ from scheduler.config.types import (
     Int32,
     PluginArgs,
 )
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, on
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, on_pods
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable, unschedulable
 from scheduler.preemption import Evaluator, Executor, PodGroupEvaluator, VictimRules
@@ -174,7 +173,8 @@ class DefaultPreemption(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         if not self._is_async:
             return []
-        return [on(Pod, ActionType.DELETE, self.is_pod_schedulable_after_pod_deletion)]
+        hint = self.is_pod_schedulable_after_pod_deletion
+        return on_pods(self.handle.version, hint, assigned=ActionType.DELETE)
 
     def is_pod_schedulable_after_pod_deletion(
         self, pod: PodInfo, old: object, new: object

@@ -2,8 +2,9 @@
 
 An image on a node counts with its size times the share of all nodes that have it, so that pods do
 not pile up on the few nodes that pulled it first. The sum is mapped from 23 MiB..1000 MiB per
-container to 0..100.
-Mirrors `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`, v1.36.3.
+container to 0..100. Images of volumes count since 1.36; the sum may be larger with them only since
+1.37.
+Mirrors `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, truncated_div
 from scheduler.framework.interface import Plugin
 from scheduler.snapshot.columns import IntArray, uniform
@@ -34,29 +36,39 @@ class ImageLocality(Plugin):
 
     only_ranks = True
 
+    def __init__(self) -> None:
+        version = self.handle.version
+        has_volumes = version >= SchedulerVersion.V1_36
+        self._images: Final = _all_images if has_volumes else _container_images
+        volumes_count = version >= SchedulerVersion.V1_37
+        self._counted: Final = _all_images if volumes_count else _container_images
+
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return scores from 0 to 100; 0 for a node without any of the pod's images."""
         sums: IntArray = uniform(len(nodes), np.int64(0))
         has_images = False
-        for name in _images_of(pod.spec):
-            image = nodes.image(name)
+        for name in self._images(pod.spec):
+            image = nodes.image(normalized_image_name(name))
             if image is not None:
                 has_images = True
                 spread = image.num_nodes / nodes.total
                 sums = sums + image.present * np.int64(float(image.size_bytes) * spread)
-        containers = len(pod.spec.init_containers) + len(pod.spec.containers)
-        return _priority(sums, containers) if has_images else sums
+        return _priority(sums, len(self._counted(pod.spec))) if has_images else sums
 
 
-def _images_of(spec: PodSpec) -> list[str]:
+def _container_images(spec: PodSpec) -> list[str]:
+    """Return the images of all containers; repeated images count again."""
+    return [container.image for container in (*spec.init_containers, *spec.containers)]
+
+
+def _all_images(spec: PodSpec) -> list[str]:
     """Return the images of containers and image volumes; repeated images count again."""
-    names = [container.image for container in (*spec.init_containers, *spec.containers)]
-    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
-    return [normalized_image_name(name) for name in names]
+    volumes = [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [*_container_images(spec), *volumes]
 
 
-def _priority(sums: IntArray, containers: int) -> IntArray:
-    highest = _MAX_CONTAINER_THRESHOLD_BYTES * containers
+def _priority(sums: IntArray, images: int) -> IntArray:
+    highest = _MAX_CONTAINER_THRESHOLD_BYTES * images
     too_small = sums < _MIN_THRESHOLD_BYTES
     clamped = np.where(too_small, _MIN_THRESHOLD_BYTES, np.minimum(sums, highest))
     above = MAX_NODE_SCORE * (clamped - _MIN_THRESHOLD_BYTES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from scheduler.api.core import Node, Pod, Toleration
+from scheduler.api.core import Node, Toleration
 from scheduler.api.tolerations import (
     HARD_EFFECTS,
     PREFER_NO_SCHEDULE,
@@ -21,7 +21,14 @@ from scheduler.api.tolerations import (
 )
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    QueueingHint,
+    as_kind,
+    on,
+    on_pods,
+)
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -87,7 +94,11 @@ class TaintToleration(Plugin):
         node_change, pod_change = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_POD_TOLERATION
         return [
             on(Node, ActionType.ADD | node_change, self.is_schedulable_after_node_change),
-            on(Pod, pod_change, self.is_schedulable_after_pod_toleration_change),
+            *on_pods(
+                self.handle.version,
+                self.is_schedulable_after_pod_toleration_change,
+                target=pod_change,
+            ),
         ]
 
     def is_schedulable_after_node_change(

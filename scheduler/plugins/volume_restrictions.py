@@ -16,7 +16,14 @@ from scheduler.api.core import Node, Pod
 from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.api.volumes import Disk, disk_conflicts
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    QueueingHint,
+    as_kind,
+    on,
+    on_pods,
+)
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import (
     Rejections,
@@ -126,7 +133,11 @@ class VolumeRestrictions(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         claim_added = self.is_schedulable_after_persistent_volume_claim_added
         return [
-            on(Pod, ActionType.DELETE, self.is_schedulable_after_pod_deleted),
+            *on_pods(
+                self.handle.version,
+                self.is_schedulable_after_pod_deleted,
+                assigned=ActionType.DELETE,
+            ),
             on(Node, ActionType.ADD),
             on(PersistentVolumeClaim, ActionType.ADD, claim_added),
         ]

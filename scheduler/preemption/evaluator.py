@@ -14,6 +14,7 @@ import numpy as np
 
 from scheduler.api.core import Pod
 from scheduler.api.workloads import PodDisruptionBudget
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.cycle_state import StateKey
 from scheduler.framework.extender import ExtenderError
 from scheduler.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
@@ -77,6 +78,8 @@ class Evaluator:
         self._executor: Final = executor
         self._offset_and_num_candidates: Final = offset_and_num_candidates
         self._rules: Final = rules
+        is_described = handle.version >= SchedulerVersion.V1_37
+        self._success: Final = _found_placement if is_described else _no_status
 
     async def preempt(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
@@ -117,7 +120,7 @@ class Evaluator:
         if status is not None:
             return None, status
         nominated = NominatingInfo(choice.best.name, NominatingMode.OVERRIDE)
-        return PostFilterResult(nominated), None
+        return PostFilterResult(nominated), self._success(choice.best)
 
     def _ineligibility(self, pod: PodInfo, statuses: NodeToStatus) -> str | None:
         """Return the reason why the pod may not preempt now; None if it may.
@@ -221,3 +224,16 @@ def _aggregate(failures: Sequence[Status]) -> str:
     """Return the distinct error texts in one line, in the format of apimachinery's `Aggregate`."""
     texts = dict.fromkeys(status.message for status in failures)
     return next(iter(texts)) if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _no_status(candidate: Candidate) -> None:
+    """Say nothing of a preemption, up to 1.36."""
+
+
+def _found_placement(candidate: Candidate) -> Status:
+    """Name the node and the number of victims, as the pod's event does since 1.37."""
+    return Status(
+        Code.SUCCESS,
+        f"found a potential placement for pod on node {candidate.name}, "
+        f"preempting {len(candidate.victims.pods)} victims",
+    )

@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.api.core import Pod
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -37,6 +38,7 @@ from scheduler.framework.events import (
     QueueingHintFn,
     match_any_cluster_event,
     match_cluster_events,
+    on,
 )
 from scheduler.framework.failures import SeenFailures
 from scheduler.queue.queued_pod_info import HintAnswer
@@ -165,36 +167,40 @@ def _nothing(pod: PodInfo) -> Hashable:
 
 def build_queueing_hint_map(
     registered: Iterable[PluginEvents],
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
 ) -> dict[ClusterEvent, list[QueueingHintFunction]]:
     """Return one profile's hints by the event that they are registered for.
 
     `registered` are the events of the plugins that can reject pods (`Framework.registered_events`).
     """
     hint_map: dict[ClusterEvent, list[QueueingHintFunction]] = {}
+    added_events = _no_events if version >= SchedulerVersion.V1_37 else _taints_of_new_nodes
     for plugin, events in registered:
-        _register(hint_map, plugin.name, events, getattr(plugin, "hints_depend_on", None))
+        depends_on = getattr(plugin, "hints_depend_on", None)
+        always = QueueingHintFunction(plugin.name, _always_queue, _nothing)
+        for event, hint in (*events, *added_events(events)):
+            function = QueueingHintFunction(plugin.name, hint, depends_on) if hint else always
+            hint_map.setdefault(event, []).append(function)
     return hint_map
 
 
-def _register(
-    hint_map: dict[ClusterEvent, list[QueueingHintFunction]],
-    plugin_name: str,
-    events: Sequence[ClusterEventWithHint],
-    depends_on: DependsOn | None,
-) -> None:
-    always = QueueingHintFunction(plugin_name, _always_queue, _nothing)
-    node_actions = ActionType.NONE
-    for event, hint in events:
+def _no_events(events: Sequence[ClusterEventWithHint]) -> Iterable[ClusterEventWithHint]:
+    return ()
+
+
+def _taints_of_new_nodes(events: Sequence[ClusterEventWithHint]) -> Iterable[ClusterEventWithHint]:
+    """Yield the taints of nodes for a plugin that has registered for new nodes but not for taints.
+
+    A new node is often tainted at first. Upstream's event handlers, up to 1.36, then keep its
+    addition from the hints, and the plugin would miss that the node becomes usable later.
+    https://github.com/kubernetes/kubernetes/issues/109437
+    """
+    actions = ActionType.NONE
+    for event, _ in events:
         if event.resource == EventResource.NODE:
-            node_actions |= event.action_type
-        function = QueueingHintFunction(plugin_name, hint, depends_on) if hint else always
-        hint_map.setdefault(event, []).append(function)
-    if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
-        # A new node is often tainted at first. Upstream's event handlers then keep its addition
-        # from the hints, and the plugin would miss that the node becomes usable later.
-        # https://github.com/kubernetes/kubernetes/issues/109437
-        taint = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
-        hint_map.setdefault(taint, []).append(always)
+            actions |= event.action_type
+    if actions & ActionType.ADD and not actions & ActionType.UPDATE_NODE_TAINT:
+        yield on(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 
 
 def _apart(

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from scheduler.framework.events import EVENT_UNSCHEDULED_POD_ADD, EVENT_UNSCHEDULED_POD_UPDATE
+from scheduler.framework.events import POD_EVENTS, ActionType
 from scheduler.klog import V5
 from scheduler.queue.hints import QueueingStrategy
 from scheduler.queue.queued_pod_info import POPPABLE, HintAnswer, Move, Place, QueuedPodInfo
@@ -35,7 +35,11 @@ _IMMEDIATELY: Final = QueueingStrategy.QUEUE_IMMEDIATELY
 _SKIP: Final = QueueingStrategy.QUEUE_SKIP
 
 #: The causes after which an active pod is nominated to the node that its status names.
-_NOMINATING: Final = (EVENT_UNSCHEDULED_POD_ADD.label, EVENT_UNSCHEDULED_POD_UPDATE.label)
+_NOMINATING: Final = frozenset(
+    events.label(action)
+    for events in POD_EVENTS.values()
+    for action in (ActionType.ADD, ActionType.UPDATE)
+)
 
 
 class PodMover:

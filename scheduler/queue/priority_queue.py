@@ -42,14 +42,15 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
+    DEFAULT_POD_EVENTS,
     EVENT_FORCE_ACTIVATE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
-    EVENT_UNSCHEDULED_POD_ADD,
-    EVENT_UNSCHEDULED_POD_UPDATE,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF_Q,
     SCHEDULE_ATTEMPT_FAILURE,
+    ActionType,
     ClusterEvent,
+    PodEvents,
 )
 from scheduler.queue.active_queue import ActiveQueue, InFlight, sort_key_from_less
 from scheduler.queue.backoff_queue import BackoffQueue
@@ -92,9 +93,6 @@ LEFTOVER_FLUSH_SECONDS: Final = 30.0
 
 #: The pods that move in one call; they take some 50 ms.
 MOVED_AT_ONCE: Final = 5000
-
-_POD_ADDED: Final = EVENT_UNSCHEDULED_POD_ADD.label
-_POD_UPDATED: Final = EVENT_UNSCHEDULED_POD_UPDATE.label
 
 #: Upstream's words for the pools in an error text.
 _QUEUE_NAMES: Final = {
@@ -141,6 +139,7 @@ class PriorityQueue:
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
         moved_at_once: int = MOVED_AT_ONCE,
+        pod_events: PodEvents = DEFAULT_POD_EVENTS,
     ) -> None:
         sort_key = sort_key or sort_key_from_less(less)
         self.unschedulable_reasons: Final[Counter[tuple[str, str]]] = Counter()
@@ -181,6 +180,9 @@ class PriorityQueue:
         self._requeues: Final = Requeues(self.unschedulable_pods, self._mover, moved_at_once)
         self.incoming_pods: Final = self._mover.incoming_pods
         self._less: Final = less
+        self._pod_events: Final = pod_events
+        self._pod_added: Final = pod_events.label(ActionType.ADD)
+        self._pod_updated: Final = pod_events.label(ActionType.UPDATE)
         self._members_back_off: Final = members_back_off
         self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds
         self._first_leftover_flush: float | None = None
@@ -193,7 +195,7 @@ class PriorityQueue:
         info = QueuedPodInfo(pod, timestamp=now)
         queued = self.find(info.key)
         if queued is None:
-            return _moves(self._move(info, Place.ACTIVE, _POD_ADDED, now))
+            return _moves(self._move(info, Place.ACTIVE, self._pod_added, now))
         # A pod of the same name, whose place it takes over; it stays if it cannot enter anew.
         info.place = queued.place
         passes = queued.place in POPPABLE
@@ -201,7 +203,7 @@ class PriorityQueue:
             self._gate.run_pre_enqueue_plugins(info)
             if info.is_gated:
                 return NO_MOVES
-        return _moves(self._move(info, Place.ACTIVE, _POD_ADDED, now, pre_enqueue=not passes))
+        return _moves(self._move(info, Place.ACTIVE, self._pod_added, now, pre_enqueue=not passes))
 
     def update(self, old: Pod, new: PodInfo, now: float) -> Moves:
         """Replace a pod that has changed.
@@ -210,13 +212,13 @@ class PriorityQueue:
         pod or one that backs off stays where it is. For other waiting pods the change is an event:
         the hints of the rejector plugins decide. An unknown pod is added.
         """
-        events = pod_scheduling_properties_change(new.pod, old)
+        events = pod_scheduling_properties_change(new.pod, old, self._pod_events, is_target=True)
         if self.in_flight.add_events_for(new.uid, old, new.pod, events):
             return NO_MOVES
         info = self.find(new.key)
         if info is None:
             info = QueuedPodInfo(new, timestamp=now)
-            return _moves(self._move(info, Place.ACTIVE, _POD_UPDATED, now))
+            return _moves(self._move(info, Place.ACTIVE, self._pod_updated, now))
         info.pod_info = new
         self.pool_at[info.place].add(info)
         self.nominator.update_nominated_pod(old, new)

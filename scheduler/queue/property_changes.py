@@ -10,23 +10,35 @@ from typing import TYPE_CHECKING
 from scheduler.api import resources
 from scheduler.api.quantity import milli_value, parse_quantity
 from scheduler.framework.events import (
-    EVENT_ASSIGNED_POD_UPDATE,
-    EVENT_UNSCHEDULED_POD_UPDATE,
+    DEFAULT_POD_EVENTS,
     ActionType,
     ClusterEvent,
     EventResource,
+    PodEvents,
 )
 
 if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod, Quantities
 
 
-def pod_scheduling_properties_change(new: Pod, old: Pod) -> list[ClusterEvent]:
-    """Return an event for each change that matters to scheduling, or one general update event."""
-    general = EVENT_ASSIGNED_POD_UPDATE if new.spec.node_name else EVENT_UNSCHEDULED_POD_UPDATE
+def pod_scheduling_properties_change(
+    new: Pod, old: Pod, pod_events: PodEvents = DEFAULT_POD_EVENTS, *, is_target: bool = False
+) -> list[ClusterEvent]:
+    """Return an event for each change that matters to scheduling, or one general update event.
+
+    `is_target` is true for the pod that waits for the event.
+    """
+    resource = EventResource.ASSIGNED_POD
+    if not new.spec.node_name:
+        resource = pod_events.target if is_target else pod_events.unscheduled
     changes = (
         (new.metadata.labels != old.metadata.labels, ActionType.UPDATE_POD_LABEL),
         (_is_scaled_down(new, old), ActionType.UPDATE_POD_SCALE_DOWN),
+        # Requests that were smaller, or missing, before.
+        (
+            pod_events.has_scale_up and _is_scaled_down(old, new),
+            ActionType.UPDATE_POD_SCALE_UP,
+        ),
         (
             not new.spec.scheduling_gates and bool(old.spec.scheduling_gates),
             ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
@@ -38,9 +50,8 @@ def pod_scheduling_properties_change(new: Pod, old: Pod) -> list[ClusterEvent]:
         ),
         (_generated_claims_changed(new, old), ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
     )
-    return [ClusterEvent(general.resource, action) for changed, action in changes if changed] or [
-        general
-    ]
+    actions = [action for changed, action in changes if changed] or [ActionType.UPDATE]
+    return [ClusterEvent(resource, action) for action in actions]
 
 
 def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent]:

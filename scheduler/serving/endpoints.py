@@ -195,6 +195,7 @@ class Endpoints:
     ) -> None:
         self._scheduler: Final = scheduler
         self._config: Final = config
+        self._version: Final = scheduler.effective_version.scheduler
         self._started_at: Final = clock.now()
         self._health: Final = _health_endpoints(scheduler, is_shutting_down)
         self._handlers: Final[dict[str, Handler]] = {
@@ -273,7 +274,9 @@ class Endpoints:
         return bytes_reply(text, content_type=_METRICS, headers=started)
 
     def _configz(self, _: web.BaseRequest) -> web.Response:
-        return json_reply({"componentconfig": go_numbers(encode_config(self._config))})
+        return json_reply(
+            {"componentconfig": go_numbers(encode_config(self._config, self._version))}
+        )
 
     def _known_stories(self, request: web.BaseRequest) -> web.Response:
         return _refuse_write(request) or json_reply({"pods": [*self._scheduler.known_stories()]})

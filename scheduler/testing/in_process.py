@@ -27,6 +27,7 @@ from scheduler.config import (
     load_config,
     validate_config,
 )
+from scheduler.metrics.exposition import MetricsOptions
 from scheduler.plugins import SCHEME
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ async def run_in_process(
         identity=identity,
         feature_gates=gates,
         effective_version=effective_version,
+        metrics_options=MetricsOptions(version=version),
     )
     app = SchedulerApp(settings, connection, clock=clock, options=options)
     async with contextlib.AsyncExitStack() as stack:

@@ -277,7 +277,7 @@ def test_the_version_to_decide_as_has_its_own_release_gates_and_flags() -> None:
     assert options.effective_version == EffectiveVersion.of(SchedulerVersion.V1_35)
     assert options.reported_version == "v1.35.4"
     assert options.gates == default_feature_gates(SchedulerVersion.V1_35)
-    assert options.metrics == parse().metrics
+    assert options.metrics.version == SchedulerVersion.V1_35
     assert "--tls-curve-preferences" not in str(options.values.texts())
 
 

@@ -20,8 +20,8 @@ R, A = EventResource, ActionType
 
 def test_the_numbers_are_upstreams() -> None:
     bits = [action for action in A if action.value.bit_count() == 1]
-    assert [action.value for action in bits] == [1 << n for n in range(13)]
-    assert A.ALL == 2**13 - 1
+    assert [action.value for action in bits] == [1 << n for n in range(14)]
+    assert A.ALL == 2**14 - 1
     assert A.UPDATE == A.ALL & ~(A.ADD | A.DELETE)
 
 
@@ -48,7 +48,7 @@ def test_actions_have_the_names_of_upstream(action: ActionType, word: str) -> No
     ("event", "label"),
     [
         (events.EVENT_ASSIGNED_POD_DELETE, "AssignedPodDelete"),
-        (events.EVENT_UNSCHEDULED_POD_UPDATE, "UnschedulablePodUpdate"),
+        (events.DEFAULT_POD_EVENTS.event(A.UPDATE), "UnschedulablePodUpdate"),
         (ClusterEvent(R.NODE, A.UPDATE_NODE_LABEL), "NodeUpdateNodeLabel"),
         (ClusterEvent(R.CSI_NODE, A.ADD), "storage.k8s.io/CSINodeAdd"),
         (ClusterEvent("foos.v1.example.com", A.UPDATE), "foos.v1.example.comUpdate"),

@@ -6,8 +6,13 @@ from scheduler.api.core import Container, ImageVolumeSource, Node, Pod, Volume
 from scheduler.framework import CycleState
 from scheduler.plugins.image_locality import ImageLocality, normalized_image_name
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import scores
+
+from .volumes import plugin_with
+
+PLUGIN: ImageLocality = plugin_with(ImageLocality, FakeHandle())
+
 
 MIB = 1024 * 1024
 
@@ -49,14 +54,14 @@ def test_nodes_with_more_of_the_pods_images_score_higher(
     wanting: Pod, nodes: list[tuple[int, ...]], expected: list[int]
 ) -> None:
     snapshot = snapshot_of(node(f"node{i}", *sizes) for i, sizes in enumerate(nodes))
-    assert list(scores(ImageLocality(), wanting, snapshot).values()) == expected
+    assert list(scores(PLUGIN, wanting, snapshot).values()) == expected
 
 
 def test_the_share_counts_all_nodes_not_only_the_nodes_in_view() -> None:
     snapshot = snapshot_of([node("a", 300), node("b", 300), node("c"), node("d")])
-    everywhere = scores(ImageLocality(), pod(300), snapshot)
+    everywhere = scores(PLUGIN, pod(300), snapshot)
     view = snapshot.nodes.slice(1, 3)
-    some = ImageLocality().score_nodes(CycleState(), PodInfo(pod(300)), view)
+    some = PLUGIN.score_nodes(CycleState(), PodInfo(pod(300)), view)
     assert some.tolist() == [everywhere["b"], everywhere["c"]] == [12, 0]
 
 

@@ -6,8 +6,13 @@ from scheduler.api.core import Container, ContainerPort, Pod
 from scheduler.framework import Code, CycleState
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNSCHEDULABLE, hint, rejected
+
+from .volumes import plugin_with
+
+PLUGIN: NodePorts = plugin_with(NodePorts, FakeHandle())
+
 
 TAKEN = (UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",))
 
@@ -47,7 +52,7 @@ def test_two_ports_clash_where_number_protocol_and_address_meet(
 ) -> None:
     """`TestNodePorts`."""
     snapshot = snapshot_of([make_node("n")], [pod(*used, name="other", node_name="n")])
-    assert rejected(NodePorts(), pod(*wanted), snapshot) == ({} if fits else {"n": TAKEN})
+    assert rejected(PLUGIN, pod(*wanted), snapshot) == ({} if fits else {"n": TAKEN})
 
 
 @pytest.mark.parametrize(("restart_policy", "counts"), [(None, False), ("Always", True)])
@@ -55,18 +60,18 @@ def test_of_init_containers_only_sidecars_count(restart_policy: str | None, coun
     init = Container(name="i", ports=ports("TCP//8001"), restart_policy=restart_policy)
     wanting = make_pod(init_containers=[init])
     snapshot = snapshot_of([make_node("n")], [pod("TCP//8001", name="o", node_name="n")])
-    assert rejected(NodePorts(), wanting, snapshot) == ({"n": TAKEN} if counts else {})
+    assert rejected(PLUGIN, wanting, snapshot) == ({"n": TAKEN} if counts else {})
 
 
 def test_only_nodes_on_which_the_port_is_taken_are_rejected() -> None:
     others = [pod("TCP//80", name="one", node_name="a"), pod("TCP//81", name="two", node_name="c")]
     snapshot = snapshot_of([make_node("a"), make_node("b"), make_node("c")], others)
-    assert rejected(NodePorts(), pod("TCP//80"), snapshot) == {"a": TAKEN}
+    assert rejected(PLUGIN, pod("TCP//80"), snapshot) == {"a": TAKEN}
 
 
 def test_a_pod_without_host_ports_is_skipped() -> None:
     snapshot = snapshot_of([make_node("n")])
-    status = NodePorts().pre_filter(CycleState(), PodInfo(make_pod()), snapshot.nodes)
+    status = PLUGIN.pre_filter(CycleState(), PodInfo(make_pod()), snapshot.nodes)
     assert status is not None
     assert status.code == Code.SKIP
 
@@ -75,7 +80,7 @@ def test_without_pre_filter_the_filter_fails() -> None:
     """`TestPreFilterDisabled`."""
     snapshot = snapshot_of([make_node("n")])
     with pytest.raises(LookupError) as caught:
-        NodePorts().filter_nodes(CycleState(), PodInfo(make_pod()), snapshot.nodes)
+        PLUGIN.filter_nodes(CycleState(), PodInfo(make_pod()), snapshot.nodes)
     assert str(caught.value) == 'reading "PreFilterNodePorts" from cycleState: not found'
 
 
@@ -91,8 +96,8 @@ def test_without_pre_filter_the_filter_fails() -> None:
 )
 def test_a_deleted_pod_helps_if_it_held_a_wanted_port(deleted: Pod, expected: str) -> None:
     """`Test_isSchedulableAfterPodDeleted`."""
-    assert hint(NodePorts(), pod("TCP//8080"), old=deleted) == expected
+    assert hint(PLUGIN, pod("TCP//8080"), old=deleted) == expected
 
 
 def test_any_new_node_is_worth_a_try() -> None:
-    assert hint(NodePorts(), pod("TCP//8080"), new=make_node()) == QUEUE
+    assert hint(PLUGIN, pod("TCP//8080"), new=make_node()) == QUEUE

@@ -4,8 +4,13 @@ import pytest
 
 from scheduler.api.core import Node, Pod
 from scheduler.plugins.node_unschedulable import NodeUnschedulable
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected
+
+from .volumes import plugin_with
+
+PLUGIN: NodeUnschedulable = plugin_with(NodeUnschedulable, FakeHandle())
+
 
 KEY = "node.kubernetes.io/unschedulable"
 SNAPSHOT = snapshot_of([make_node("open"), make_node("cordoned", unschedulable=True)])
@@ -15,7 +20,7 @@ OPEN, CORDONED = make_node(), make_node(unschedulable=True)
 
 def test_a_cordoned_node_takes_no_pods() -> None:
     expected = {"cordoned": (UNRESOLVABLE, ("node(s) were unschedulable",))}
-    assert rejected(NodeUnschedulable(), make_pod(), SNAPSHOT) == expected
+    assert rejected(PLUGIN, make_pod(), SNAPSHOT) == expected
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,7 @@ def test_a_cordoned_node_takes_no_pods() -> None:
 )
 def test_unless_they_tolerate_its_taint(toleration: dict[str, str]) -> None:
     pod = make_pod(tolerations=[toleration])
-    assert rejected(NodeUnschedulable(), pod, SNAPSHOT) == {}
+    assert rejected(PLUGIN, pod, SNAPSHOT) == {}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +41,7 @@ def test_unless_they_tolerate_its_taint(toleration: dict[str, str]) -> None:
 )
 def test_other_tolerations_do_not_help(toleration: dict[str, str]) -> None:
     pod = make_pod(tolerations=[toleration])
-    assert set(rejected(NodeUnschedulable(), pod, SNAPSHOT)) == {"cordoned"}
+    assert set(rejected(PLUGIN, pod, SNAPSHOT)) == {"cordoned"}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,7 @@ def test_other_tolerations_do_not_help(toleration: dict[str, str]) -> None:
 )
 def test_a_node_that_is_now_open_may_help(old: Node | None, new: Node, expected: str) -> None:
     """`TestIsSchedulableAfterNodeChange`."""
-    assert hint(NodeUnschedulable(), make_pod(), old=old, new=new) == expected
+    assert hint(PLUGIN, make_pod(), old=old, new=new) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,4 +69,4 @@ def test_a_node_that_is_now_open_may_help(old: Node | None, new: Node, expected:
 def test_a_pod_that_now_tolerates_cordons_is_tried_again(new: Pod, expected: str) -> None:
     """`TestIsSchedulableAfterPodTolerationChange`."""
     old = make_pod(new.metadata.name)
-    assert hint(NodeUnschedulable(), make_pod(), old=old, new=new) == expected
+    assert hint(PLUGIN, make_pod(), old=old, new=new) == expected

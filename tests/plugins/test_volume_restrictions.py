@@ -9,7 +9,7 @@ from scheduler.framework import CycleState, Status
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.what_if import WhatIf
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, hint, rejected
 from tests.plugins.volumes import (
     ClusterObjects,
@@ -18,6 +18,9 @@ from tests.plugins.volumes import (
     plugin_with,
     pod_with_claims,
 )
+
+PLUGIN: VolumeRestrictions = plugin_with(VolumeRestrictions, FakeHandle())
+
 
 NO_DISK = (UNSCHEDULABLE, ("node(s) had no available disk",))
 IN_USE = (
@@ -204,8 +207,8 @@ def test_without_pre_filter_the_filter_fails() -> None:
     ],
 )
 def test_a_deleted_pod_helps_if_it_had_something_this_one_wants(gone: Pod, expected: str) -> None:
-    assert hint(VolumeRestrictions(), pod_with(gce(), claim_source()), old=gone) == expected
+    assert hint(PLUGIN, pod_with(gce(), claim_source()), old=gone) == expected
 
 
 def test_any_new_node_is_worth_a_try() -> None:
-    assert hint(VolumeRestrictions(), pod_with(gce()), new=make_node()) == QUEUE
+    assert hint(PLUGIN, pod_with(gce()), new=make_node()) == QUEUE

@@ -5,8 +5,8 @@ import pytest
 
 from scheduler.framework import status as statuses
 from scheduler.framework.events import (
+    DEFAULT_POD_EVENTS,
     EVENT_UNSCHEDULABLE_TIMEOUT,
-    EVENT_UNSCHEDULED_POD_ADD,
     FORCE_ACTIVATE,
     ActionType,
     ClusterEvent,
@@ -27,7 +27,7 @@ from tests.queue.world import (
     waiting,
 )
 
-ADDED = EVENT_UNSCHEDULED_POD_ADD.label
+ADDED = DEFAULT_POD_EVENTS.label(ActionType.ADD)
 GATES_ELIMINATED = ClusterEvent(
     EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
 )

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.framework.events import (
+    DEFAULT_POD_EVENTS,
     EVENT_UNSCHEDULABLE_TIMEOUT,
-    EVENT_UNSCHEDULED_POD_UPDATE,
+    ActionType,
     ClusterEvent,
     QueueingHint,
     QueueingHintFn,
@@ -70,7 +71,7 @@ def test_a_gated_pod_is_moved_only_by_events_that_its_gate_has_registered_for(
     """The two cases of gated pods in the same test of upstream."""
     hints = {
         NODE_ADD: [("foo", hint)],
-        EVENT_UNSCHEDULED_POD_UPDATE: [("SchedulingGates", queue)],
+        DEFAULT_POD_EVENTS.event(ActionType.UPDATE): [("SchedulingGates", queue)],
     }
     foo = LabelGate("foo", name="foo")
     world = World(hints, gates=[SchedulingGates(), foo])  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Each move of a pod is returned to the caller of the queue."""
 
-from scheduler.framework.events import EVENT_UNSCHEDULED_POD_UPDATE
+from scheduler.framework.events import DEFAULT_POD_EVENTS, ActionType
 from scheduler.queue import HintAnswer, Place
 from scheduler.testing import make_pod
 from tests.queue.world import NODE_ADD, NODE_LABEL, START, LabelGate, World, fail, queue, skip
@@ -46,7 +46,7 @@ def test_all_moves_of_a_pod_from_add_to_bind_are_returned() -> None:
 def test_moves_by_gates_errors_and_deletions_are_returned() -> None:
     gate = LabelGate(name="gate")
     world = World(
-        {NODE_ADD: [("gate", fail)], EVENT_UNSCHEDULED_POD_UPDATE: [("gate", skip)]},
+        {NODE_ADD: [("gate", fail)], DEFAULT_POD_EVENTS.event(ActionType.UPDATE): [("gate", skip)]},
         gates=[gate],
     )
     pod = make_pod("p", labels={"p": ""})

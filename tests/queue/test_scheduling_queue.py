@@ -4,9 +4,9 @@ import pytest
 
 from scheduler.api.core import Pod
 from scheduler.framework.events import (
+    DEFAULT_POD_EVENTS,
     EVENT_FORCE_ACTIVATE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
-    EVENT_UNSCHEDULED_POD_UPDATE,
     ActionType,
     ClusterEvent,
     EventResource,
@@ -252,7 +252,9 @@ def test_done_may_be_called_for_any_pod() -> None:
 
 
 def updated_world() -> World:
-    hints = {EVENT_UNSCHEDULED_POD_UPDATE: [("queuePlugin", queue), ("skipPlugin", skip)]}
+    hints = {
+        DEFAULT_POD_EVENTS.event(ActionType.UPDATE): [("queuePlugin", queue), ("skipPlugin", skip)]
+    }
     return World(hints)  # type: ignore[arg-type]
 
 

@@ -12,6 +12,7 @@ from scheduler.framework.events import (
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
+    PodEvents,
     QueueingHint,
     match_cluster_events,
 )
@@ -27,7 +28,11 @@ State = Union["ApiObject", None]
 
 
 def hints_of(
-    profiles: Mapping[str, Framework], waiting: Pod, old_json: bytes, new_json: bytes
+    profiles: Mapping[str, Framework],
+    waiting: Pod,
+    old_json: bytes,
+    new_json: bytes,
+    pod_events: PodEvents,
 ) -> dict[str, Any]:
     """Return the cluster events of a change, and each plugin's queueing hints for them.
 
@@ -36,7 +41,7 @@ def hints_of(
     old, new = _decoded(old_json), _decoded(new_json)
     framework = next(iter(profiles.values()))
     pod = PodInfo(with_api_defaults(waiting))
-    events = _cluster_events_of(old, new)
+    events = _cluster_events_of(old, new, pod_events)
     hints = {
         plugin.name: answers
         for plugin, registered in framework.registered_events
@@ -45,10 +50,10 @@ def hints_of(
     return {"events": [event.label for event in events], "hints": hints}
 
 
-def _cluster_events_of(old: State, new: State) -> list[ClusterEvent]:
+def _cluster_events_of(old: State, new: State, pod_events: PodEvents) -> list[ClusterEvent]:
     """Return the cluster events that the queue derives from a change."""
     if isinstance(old, Pod) and isinstance(new, Pod):
-        return pod_scheduling_properties_change(new, old)
+        return pod_scheduling_properties_change(new, old, pod_events)
     if isinstance(old, Node) and isinstance(new, Node):
         return node_scheduling_properties_change(new, old)
     present = old if new is None else new
@@ -62,7 +67,7 @@ def _cluster_events_of(old: State, new: State) -> list[ClusterEvent]:
     if not isinstance(present, Pod):
         return [ClusterEvent(_event_resource(present), action)]
     assigned = bool(present.spec.node_name)
-    resource = EventResource.ASSIGNED_POD if assigned else EventResource.UNSCHEDULABLE_POD
+    resource = EventResource.ASSIGNED_POD if assigned else pod_events.unscheduled
     return [ClusterEvent(resource, action)]
 
 

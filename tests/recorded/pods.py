@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.api.core import Pod
 from scheduler.api.dynamic_resources import ResourceClaim
@@ -40,6 +41,7 @@ from .player import Player, RecordedClock
 Json = dict[str, Any]
 
 _CLAIMS: Final = "resourceclaims"
+_VOLUMES: Final = ("persistentvolumes", "persistentvolumeclaims")
 #: Longer than the timeouts of devices in recordings, shorter than that of volumes.
 _WAIT_SECONDS: Final = 10.0
 #: Turns of the event loop in which a binding cycle gets as far as it can.
@@ -55,6 +57,10 @@ class _Api(InMemoryApi):
     def __init__(self, clock: RecordedClock) -> None:
         super().__init__(clock)
         self.asked: Final[set[str]] = set()
+
+    def _next_version(self, kind: str) -> str:
+        """Volumes and their claims have no versions in recordings, which matters to 1.34."""
+        return "" if kind in _VOLUMES else super()._next_version(kind)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         self.asked.add(pod.key)
@@ -157,6 +163,10 @@ class PodPlayer(Player):
             api.remove(PODS.plural, key)
         if answer["result"] != "scheduled":
             api.remove(PODS.plural, pod.key)
+        elif pod.key not in self.bindings:
+            # Reserve has failed. In the recording the pod stays on its node all the same.
+            answer["message"] = f"reserve: {self._failure(pod.key)}"
+            self.core.cache.assume_pod(PodInfo(_on_node(pod, answer["node"])))
         elif binds:
             return answer | await self._bind(pod.key)
         return answer | self._written(pod.key, claims)
@@ -257,11 +267,19 @@ class PodPlayer(Player):
             answer["nodeAllocatableResourceClaimStatuses"] = msgspec.to_builtins(statuses)
         return answer
 
+    def _failure(self, key: str) -> str:
+        conditions = self._pod(key).status.conditions
+        return next(condition.message for condition in conditions if condition.message)
+
     def _pod(self, key: str) -> Pod:
         namespace, _, name = key.partition("/")
         pod = self.api.objects(PODS.plural).get(name, namespace)
         assert isinstance(pod, Pod), f"{key} exists"
         return pod
+
+
+def _on_node(pod: Pod, node: str) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name=node))
 
 
 def _diagnosis_json(diagnosis: Diagnosis) -> Json:

@@ -14,6 +14,7 @@ from scheduler.api.core import Pod
 from scheduler.assembly.core import SchedulerOptions
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, EffectiveVersion, SchedulerVersion
 from scheduler.explain.questions import Question, read_questions
+from scheduler.framework.events import POD_EVENTS
 from scheduler.framework.interface import Plugin
 
 from .hints import hints_of
@@ -77,7 +78,13 @@ async def _decided(
         pods.api.load(scenario.objects_by_kind())
         if scenario.hints:
             outcome["hints"] = [
-                hints_of(pods.core.profiles, change.pod, bytes(change.old), bytes(change.new))
+                hints_of(
+                    pods.core.profiles,
+                    change.pod,
+                    bytes(change.old),
+                    bytes(change.new),
+                    POD_EVENTS[version],
+                )
                 for change in scenario.hints
             ]
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from scheduler.api import field
 from scheduler.api.duration import SECOND, Duration
 from scheduler.config.types import FeatureGates, PluginArgs
+from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.allocator import BINDING_CONDITIONS
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
     """Arguments of DynamicResources."""
 
     always_written: ClassVar[frozenset[str]] = frozenset({"filter_timeout"})
+
+    since: ClassVar[Mapping[str, SchedulerVersion]] = {"binding_timeout": SchedulerVersion.V1_35}
 
     filter_timeout: Duration | None = None
     """Longest search for devices on one node; 0 means unlimited. Default: 10s.

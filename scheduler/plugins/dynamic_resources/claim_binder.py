@@ -213,13 +213,13 @@ class ClaimBinder:
             raise ClaimBindingError(f"extended resource claim not found for node {node_name}")
         claim = reserved.extended_claim
         metadata = replace(claim.metadata, name="", uid="")
-        creates = self._handle.metrics.resource_claim_creates
+        metrics = self._handle.metrics
         try:
             created = await self._api.create(replace(claim, metadata=metadata))
-            creates[("success",)] += 1
+            metrics.resource_claim_created("success")
             return created
         except Exception as error:
-            creates[("failure",)] += 1
+            metrics.resource_claim_created("failure")
             key = f"{metadata.namespace}/"
             text = f"create claim for extended resources {key}: {error}"
             raise ClaimBindingError(text) from error

@@ -45,7 +45,14 @@ from scheduler.devices.manager import DraManager
 from scheduler.devices.results import allocation_result
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CLAIM_STATUSES, CycleStateError
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    QueueingHint,
+    as_kind,
+    on,
+    on_pods,
+)
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Status, error, skip, unresolvable, unschedulable
 from scheduler.framework.types import PreBindPreFlightResult
@@ -477,7 +484,7 @@ class DynamicResources(Plugin):
         return [
             on(Node, ActionType.ADD | node_change),
             on(ResourceClaim, self._claim_actions, self.is_schedulable_after_claim_change),
-            on(Pod, pod_change, self.is_schedulable_after_pod_change),
+            *on_pods(self.handle.version, self.is_schedulable_after_pod_change, target=pod_change),
             on(DeviceClass, add_or_update),
             on(ResourceSlice, add_or_update),
         ]

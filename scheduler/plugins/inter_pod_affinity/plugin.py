@@ -19,10 +19,19 @@ import numpy as np
 from scheduler.api import field
 from scheduler.api.core import Namespace, Node, Pod
 from scheduler.api.quantity import INT64_MAX
+from scheduler.api.selectors import NOTHING
 from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    QueueingHint,
+    as_kind,
+    on,
+    on_pods,
+)
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.plugins.inter_pod_affinity.blocking import BlockingPods
@@ -105,6 +114,16 @@ class InterPodAffinity(Plugin):
         self._hosts_apart: Final = _HOSTNAME_FAST_PATH in self.handle.feature_gates
         # Rules of terms with namespace selectors are valid until a namespace changes.
         self._namespaces_cursor = -1
+        version = self.handle.version
+        self._matches: Final = _match_any if version >= SchedulerVersion.V1_37 else _match_all
+        is_mended = version >= SchedulerVersion.V1_37
+        self._selected: Final = _by_name if is_mended else _by_name_and_selector
+        looks_both_ways = version >= SchedulerVersion.V1_36
+        self._after_pod_change: Final = (
+            self.is_schedulable_after_pod_change
+            if looks_both_ways
+            else self.is_schedulable_after_assigned_pod_change
+        )
         self._required: Final[WeakKeyDictionary[AffinityTerms, Required]] = WeakKeyDictionary()
         self._preferred: Final[WeakKeyDictionary[AffinityTerms, _Preferred]] = WeakKeyDictionary()
 
@@ -240,8 +259,7 @@ class InterPodAffinity(Plugin):
     def _with_namespaces(self, term: AffinityTerm) -> AffinityTerm:
         """Return the term with the names of the namespaces that it selects.
 
-        The selector is kept, as upstream, and evaluated without labels from here on: one that
-        matches then matches all namespaces. Source: `mergeAffinityTermNamespacesIfNotEmpty`.
+        Source: `mergeAffinityTermNamespacesIfNotEmpty`.
         """
         if not selects_namespaces(term):
             return term
@@ -251,7 +269,7 @@ class InterPodAffinity(Plugin):
             for namespace in self.handle.lister(Namespace).list()
             if selects(namespace.metadata.labels)
         }
-        return term._replace(namespaces=term.namespaces | names)
+        return self._selected(term, names)
 
     def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
         """Return the labels, none for a missing namespace. Source: `GetNamespaceLabelsSnapshot`."""
@@ -259,10 +277,15 @@ class InterPodAffinity(Plugin):
         return _NO_LABELS if namespace is None else namespace.metadata.labels
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        pod_change = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
+        relabelled = ActionType.UPDATE_POD_LABEL
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return [
-            on(Pod, pod_change, self.is_schedulable_after_pod_change),
+            *on_pods(
+                self.handle.version,
+                self._after_pod_change,
+                assigned=ActionType.ADD | relabelled | ActionType.DELETE,
+                target=relabelled,
+            ),
             on(Node, node_change, self.is_schedulable_after_node_change),
         ]
 
@@ -282,15 +305,37 @@ class InterPodAffinity(Plugin):
         if original is None:
             return QueueingHint(modified is not None and _match_all(affinity, modified))
         if modified is None:
-            if _match_all(anti_affinity, original):
+            if self._matches(anti_affinity, original):
                 return QueueingHint.QUEUE
             others = kind_of(original).affinity
             _check(others, "requiredAntiAffinityTerms")
-            return QueueingHint(_match_all(others.required_anti_affinity, pod.pod))
+            return QueueingHint(self._matches(others.required_anti_affinity, pod.pod))
         return QueueingHint(
             (not _match_all(affinity, original) and _match_all(affinity, modified))
-            or (_match_all(anti_affinity, original) and not _match_all(anti_affinity, modified))
+            or (
+                self._matches(anti_affinity, original)
+                and not self._matches(anti_affinity, modified)
+            )
         )
+
+    def is_schedulable_after_assigned_pod_change(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a pod with a node now satisfies affinity or no longer violates anti-affinity.
+
+        The rule up to 1.35: neither changes of the pod itself nor the anti-affinity of others
+        count. Raises `ValueError` for malformed terms.
+        """
+        original, modified = as_kind(Pod, old, new)
+        if not all(other.spec.node_name for other in (original, modified) if other is not None):
+            return QueueingHint.QUEUE_SKIP
+        affinity, anti_affinity = _terms_required_by(pod.kind)
+        helps = modified is not None and _match_all(affinity, modified)
+        if original is not None:
+            helps = helps and not _match_all(affinity, original)
+            is_out_of_the_way = modified is None or not _match_all(anti_affinity, modified)
+            helps = helps or (_match_all(anti_affinity, original) and is_out_of_the_way)
+        return QueueingHint(helps)
 
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
@@ -344,6 +389,25 @@ def _terms_required_by(kind: PodKind) -> tuple[Sequence[AffinityTerm], Sequence[
     terms = kind.affinity
     _check(terms, "requiredAffinityTerms", "requiredAntiAffinityTerms")
     return terms.required_affinity, terms.required_anti_affinity
+
+
+def _by_name_and_selector(term: AffinityTerm, names: set[str]) -> AffinityTerm:
+    """Add namespaces to a term, and keep its selector, as upstream does up to 1.36.
+
+    The selector is evaluated without labels from here on: one that matches then matches all
+    namespaces.
+    """
+    return term._replace(namespaces=term.namespaces | names)
+
+
+def _by_name(term: AffinityTerm, names: set[str]) -> AffinityTerm:
+    """Add namespaces to a term in the place of its selector."""
+    return term._replace(namespaces=term.namespaces | names, namespace_selector=NOTHING)
+
+
+def _match_any(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+    metadata = pod.metadata
+    return any(term.matches(metadata.namespace, metadata.labels, _NO_LABELS) for term in terms)
 
 
 def _match_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:

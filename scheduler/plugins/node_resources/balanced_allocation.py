@@ -2,9 +2,9 @@
 
 A node is even when the used fractions of its resources lie close together: 100 less their standard
 deviation in percent. The score is 50 plus half of the gain of this number by the pod, so that 75
-means no difference.
-Mirrors `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`, v1.36.3, to the last
-bit of its floats: same operations, same order.
+means no difference. Before 1.36 it is the number with the pod.
+Mirrors `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go` to the last bit of
+its floats: same operations, same order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.manager import DraManager
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -42,6 +43,8 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def __init__(self) -> None:
         self._resources: Final = self.args.resources
+        is_gain = self.handle.version >= SchedulerVersion.V1_36
+        self._rule: Final = _improvement if is_gain else _evenness_with_pod
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods without a request for one of the resources."""
@@ -52,14 +55,13 @@ class NodeResourcesBalancedAllocation(Plugin):
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """Return a score from 50 to 100."""
         # Nothing is stored if the profile disables PreScore.
         requests = state.find(_REQUESTS) or self._requests(pod)
         if not any(requests):
             return np.zeros(len(nodes), dtype=np.int64)
         return score(
             nodes,
-            _improvement,
+            self._rule,
             self._resources,
             requests,
             non_zero=False,
@@ -90,6 +92,15 @@ def _improvement(amounts: Amounts) -> IntArray:
     gain *= 0.5
     gain += _HALF + _HALF / 2
     return cast("IntArray", gain.astype(np.int64))
+
+
+def _evenness_with_pod(amounts: Amounts) -> IntArray:
+    """Return the evenness of the node with the pod (`balancedResourceScorer` up to v1.35)."""
+    resources_total, nodes_total = amounts.allocatable.shape
+    if resources_total < 2:
+        return np.full(nodes_total, MAX_NODE_SCORE, dtype=np.int64)
+    fractions = (amounts.allocated + amounts.requests) / amounts.allocatable.astype(np.float64)
+    return cast("IntArray", _evenness(np.minimum(fractions, 1.0)).astype(np.int64))
 
 
 def _evenness(fractions: FloatArray) -> FloatArray:

@@ -20,7 +20,14 @@ from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    QueueingHint,
+    as_kind,
+    on,
+    on_pods,
+)
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Status, reject_together, unresolvable, unschedulable
 from scheduler.plugins.node_resources.args import (
@@ -200,17 +207,24 @@ class NodeResourcesFit(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that are new or offer more, and classes of devices."""
-        pod_change = ActionType.DELETE
+        shrinks = ActionType.NONE
         if _RESIZE in self.handle.feature_gates:
-            pod_change |= ActionType.UPDATE_POD_SCALE_DOWN
+            shrinks = ActionType.UPDATE_POD_SCALE_DOWN
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         class_change = ActionType.ADD | ActionType.UPDATE
         events = [
-            on(Pod, pod_change, self.is_schedulable_after_pod_event),
+            *on_pods(
+                self.handle.version,
+                self.is_schedulable_after_pod_event,
+                assigned=ActionType.DELETE | shrinks,
+                target=shrinks,
+            ),
             on(Node, node_change, self.is_schedulable_after_node_change),
-            on(DeviceClass, class_change, self.is_schedulable_after_device_class_event),
         ]
-        return events if DRA_EXTENDED_RESOURCE in self.handle.feature_gates else events[:2]
+        if DRA_EXTENDED_RESOURCE in self.handle.feature_gates:
+            hint = self.is_schedulable_after_device_class_event
+            events.append(on(DeviceClass, class_change, hint))
+        return events
 
     def is_schedulable_after_pod_event(
         self, pod: PodInfo, old: object, new: object

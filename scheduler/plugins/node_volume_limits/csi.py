@@ -16,7 +16,14 @@ from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
 from scheduler.api.volumes import claim_names
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    QueueingHint,
+    as_kind,
+    on,
+    on_pods,
+)
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import (
     Rejections,
@@ -155,7 +162,11 @@ class NodeVolumeLimits(Plugin):
         return [
             on(CSINode, ActionType.ADD),
             on(CSINode, ActionType.UPDATE, self.is_schedulable_after_csi_node_updated),
-            on(Pod, ActionType.DELETE, self.is_schedulable_after_pod_deleted),
+            *on_pods(
+                self.handle.version,
+                self.is_schedulable_after_pod_deleted,
+                assigned=ActionType.DELETE,
+            ),
             on(PersistentVolumeClaim, ActionType.ADD, self.is_schedulable_after_pvc_added),
             on(VolumeAttachment, ActionType.DELETE, detached),
         ]

@@ -8,7 +8,7 @@ version:
                              |-----restore (the write was not made)------------> as stored
 
 Any newer version from the API server wins. Source:
-`pkg/scheduler/framework/plugins/volumebinding/{assume_cache,passive_assume_cache}.go`, v1.36.3.
+`pkg/scheduler/framework/plugins/volumebinding/{assume_cache,passive_assume_cache}.go`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, cast
 
 from scheduler.api.field import quoted
+from scheduler.api.strconv import parse_int
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +51,8 @@ class AssumeCache(Generic[T]):
         self._handle: Final = handle
         self._resource: Final = resource
         self._kind: Final = kind
+        compares_order = handle.version < SchedulerVersion.V1_35
+        self._check: Final = _check_not_older if compares_order else _check_same_version
         self._assumed: Final[dict[tuple[str, str], T]] = {}
         self._sweep_at = _SWEEP_MIN
 
@@ -76,9 +80,7 @@ class AssumeCache(Generic[T]):
         key = f"{namespace}/{name}" if namespace else name
         if stored is None:
             raise AssumeError(self.not_found(key))
-        have, version = stored.metadata.resource_version, obj.metadata.resource_version
-        if have != version:
-            raise AssumeError(f"{quoted(key)} is out of sync (stored: {have}, assume: {version})")
+        self._check(key, obj, stored)
         self._assumed[namespace, name] = obj
         if len(self._assumed) >= self._sweep_at:
             self._sweep()
@@ -111,6 +113,33 @@ class AssumeCache(Generic[T]):
             if stored is None or not _same_version(assumed, stored):
                 del self._assumed[namespace, name]
         self._sweep_at = max(_SWEEP_MIN, 2 * len(self._assumed))
+
+
+def _check_same_version(key: str, obj: _Object, stored: _Object) -> None:
+    """Raise AssumeError unless both objects are of one version."""
+    have, version = stored.metadata.resource_version, obj.metadata.resource_version
+    if have != version:
+        raise AssumeError(f"{quoted(key)} is out of sync (stored: {have}, assume: {version})")
+
+
+def _check_not_older(key: str, obj: _Object, stored: _Object) -> None:
+    """Raise AssumeError for an older object, and for versions that are no numbers.
+
+    The rule of 1.34. Source: `pkg/scheduler/util/assumecache/assume_cache.go`, v1.34.4.
+    """
+    name = f"v1.{type(obj).__name__} {quoted(key)}"
+    version, have = _number_of(obj, name), _number_of(stored, name)
+    if version < have:
+        raise AssumeError(f"{name} is out of sync (stored: {have}, assume: {version})")
+
+
+def _number_of(obj: _Object, name: str) -> int:
+    version = obj.metadata.resource_version
+    try:
+        return parse_int(version, bits=64)
+    except ValueError as error:
+        problem = f"error parsing ResourceVersion {quoted(version)} for {name}: {error}"
+        raise AssumeError(problem) from error
 
 
 def _same_version(first: _Object, second: _Object) -> bool:
