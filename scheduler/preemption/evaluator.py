@@ -227,7 +227,7 @@ def _aggregate(failures: Sequence[Status]) -> str:
 
 
 def _no_status(candidate: Candidate) -> None:
-    """Say nothing of a preemption, up to 1.36."""
+    """Return no status of success: the rule up to 1.36."""
 
 
 def _found_placement(candidate: Candidate) -> Status:

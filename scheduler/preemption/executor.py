@@ -16,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.core import ObjectReference, Pod
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Condition, NominatingInfo, NominatingMode
 from scheduler.klog import V2
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectMeta
     from scheduler.api.pod_groups import PodGroup
-    from scheduler.framework.handle import Handle
+    from scheduler.framework.handle import Handle, PodInPreBind
     from scheduler.preemption.importance import Candidate
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -73,6 +74,18 @@ class Preemptor(NamedTuple):
         )
 
 
+def _is_never_pending(pod: Pod) -> bool:
+    """Wait no longer once the eviction of the last victim has begun: the rule of 1.34."""
+    del pod
+    return False
+
+
+def _is_in_no_pre_bind(uid: str) -> PodInPreBind | None:
+    """Find no victim before its binding, so that it is deleted: the rule up to 1.35."""
+    del uid
+    return None
+
+
 def _reference(api_version: str, kind: str, metadata: ObjectMeta) -> ObjectReference:
     return ObjectReference(
         api_version=api_version,
@@ -93,15 +106,24 @@ class Executor:
         #: The uids of preemptors, and the last victim once its eviction has started.
         self._preempting: Final[set[str]] = set()
         self._last_victims: Final[dict[str, Pod]] = {}
+        version = handle.version
+        waits_for_last = version >= SchedulerVersion.V1_35
+        self._is_pending: Final = self._is_not_deleted if waits_for_last else _is_never_pending
+        finds_in_pre_bind = version >= SchedulerVersion.V1_36
+        self._in_pre_bind: Final = (
+            handle.get_pod_in_pre_bind if finds_in_pre_bind else _is_in_no_pre_bind
+        )
 
     def is_running_preemption(self, uid: str) -> bool:
         """True if a pod, or a pod group, must wait for the end of its own preemption."""
         if uid not in self._preempting:
             return False
         last = self._last_victims.get(uid)
-        if last is None:
-            return True
-        metadata = last.metadata
+        return last is None or self._is_pending(last)
+
+    def _is_not_deleted(self, pod: Pod) -> bool:
+        """Return True until the deletion of a pod has been seen."""
+        metadata = pod.metadata
         current = self._handle.lister(Pod).get(metadata.name, metadata.namespace)
         return current is not None and current.metadata.deletion_timestamp is None
 
@@ -206,7 +228,7 @@ class Executor:
         waiting = self._handle.get_waiting_pod(victim.uid)
         if waiting is not None:
             return waiting.preempt(self._plugin_name, "preempted")
-        in_pre_bind = self._handle.get_pod_in_pre_bind(victim.uid)
+        in_pre_bind = self._in_pre_bind(victim.uid)
         if in_pre_bind is not None:
             return in_pre_bind.cancel_pod(f"preempted by {self._plugin_name}")
         return False

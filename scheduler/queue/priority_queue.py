@@ -123,6 +123,9 @@ class PriorityQueue:
     counted down for pods that are deleted while active or backing off.
     """
 
+    _first_leftover_flush: float | None = None
+    _last_leftover_flush = -math.inf
+
     def __init__(
         self,
         less: Callable[[QueuedPodInfo, QueuedPodInfo], bool],
@@ -181,12 +184,8 @@ class PriorityQueue:
         self.incoming_pods: Final = self._mover.incoming_pods
         self._less: Final = less
         self._pod_events: Final = pod_events
-        self._pod_added: Final = pod_events.label(ActionType.ADD)
-        self._pod_updated: Final = pod_events.label(ActionType.UPDATE)
         self._members_back_off: Final = members_back_off
         self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds
-        self._first_leftover_flush: float | None = None
-        self._last_leftover_flush = -math.inf
 
     # Watch events of pods without a node.
 
@@ -195,7 +194,9 @@ class PriorityQueue:
         info = QueuedPodInfo(pod, timestamp=now)
         queued = self.find(info.key)
         if queued is None:
-            return _moves(self._move(info, Place.ACTIVE, self._pod_added, now))
+            return _moves(
+                self._move(info, Place.ACTIVE, self._pod_events.label(ActionType.ADD), now)
+            )
         # A pod of the same name, whose place it takes over; it stays if it cannot enter anew.
         info.place = queued.place
         passes = queued.place in POPPABLE
@@ -203,7 +204,15 @@ class PriorityQueue:
             self._gate.run_pre_enqueue_plugins(info)
             if info.is_gated:
                 return NO_MOVES
-        return _moves(self._move(info, Place.ACTIVE, self._pod_added, now, pre_enqueue=not passes))
+        return _moves(
+            self._move(
+                info,
+                Place.ACTIVE,
+                self._pod_events.label(ActionType.ADD),
+                now,
+                pre_enqueue=not passes,
+            )
+        )
 
     def update(self, old: Pod, new: PodInfo, now: float) -> Moves:
         """Replace a pod that has changed.
@@ -218,7 +227,9 @@ class PriorityQueue:
         info = self.find(new.key)
         if info is None:
             info = QueuedPodInfo(new, timestamp=now)
-            return _moves(self._move(info, Place.ACTIVE, self._pod_updated, now))
+            return _moves(
+                self._move(info, Place.ACTIVE, self._pod_events.label(ActionType.UPDATE), now)
+            )
         info.pod_info = new
         self.pool_at[info.place].add(info)
         self.nominator.update_nominated_pod(old, new)

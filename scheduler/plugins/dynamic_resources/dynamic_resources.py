@@ -118,6 +118,12 @@ class DynamicResourcesError(Exception):
     """An object is not as the API server accepts it, or state is missing. Upstream's text."""
 
 
+def _no_scores(state: CycleState, nodes: Nodes) -> IntArray:
+    """Compare no nodes: the rule of 1.34."""
+    del state
+    return np.zeros(len(nodes), dtype=np.int64)
+
+
 class DynamicResources(Plugin):
     """Allocate devices for the claims of pods."""
 
@@ -127,6 +133,8 @@ class DynamicResources(Plugin):
     reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules")
 
     def __init__(self) -> None:
+        has_scores = self.handle.version >= SchedulerVersion.V1_35
+        self._scores: Final = self._alternatives if has_scores else _no_scores
         filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout
         self._filter_timeout_seconds: Final = filter_timeout.seconds if filter_timeout else 0.0
         self._binding_timeout_seconds: Final = (
@@ -374,6 +382,9 @@ class DynamicResources(Plugin):
         return data is not None and not data.claims
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return self._scores(state, nodes)
+
+    def _alternatives(self, state: CycleState, nodes: Nodes) -> IntArray:
         """Return the sum over all requests of 8 minus the position of the chosen alternative."""
         data = state.read(STATE)
         scores = np.zeros(len(nodes), dtype=np.int64)

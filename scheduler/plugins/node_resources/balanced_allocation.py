@@ -39,7 +39,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     only_ranks = True
     Args = NodeResourcesBalancedAllocationArgs
     args: NodeResourcesBalancedAllocationArgs
-    reads = ("resourceclaims", "deviceclasses", "resourceslices")
+    reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules")
 
     def __init__(self) -> None:
         self._resources: Final = self.args.resources

@@ -106,7 +106,7 @@ class NodeResourcesFit(Plugin):
     only_ranks = True
     Args = NodeResourcesFitArgs
     args: NodeResourcesFitArgs
-    reads = ("resourceclaims", "deviceclasses", "resourceslices")
+    reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules")
 
     def __init__(self) -> None:
         args = self.args
