@@ -18,6 +18,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "drain": ("scheduler.simulate.commands.drain:command", "Drain nodes."),
         "capacity": ("scheduler.simulate.commands.capacity:command", "Count further copies."),
         "change": ("scheduler.simulate.commands.change:command", "Compare configurations."),
+        "grow": ("scheduler.simulate.commands.grow:command", "Find the nodes to add."),
         "lose": ("scheduler.simulate.commands.lose:command", "Lose nodes, or each domain."),
         "import": (
             "scheduler.simulate.history.cli:import_trace",

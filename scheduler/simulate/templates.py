@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from scheduler.api.node_selectors import parse_node_selector
-from scheduler.api.selectors import selector_from_set
-from scheduler.api.tolerations import HARD_EFFECTS, find_untolerated_taint
 from scheduler.explain.cluster import Cluster, ClusterError
 from scheduler.explain.manifests import Document, check_fields, read_manifests
 from scheduler.reports.build import owner_of
+from scheduler.simulate.daemons import is_eligible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from scheduler.api.core import Node, Pod
+    from scheduler.api.core import Pod
     from scheduler.client import ApiObject
 
 _TEMPLATE_HASH: Final = "new"
@@ -63,7 +61,11 @@ def read_templates(
     expansion = _Expansion(replicas, copies, [node.metadata.name for node in cluster.nodes])
     found, _ = read_manifests([path], expand=expansion, known=cluster)
     nodes = {node.metadata.name: node for node in cluster.nodes}
-    pods = [pod for pod in found.pods if _is_eligible(pod, expansion.daemons, nodes)]
+    pods = [
+        pod
+        for pod in found.pods
+        if pod.key not in expansion.daemons or is_eligible(pod, nodes[expansion.daemons[pod.key]])
+    ]
     if not pods:
         raise ClusterError(f"{path}: expected pods or workloads, such as a Deployment")
     present = {pod.key for pod in cluster.pods}
@@ -73,23 +75,6 @@ def read_templates(
         name = found.nodes[0].metadata.name
         raise ClusterError(f"{path}: Node {name}: kind: expected pods and workloads only")
     return Templates(pods, found.others)
-
-
-def _is_eligible(pod: Pod, daemons: Mapping[str, str], nodes: Mapping[str, Node]) -> bool:
-    """True unless a DaemonSet creates no such pod for its node.
-
-    Source: `NodeShouldRunDaemonPod`.
-    """
-    if (name := daemons.get(pod.key)) is None:
-        return True
-    node, spec = nodes[name], pod.spec
-    if not selector_from_set(spec.node_selector).matches(node.metadata.labels):
-        return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    if required is not None and not parse_node_selector(required).matches(node):
-        return False
-    return find_untolerated_taint(node.spec.taints, spec.tolerations, HARD_EFFECTS) is None
 
 
 class _Template(msgspec.Struct, frozen=True):

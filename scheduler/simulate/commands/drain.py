@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from scheduler.simulate.answers import Answer, Drain, DrainedNode
-from scheduler.simulate.controllers import controller_of
+from scheduler.simulate.daemons import is_daemon
 from scheduler.simulate.nodes import is_static, named_nodes, selected_nodes
 from scheduler.simulate.options import about_a_cluster
 
@@ -79,8 +79,8 @@ async def _drain_node(simulation: Simulation, name: str) -> DrainedNode:
     """
     cluster, course = simulation.cluster, simulation.course
     pods = [pod for pod in cluster.pods if pod.spec.node_name == name and not is_static(pod)]
-    daemons = [pod for pod in pods if _is_daemon(pod)]
-    left = sorted((pod for pod in pods if not _is_daemon(pod)), key=lambda pod: pod.key)
+    daemons = [pod for pod in pods if is_daemon(pod)]
+    left = sorted((pod for pod in pods if not is_daemon(pod)), key=lambda pod: pod.key)
     steps, number = 0, len(left)
     stopped_by: dict[str, str] = {}
     while left:
@@ -124,8 +124,3 @@ async def _goes_on(simulation: Simulation) -> bool:
     before = simulation.cluster.clock.now()
     await simulation.cluster.settle()
     return simulation.cluster.clock.now() > before
-
-
-def _is_daemon(pod: Pod) -> bool:
-    owner = controller_of(pod)
-    return owner is not None and owner.kind == "DaemonSet"

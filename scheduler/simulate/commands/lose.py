@@ -74,13 +74,16 @@ async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> A
 async def _lose(situation: Situation, domain: str, nodes: Sequence[Node]) -> Loss:
     names = {node.metadata.name for node in nodes}
     async with situation.simulation() as simulation:
+        cluster = simulation.cluster
         simulation.course.now(f"loss of {domain}")
-        pods = [pod for pod in simulation.cluster.pods if pod.spec.node_name in names]
+        pods = [pod for pod in cluster.pods if pod.spec.node_name in names]
         for node in nodes:
-            simulation.cluster.remove(node)
-        for pod in pods:
-            simulation.cluster.remove(pod)
-        await simulation.cluster.settle()
+            cluster.remove(node)
+        for pod in sorted(pods, key=lambda pod: pod.key):
+            cluster.remove(pod)
+            # Owner and scheduler react before the next pod is deleted.
+            await cluster.run_until(cluster.clock.now())
+        await cluster.settle()
         outcome = simulation.course.outcome()
     return Loss(
         domain=domain,

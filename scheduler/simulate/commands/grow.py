@@ -1,0 +1,232 @@
+"""`kubesched-simulate grow`: the nodes after which all waiting pods are bound."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+from msgspec.structs import replace
+
+from scheduler.api import resources
+from scheduler.simulate.answers import AddedNodes, Answer, Growth
+from scheduler.simulate.daemons import daemon_pods
+from scheduler.simulate.options import about_a_cluster
+from scheduler.simulate.packing import Bin, Items, Mix, cheapest_mix
+from scheduler.simulate.shapes import NodeShape, read_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.api.core import Pod
+    from scheduler.simulate.answers import Outcome, WaitingPod
+    from scheduler.simulate.options import Inputs
+    from scheduler.simulate.simulation import Situation
+
+#: The most nodes of one shape, to find the pods that it can help, and the most grown clusters.
+_PLENTY: Final = 200
+_CHECKS_MAX: Final = 12
+
+
+@click.command()
+@click.option(
+    "--node-shapes",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="CSV (name, price, max, labels, taints, and a column for each resource) or YAML.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["price", "nodes"]),
+    default="price",
+    show_default=True,
+    help="Look for the cheapest nodes, or for the fewest.",
+)
+@about_a_cluster
+def command(*, inputs: Inputs, node_shapes: Path, by: str) -> None:
+    """Show which nodes to add so that all waiting pods are bound, without and with preemption.
+
+    Every answer is checked by scheduling on the grown cluster.
+    """
+
+    async def answer(situation: Situation) -> Answer:
+        return await grow(situation, read_shapes(node_shapes), by_price=by == "price")
+
+    inputs.answer(answer)
+
+
+async def grow(situation: Situation, shapes: Sequence[NodeShape], *, by_price: bool) -> Answer:
+    """Find the nodes to add, first without preemption."""
+    waiting = [pod for pod in situation.cluster.pods if not pod.spec.node_name]
+    growths = []
+    for preemption in (False, True):
+        search = _Search(situation, shapes, by_price=by_price, preemption=preemption)
+        growths.append(await search.run())
+    off, on = growths
+    return Answer(
+        question="grow",
+        summary=f"{len(waiting):,} pods wait; without preemption {_words(off)}, with preemption "
+        f"{_words(on)}",
+        warnings=situation.warnings(waiting),
+        growths=(off, on),
+    )
+
+
+def _words(growth: Growth) -> str:
+    nodes = ", ".join(f"{added.count:,} {added.shape}" for added in growth.added) or "no node"
+    price = f" for {growth.price:g}" if growth.price else ""
+    return f"{nodes} more{price}" + (f", {len(growth.hopeless):,} hopeless" * bool(growth.hopeless))
+
+
+class _Check(NamedTuple):
+    """The result on a cluster grown by a mix of shapes."""
+
+    mix: Mix
+    outcome: Outcome
+    waiting: Sequence[WaitingPod]
+
+
+class _Search:
+    """Looks for the nodes to add, and checks each proposal by scheduling."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        shapes: Sequence[NodeShape],
+        *,
+        by_price: bool,
+        preemption: bool,
+    ) -> None:
+        self._situation: Final = situation if preemption else _without_preemption(situation)
+        self._preemption: Final = preemption
+        self._shapes: Final = {shape.name: shape for shape in shapes}
+        has_prices = by_price and all(shape.price > 0 for shape in shapes)
+        self._bins: Final = {
+            shape.name: Bin(
+                shape.name,
+                self._free_amounts(shape),
+                shape.price if has_prices else 1.0,
+                shape.max,
+            )
+            for shape in shapes
+        }
+        self._checks = 0
+
+    async def run(self) -> Growth:
+        """Return the cheapest nodes after which only hopeless pods wait."""
+        start = await self._check(Counter())
+        helped, hopeless = await self._helped(start.waiting)
+        best = start
+        if helped:
+            items = self._items(helped)
+            best = await self._enough(cheapest_mix(items, [*self._bins.values()]), helped, hopeless)
+            best = await self._fewer(best, hopeless)
+        mix = best.mix
+        return Growth(
+            preemption=self._preemption,
+            added=tuple(
+                AddedNodes(shape=name, count=mix[name], price=self._shapes[name].price * mix[name])
+                for name in self._shapes
+                if mix[name]
+            ),
+            price=sum(self._shapes[name].price * number for name, number in mix.items()),
+            hopeless=tuple(best.waiting),
+            checks=self._checks,
+            outcome=best.outcome,
+        )
+
+    async def _helped(
+        self, waiting: Sequence[WaitingPod]
+    ) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+        """Return the shapes that help each pod that can be helped, and the other pods."""
+        number = min(len(waiting), _PLENTY)
+        keys = {pod.pod for pod in waiting}
+        if not keys:
+            return {}, frozenset()
+        helps: dict[str, set[str]] = {key: set() for key in keys}
+        mixes = [Counter({name: min(number, b.max)}) for name, b in self._bins.items()]
+        if len(mixes) > 1:
+            mixes.append(sum(mixes, Counter()))
+        for mix in mixes:
+            check = await self._check(mix)
+            for key in keys - {pod.pod for pod in check.waiting}:
+                helps[key] |= mix.keys() if len(mix) == 1 or not helps[key] else set()
+        helped = {key: frozenset(names) for key, names in helps.items() if names}
+        return helped, frozenset(keys - helped.keys())
+
+    def _items(self, helped: Mapping[str, frozenset[str]]) -> list[Items]:
+        """Return the pods that can be helped, equal ones together."""
+        equal: Counter[tuple[tuple[tuple[str, int], ...], frozenset[str]]] = Counter()
+        for pod in self._situation.cluster.pods:
+            if pod.key in helped:
+                requests = tuple(sorted(_amounts(pod).items()))
+                equal[requests, helped[pod.key]] += 1
+        return [Items(dict(requests), n, names) for (requests, names), n in equal.items()]
+
+    async def _enough(
+        self, mix: Mix, helped: Mapping[str, frozenset[str]], hopeless: frozenset[str]
+    ) -> _Check:
+        """Add nodes to a mix until no pod waits that can be helped."""
+        while True:
+            check = await self._check(mix)
+            left = [pod for pod in check.waiting if pod.pod not in hopeless]
+            shapes = helped.get(left[0].pod, self._bins.keys()) if left else ()
+            room = [name for name in shapes if mix[name] < self._bins[name].max]
+            if not room or self._checks > _CHECKS_MAX * 4:
+                return check
+            cheapest = min(room, key=lambda name: self._bins[name].cost)
+            mix = mix + Counter([cheapest])
+
+    async def _fewer(self, best: _Check, hopeless: frozenset[str]) -> _Check:
+        """Leave out nodes, the dearest first, as long as no further pod waits."""
+        limit = self._checks + _CHECKS_MAX
+        for name in sorted(best.mix, key=lambda name: -self._bins[name].cost):
+            while best.mix[name] and self._checks < limit:
+                check = await self._check(+(best.mix - Counter([name])))
+                if any(pod.pod not in hopeless for pod in check.waiting):
+                    break
+                best = check
+        return best
+
+    async def _check(self, mix: Mix) -> _Check:
+        """Schedule all waiting pods on the grown cluster."""
+        self._checks += 1
+        async with self._situation.simulation(settles=False) as simulation:
+            cluster = simulation.cluster
+            simulation.course.now("nodes are added")
+            for name, number in mix.items():
+                for index in range(number):
+                    node = self._shapes[name].node(index)
+                    cluster.apply(node)
+                    for pod in daemon_pods(self._situation.cluster.pods, node):
+                        cluster.apply(pod)
+            await cluster.settle()
+            outcome = simulation.course.outcome()
+        return _Check(mix, outcome, outcome.waiting)
+
+    def _free_amounts(self, shape: NodeShape) -> dict[str, int]:
+        """Return the amounts of a new node that the pods of DaemonSets leave."""
+        free = dict(shape.amounts)
+        for pod in daemon_pods(self._situation.cluster.pods, shape.node(0)):
+            for name, amount in _amounts(pod).items():
+                free[name] = free.get(name, 0) - amount
+        return free
+
+
+def _without_preemption(situation: Situation) -> Situation:
+    cluster = situation.cluster
+    pods = [
+        pod
+        if pod.spec.node_name
+        else replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
+        for pod in cluster.pods
+    ]
+    return dataclasses.replace(situation, cluster=cluster._replace(pods=pods))
+
+
+def _amounts(pod: Pod) -> dict[str, int]:
+    """Return the amounts that a pod requests, as the scheduler counts them, and itself."""
+    return {**resources.counted(resources.pod_requests(pod)), resources.PODS: 1}

@@ -1,0 +1,303 @@
+"""The answers of `kubesched-simulate`, confirmed by doing the same on an API server over HTTP.
+
+The API server has actors (owners, kubelets, disruption budgets); the scheduler is our process's.
+Both sides break ties by name. What is compared: the nodes of each owner's pods, its waiting pods,
+and the pods that were evicted.
+"""
+
+import contextlib
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fakeapi import Actors, FakeApiServer
+from scheduler.assembly import build as assembly
+from scheduler.client.errors import ApiError
+from scheduler.config import DEFAULT_FEATURE_GATES, default_config
+from scheduler.explain.manifests import read_manifests
+from scheduler.explain.references import MissingKinds
+from scheduler.plugins import SCHEME
+from scheduler.reports.build import owner_of
+from scheduler.reports.decision import FirstByName
+from scheduler.simulate.answers import Outcome
+from scheduler.simulate.commands.drain import drain
+from scheduler.simulate.commands.lose import lose
+from scheduler.simulate.commands.place import place
+from scheduler.simulate.simulation import Situation
+from scheduler.simulate.templates import read_templates
+from scheduler.testing import Simulation, VirtualClock
+from tests.simulate.what_if import budget, deployment, node, write
+from tests.thoroughness import IS_THOROUGH, SEED
+
+Json = dict[str, Any]
+
+ZONE = "topology.kubernetes.io/zone"
+PODS = "/api/v1/namespaces/default/pods"
+CREATED = "2025-12-01T00:00:00Z"
+SEEDS = range(SEED, SEED + 50) if IS_THOROUGH else range(8)
+CLASSES = {"low": 0, "middle": 10, "high": 100}
+
+
+class World:
+    """A random cluster: nodes in zones, ReplicaSets with their pods, budgets."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        zones = self.rng.choice(("ab", "abc"))
+        count = self.rng.randint(4, 6)
+        self.nodes = [
+            node(f"n{i}", str(self.rng.randint(2, 4)), **{ZONE: zones[i % len(zones)]})
+            for i in range(count)
+        ]
+        self._free = {n["metadata"]["name"]: self._millis(n) for n in self.nodes}
+        self.objects: list[Json] = [
+            *(_priority_class(name, value) for name, value in CLASSES.items()),
+            *self.nodes,
+        ]
+        for number in range(self.rng.randint(3, 5)):
+            self._add_set(f"app{number}")
+
+    def spec(self, app: str) -> Json:
+        """Return a random pod spec."""
+        rng, millis = self.rng, self.rng.choice((300, 500, 800, 1200))
+        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": f"{millis}m"}}}
+        spec: Json = {"containers": [container], "priorityClassName": rng.choice((*CLASSES,))}
+        selector = {"matchLabels": {"app": app}}
+        term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+        rule = rng.random()
+        if rule < 0.2:
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            spec["affinity"] = {"podAntiAffinity": required}
+        elif rule < 0.4:
+            spread = {"maxSkew": 1, "topologyKey": ZONE, "labelSelector": selector}
+            when = rng.choice(("DoNotSchedule", "ScheduleAnyway"))
+            spec["topologySpreadConstraints"] = [{**spread, "whenUnsatisfiable": when}]
+        elif rule < 0.5:
+            spec["nodeSelector"] = {ZONE: "a"}
+        return spec
+
+    def _add_set(self, app: str) -> None:
+        spec, labels, pods = self.spec(app), {"app": app}, []
+        millis = int(spec["containers"][0]["resources"]["requests"]["cpu"].removesuffix("m"))
+        for number in range(self.rng.randint(2, 4)):
+            rooms = [name for name, free in self._free.items() if free >= millis]
+            if not rooms:
+                break
+            on = self.rng.choice(rooms)
+            self._free[on] -= millis
+            pods.append(_pod(f"{app}-{number}", app, spec, on))
+        template = {"metadata": {"labels": labels}, "spec": spec}
+        self.objects.append(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "metadata": _metadata(app),
+                "spec": {
+                    "replicas": len(pods),
+                    "selector": {"matchLabels": labels},
+                    "template": template,
+                },
+            }
+        )
+        self.objects += pods
+        if pods and self.rng.random() < 0.7:
+            limits: list[Json] = [
+                {"maxUnavailable": 1},
+                {"minAvailable": max(len(pods) - 1, 1)},
+                {"minAvailable": "50%"},
+            ]
+            self.objects.append(budget(app, **self.rng.choice(limits)))
+
+    def _millis(self, of: Json) -> int:
+        return 1000 * int(of["status"]["allocatable"]["cpu"])
+
+
+def _metadata(name: str) -> Json:
+    return {
+        "name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": CREATED
+    }  # fmt: skip
+
+
+def _priority_class(name: str, value: int) -> Json:
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**kind, "metadata": {"name": name}, "value": value}
+
+
+def _pod(name: str, app: str, spec: Json, on: str) -> Json:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": f"uid-{app}"}
+    priority = CLASSES[spec["priorityClassName"]]
+    references = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+    ready = [{"type": kind, "status": "True"} for kind in ("Ready", "PodScheduled")]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**_metadata(name), "labels": {"app": app}, "ownerReferences": references},
+        "spec": {**spec, "nodeName": on, "priority": priority},
+        "status": {"phase": "Running", "startTime": CREATED, "conditions": ready},
+    }
+
+
+class Real:
+    """The same cluster on an API server."""
+
+    def __init__(self, actors: Actors, scheduler: Simulation) -> None:
+        self.actors, self.scheduler = actors, scheduler
+
+    async def settle(self) -> None:
+        for _ in range(3):
+            await self.actors.wait_until_idle()
+            await self.scheduler.idle()
+
+    async def pass_time(self, seconds: float) -> None:
+        for _ in range(int(seconds // 5)):
+            await self.scheduler.advance(5.0)
+            await self.settle()
+
+    async def items(self, path: str = PODS) -> list[Json]:
+        raw = await self.scheduler.client.request("GET", path)
+        items: list[Json] = msgspec.json.decode(raw)["items"]
+        return items
+
+    async def request(self, method: str, path: str, body: Any = None, query: str = "") -> None:
+        content = b"" if body is None else msgspec.json.encode(body)
+        await self.scheduler.client.request(method, path, body=content, query=query)
+
+    async def place(self, wanted: Json) -> None:
+        await self.request("POST", "/apis/apps/v1/namespaces/default/deployments", wanted)
+        await self.settle()
+        await self.pass_time(60)
+
+    async def lose(self, names: Iterable[str]) -> None:
+        for name in names:
+            await self.request("DELETE", f"/api/v1/nodes/{name}")
+        pods = [pod for pod in await self.items() if pod["spec"].get("nodeName") in names]
+        for pod in sorted(pod["metadata"]["name"] for pod in pods):
+            await self.request("DELETE", f"{PODS}/{pod}", query="gracePeriodSeconds=0")
+            await self.settle()
+        await self.pass_time(60)
+
+    async def drain(self, names: Iterable[str]) -> None:
+        """Cordon and evict as kubectl does; a node whose pods stay is left in the end."""
+        for name in names:
+            [found] = [
+                n for n in await self.items("/api/v1/nodes") if n["metadata"]["name"] == name
+            ]
+            found["spec"]["unschedulable"] = True
+            await self.request("PUT", f"/api/v1/nodes/{name}", found)
+        await self.settle()
+        for name in names:
+            pods = [p for p in await self.items() if p["spec"].get("nodeName") == name]
+            left = sorted(pod["metadata"]["name"] for pod in pods)
+            idle_rounds = 0
+            while left and idle_rounds < 10:
+                stays = [pod for pod in left if not await self._evict(pod)]
+                idle_rounds = 0 if len(stays) < len(left) else idle_rounds + 1
+                left = stays
+                await self.pass_time(5)
+            await self.pass_time(40)
+
+    async def _evict(self, name: str) -> bool:
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        try:
+            await self.request("POST", f"{PODS}/{name}/eviction", eviction)
+        except ApiError as error:
+            if error.status == 429:
+                return False
+            if error.status != 404:
+                raise
+        await self.settle()
+        return True
+
+
+@contextlib.asynccontextmanager
+async def real(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Real]:
+    monkeypatch.setattr(assembly, "RandomTie", lambda rng: FirstByName())
+    clock = VirtualClock()
+    async with (
+        FakeApiServer(clock=clock, seed=1, load=world.objects) as server,
+        Actors(server, owners=True, kubelet=True, disruption_budgets=True, events=False) as actors,
+        Simulation(server) as scheduler,
+    ):
+        running = Real(actors, scheduler)
+        await running.settle()
+        yield running
+
+
+def situation(world: World, tmp_path: Path) -> Situation:
+    cluster, _ = read_manifests([write(tmp_path / "cluster.yaml", *world.objects)])
+    return Situation(
+        cluster=cluster,
+        missing=MissingKinds(cluster),
+        config=default_config(SCHEME),
+        feature_gates=DEFAULT_FEATURE_GATES,
+    )
+
+
+def _of_simulation(of: Situation, outcome: Outcome) -> tuple[Counter[Any], set[str]]:
+    """Return where the pods of each owner are, and the keys of the pods that were evicted."""
+    evicted = {pod.pod for pod in outcome.evicted}
+    present = {pod.key: (owner_of(pod), pod.spec.node_name) for pod in of.cluster.pods}
+    placed = {pod.pod: (pod.owner, pod.node) for pod in outcome.placed}
+    waiting = {pod.pod: (pod.owner, "") for pod in outcome.waiting}
+    found = {**present, **placed, **waiting}
+    states = Counter(state for key, state in found.items() if key not in evicted)
+    return states, evicted & present.keys()
+
+
+async def _of_server(of: Situation, running: Real) -> tuple[Counter[Any], set[str]]:
+    pods = [msgspec.convert(each, type(of.cluster.pods[0])) for each in await running.items()]
+    states = Counter((owner_of(pod), pod.spec.node_name) for pod in pods)
+    return states, {pod.key for pod in of.cluster.pods} - {pod.key for pod in pods}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+async def test_pods_are_placed_as_for_real(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(seed)
+    of = situation(world, tmp_path)
+    wanted = deployment("new", world.rng.randint(1, 5))
+    wanted["spec"]["template"]["spec"] = {**world.spec("new"), "priorityClassName": "high"}
+    templates = read_templates(write(tmp_path / "new.yaml", wanted), of.cluster)
+    answer = await place(of, templates)
+    async with real(world, monkeypatch) as running:
+        await running.place(wanted)
+        assert answer.place is not None
+        assert _of_simulation(of, answer.place) == await _of_server(of, running)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+async def test_nodes_are_drained_as_for_real(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(seed)
+    of = situation(world, tmp_path)
+    names = [each["metadata"]["name"] for each in world.rng.sample(world.nodes, 2)]
+    chosen = [each for name in names for each in of.cluster.nodes if each.metadata.name == name]
+    answer = await drain(of, chosen)
+    async with real(world, monkeypatch) as running:
+        await running.drain(names)
+        assert answer.drain is not None
+        assert _of_simulation(of, answer.drain.outcome) == await _of_server(of, running)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+async def test_a_zone_is_lost_as_for_real(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(seed)
+    of = situation(world, tmp_path)
+    lost = [each for each in of.cluster.nodes if each.metadata.labels[ZONE] == "a"]
+    answer = await lose(of, {"a": lost})
+    async with real(world, monkeypatch) as running:
+        await running.lose([each.metadata.name for each in lost])
+        [loss] = answer.losses
+        assert _of_simulation(of, loss.outcome) == await _of_server(of, running)
