@@ -1,4 +1,4 @@
-"""Which nodes could hold some pods, by their amounts only: what to try in a simulated cluster.
+"""Nodes that could hold some pods, by their amounts only: proposals for a grown cluster.
 
 Nothing is decided here. The scheduler checks each proposal in a grown cluster.
 """
@@ -18,7 +18,7 @@ _MIXES_MAX: Final = 4_000
 
 
 class Bin(NamedTuple):
-    """A node to add: its amounts, without those of daemons, and its cost."""
+    """A node to add: the amounts that its daemons leave, and its cost."""
 
     name: str
     amounts: Mapping[str, int]

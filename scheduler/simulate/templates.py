@@ -108,6 +108,9 @@ class _Expansion:
         if kind == "Pod":
             yield from self._copies(document)
         elif kind in ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"):
+            # A profile spreads pods by the selector of their owner.
+            if kind != "Job":
+                yield _replica_set(document) if kind == "Deployment" else document
             yield from self._pods(document, _workload(document, "spec"), "spec")
         elif kind == "CronJob":
             path = "spec.jobTemplate.spec"
@@ -201,6 +204,23 @@ def _owner(document: Document) -> dict[str, Any]:
         "uid": uid,
         "controller": True,
     }
+
+
+def _replica_set(document: Document) -> Document:
+    """Return the ReplicaSet that a Deployment creates."""
+    owner, selector = _owner(document), (document.value.get("spec") or {}).get("selector") or {}
+    labels = {**(selector.get("matchLabels") or {}), "pod-template-hash": _TEMPLATE_HASH}
+    value = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "metadata": {
+            "name": owner["name"],
+            "namespace": document.namespace,
+            "uid": owner["uid"],
+        },
+        "spec": {"selector": {**selector, "matchLabels": labels}},
+    }
+    return document._replace(value=value, within=document.title)
 
 
 def _pod(

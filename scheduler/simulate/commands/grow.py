@@ -118,7 +118,8 @@ class _Search:
     async def run(self) -> Growth:
         """Return the cheapest nodes after which only hopeless pods wait."""
         start = await self._check(Counter())
-        helped, hopeless = await self._helped(start.waiting)
+        helped, reasons = await self._helped(start.waiting)
+        hopeless = frozenset(reasons)
         best = start
         if helped:
             items = self._items(helped)
@@ -133,19 +134,19 @@ class _Search:
                 if mix[name]
             ),
             price=sum(self._shapes[name].price * number for name, number in mix.items()),
-            hopeless=tuple(best.waiting),
+            hopeless=tuple(reasons.get(pod.pod, pod) for pod in best.waiting),
             checks=self._checks,
             outcome=best.outcome,
         )
 
     async def _helped(
         self, waiting: Sequence[WaitingPod]
-    ) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-        """Return the shapes that help each pod that can be helped, and the other pods."""
+    ) -> tuple[dict[str, frozenset[str]], dict[str, WaitingPod]]:
+        """Return the shapes that help each pod, and the other pods as beside many such nodes."""
         number = min(len(waiting), _PLENTY)
         keys = {pod.pod for pod in waiting}
         if not keys:
-            return {}, frozenset()
+            return {}, {}
         helps: dict[str, set[str]] = {key: set() for key in keys}
         mixes = [Counter({name: min(number, b.max)}) for name, b in self._bins.items()]
         if len(mixes) > 1:
@@ -155,7 +156,8 @@ class _Search:
             for key in keys - {pod.pod for pod in check.waiting}:
                 helps[key] |= mix.keys() if len(mix) == 1 or not helps[key] else set()
         helped = {key: frozenset(names) for key, names in helps.items() if names}
-        return helped, frozenset(keys - helped.keys())
+        left = {pod.pod: pod for pod in check.waiting if pod.pod in keys - helped.keys()}
+        return helped, left
 
     def _items(self, helped: Mapping[str, frozenset[str]]) -> list[Items]:
         """Return the pods that can be helped, equal ones together."""
