@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from rich.text import Text
 
 from scheduler.explain.text import TextPrinter, make_table
+from scheduler.simulate.answers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,7 +125,7 @@ def _drain(drain: Drain) -> Iterator[Table | Text]:
     table = make_table("node", "evicted", "steps", "daemons", "stopped by", right=(1, 2, 3))
     for node in drain.nodes:
         stops = Counter(node.stopped_by.values())
-        reasons = (f"{reason} ({number} pods)" for reason, number in stops.items())
+        reasons = (f"{reason} ({counted(number, 'pod')})" for reason, number in stops.items())
         evicted, steps, daemons = f"{node.evicted:,}", f"{node.steps:,}", f"{node.daemon_pods:,}"
         table.add_row(node.node, evicted, steps, daemons, "; ".join(reasons) or "drained")
     yield table
@@ -150,7 +151,9 @@ def _losses(losses: Iterable[Loss]) -> Iterator[Table | Text]:
 def _capacities(capacities: Iterable[Capacity]) -> Table:
     table = make_table("copies", "of", "what stops the next one", right=(0,))
     for capacity in capacities:
-        stops = "; ".join(f"{stop.nodes:,} nodes: {stop.reason}" for stop in capacity.stopped_by)
+        stops = "; ".join(
+            f"{counted(stop.nodes, 'node')}: {stop.reason}" for stop in capacity.stopped_by
+        )
         more = "or more" if capacity.is_limited else ""
         table.add_row(f"{capacity.copies:,}", capacity.template, more or stops)
     return table

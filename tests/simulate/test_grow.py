@@ -63,7 +63,7 @@ def test_preemption_may_need_fewer_nodes_and_hopeless_pods_are_named(tmp_path: P
     for growth in (off, on):
         [hopeless] = growth["hopeless"]
         assert hopeless["pod"] == "default/huge"
-        assert "1 node(s) had untolerated taint(s)" in hopeless["reason"]
+        assert "2 node(s) had untolerated taint(s)" in hopeless["reason"]
 
 
 @pytest.mark.parametrize(

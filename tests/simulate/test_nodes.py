@@ -36,7 +36,7 @@ def test_a_drain_stops_at_a_budget_whose_pods_find_no_node(tmp_path: Path) -> No
     first, second = found["drain"]["nodes"]
     assert (first["evicted"], first["daemonPods"], first["stoppedBy"]) == (1, 1, {})
     assert second["stoppedBy"] == {"default/big-2": "budget web"}
-    assert found["summary"].startswith("1 of 2 nodes would be drained, in 1 steps")
+    assert found["summary"].startswith("1 of 2 nodes would be drained, in 1 step;")
     expected = "kubectl drain n1 n2 --ignore-daemonsets --delete-emptydir-data"
     assert found["drain"]["kubectl"] == expected
 

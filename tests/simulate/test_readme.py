@@ -11,7 +11,7 @@ from scheduler.simulate.cli import main
 from tests.simulate.what_if import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}"
+CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 def _block(before: str, language: str) -> str:
@@ -42,9 +42,9 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert summaries == [
         "3 of 10 pods would be bound, 7 would wait; 0 pods would be evicted",
         "would fit: 3 of default/api",
-        "1 of 1 nodes would be drained, in 0 steps; 0 pods would be evicted, 0 of the new pods "
+        "1 of 1 nodes would be drained, in 1 step; 1 pod would be evicted, 0 of the new pods "
         "would wait",
-        "the cluster survives the loss of costly: 0 pods lost, 0 would wait",
-        "0 pods wait; without preemption no node more, with preemption no node more",
+        "the cluster survives the loss of costly: 1 pod lost, 0 would wait",
+        "waiting: 1 pod; without preemption no node more, with preemption no node more",
         "0 of 1 pods would be decided otherwise; 0 are decided by chance among equal nodes",
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
-from scheduler.simulate.answers import Answer, Drain, DrainedNode
+from scheduler.simulate.answers import Answer, Drain, DrainedNode, counted
 from scheduler.simulate.daemons import is_daemon
 from scheduler.simulate.nodes import is_static, named_nodes, selected_nodes
 from scheduler.simulate.options import about_a_cluster
@@ -61,8 +61,9 @@ async def drain(situation: Situation, nodes: Sequence[Node]) -> Answer:
     return Answer(
         question="drain",
         summary=f"{len(nodes) - len(stuck):,} of {len(nodes):,} nodes would be drained, in "
-        f"{sum(each.steps for each in drained):,} steps; {len(outcome.evicted):,} pods would be "
-        f"evicted, {len(new):,} of the new pods would wait",
+        f"{counted(sum(each.steps for each in drained), 'step')}; "
+        f"{counted(len(outcome.evicted), 'pod')} would be evicted, {len(new):,} of the new pods "
+        "would wait",
         warnings=situation.warnings(situation.cluster.pods),
         drain=Drain(
             nodes=tuple(drained),

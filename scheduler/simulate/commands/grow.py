@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from scheduler.api import resources
-from scheduler.simulate.answers import AddedNodes, Answer, Growth
+from scheduler.simulate.answers import AddedNodes, Answer, Growth, counted
 from scheduler.simulate.daemons import daemon_pods
 from scheduler.simulate.options import about_a_cluster
 from scheduler.simulate.packing import Bin, Items, Mix, cheapest_mix
@@ -68,8 +68,8 @@ async def grow(situation: Situation, shapes: Sequence[NodeShape], *, by_price: b
     off, on = growths
     return Answer(
         question="grow",
-        summary=f"{len(waiting):,} pods wait; without preemption {_words(off)}, with preemption "
-        f"{_words(on)}",
+        summary=f"waiting: {counted(len(waiting), 'pod')}; without preemption {_words(off)}, "
+        f"with preemption {_words(on)}",
         warnings=situation.warnings(waiting),
         growths=(off, on),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scheduler.explain.cluster import ClusterError
-from scheduler.simulate.answers import Answer, Loss
+from scheduler.simulate.answers import Answer, Loss, counted
 from scheduler.simulate.nodes import named_nodes, selected_nodes
 from scheduler.simulate.options import about_a_cluster
 
@@ -62,7 +62,7 @@ async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> A
         waits = sum(bool(pod.successor and not pod.successor_node) for pod in loss.outcome.evicted)
         summary = (
             f"the cluster {'survives' if loss.survives else 'does not survive'} the loss of "
-            f"{loss.domain}: {loss.lost_pods:,} pods lost, {waits:,} would wait"
+            f"{loss.domain}: {counted(loss.lost_pods, 'pod')} lost, {waits:,} would wait"
         )
     else:
         survived = sum(loss.survives for loss in losses)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scheduler.client import PODS
-from scheduler.simulate.answers import Answer
+from scheduler.simulate.answers import Answer, counted
 from scheduler.simulate.options import about_a_cluster
 from scheduler.simulate.templates import read_templates
 
@@ -51,7 +51,7 @@ async def place(situation: Situation, templates: Templates) -> Answer:
     return Answer(
         question="place",
         summary=f"{placed:,} of {len(keys):,} pods would be bound, {len(keys) - placed:,} would "
-        f"wait; {len(outcome.evicted):,} pods would be evicted",
+        f"wait; {counted(len(outcome.evicted), 'pod')} would be evicted",
         warnings=situation.warnings(templates.pods),
         place=outcome,
     )
