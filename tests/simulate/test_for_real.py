@@ -1,7 +1,7 @@
 """The answers of `kubesched-simulate`, confirmed by doing the same on an API server over HTTP.
 
 The API server has actors (owners, kubelets, disruption budgets); the scheduler is our process's.
-Both sides break ties by name. What is compared: the nodes of each owner's pods, its waiting pods,
+Both sides break ties by name. The tests compare the nodes of each owner's pods, the waiting pods,
 and the pods that were evicted.
 """
 
@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 
 from fakeapi import Actors, FakeApiServer
 from scheduler.assembly import build as assembly
-from scheduler.client.errors import ApiError
 from scheduler.config import DEFAULT_FEATURE_GATES, default_config
 from scheduler.explain.manifests import read_manifests
 from scheduler.explain.references import MissingKinds
@@ -31,6 +31,7 @@ from scheduler.simulate.commands.place import place
 from scheduler.simulate.simulation import Situation
 from scheduler.simulate.templates import read_templates
 from scheduler.testing import Simulation, VirtualClock
+from tests.fakeapi.api_client import ApiClient
 from tests.simulate.what_if import budget, deployment, node, write
 from tests.thoroughness import IS_THOROUGH, SEED
 
@@ -145,8 +146,8 @@ def _pod(name: str, app: str, spec: Json, on: str) -> Json:
 class Real:
     """The same cluster on an API server."""
 
-    def __init__(self, actors: Actors, scheduler: Simulation) -> None:
-        self.actors, self.scheduler = actors, scheduler
+    def __init__(self, actors: Actors, scheduler: Simulation, api: ApiClient) -> None:
+        self.actors, self.scheduler, self.api = actors, scheduler, api
 
     async def settle(self) -> None:
         for _ in range(3):
@@ -159,13 +160,14 @@ class Real:
             await self.settle()
 
     async def items(self, path: str = PODS) -> list[Json]:
-        raw = await self.scheduler.client.request("GET", path)
-        items: list[Json] = msgspec.json.decode(raw)["items"]
+        items: list[Json] = (await self.api.get(path)).body["items"]
         return items
 
-    async def request(self, method: str, path: str, body: Any = None, query: str = "") -> None:
-        content = b"" if body is None else msgspec.json.encode(body)
-        await self.scheduler.client.request(method, path, body=content, query=query)
+    async def request(self, method: str, path: str, body: Any = None, **query: Any) -> int:
+        """Send a request once; 429 (a budget) and 404 are answers."""
+        reply = await self.api.request(method, path, body, **query)
+        assert reply.code < 300 or reply.code in (404, 429), reply.body
+        return reply.code
 
     async def place(self, wanted: Json) -> None:
         await self.request("POST", "/apis/apps/v1/namespaces/default/deployments", wanted)
@@ -177,7 +179,7 @@ class Real:
             await self.request("DELETE", f"/api/v1/nodes/{name}")
         pods = [pod for pod in await self.items() if pod["spec"].get("nodeName") in names]
         for pod in sorted(pod["metadata"]["name"] for pod in pods):
-            await self.request("DELETE", f"{PODS}/{pod}", query="gracePeriodSeconds=0")
+            await self.request("DELETE", f"{PODS}/{pod}", gracePeriodSeconds=0)
             await self.settle()
         await self.pass_time(45)
 
@@ -203,13 +205,8 @@ class Real:
 
     async def _evict(self, name: str) -> bool:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-        try:
-            await self.request("POST", f"{PODS}/{name}/eviction", eviction)
-        except ApiError as error:
-            if error.status == 429:
-                return False
-            if error.status != 404:
-                raise
+        if await self.request("POST", f"{PODS}/{name}/eviction", eviction) == 429:
+            return False
         await self.settle()
         return True
 
@@ -222,8 +219,9 @@ async def real(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[R
         FakeApiServer(clock=clock, seed=1, load=world.objects) as server,
         Actors(server, owners=True, kubelet=True, disruption_budgets=True, events=False) as actors,
         Simulation(server) as scheduler,
+        aiohttp.ClientSession() as session,
     ):
-        running = Real(actors, scheduler)
+        running = Real(actors, scheduler, ApiClient(session, server.url))
         await running.settle()
         yield running
 
