@@ -17,12 +17,14 @@ class KnownBug(msgspec.Struct, frozen=True, kw_only=True):
     """A bug: the versions that have it, measured on stock binaries, and what happens.
 
     `link` is the report in a tracker. A bug without one has a `report`, a text that could be filed.
+    `ours` is false if our scheduler does not copy the bug.
     """
 
     sentence: str
     versions: tuple[Version, ...]
     link: str = ""
     report: str = ""
+    ours: bool = True
 
     @property
     def name(self) -> str:
@@ -40,6 +42,7 @@ def known_bug_of(raw: Json) -> KnownBug | None:
         versions=tuple(Version.parse(text) for text in msgspec.convert(given["versions"], list)),
         link=str(given.get("link", "")),
         report=str(given.get("report", "")),
+        ours=given.get("ours") is not False,
     )
     if bool(bug.link) == bool(bug.report):
         raise InputError("known_bug: expected either a link, or a report that could be filed")

@@ -19,6 +19,7 @@ from ..targets import target_kind
 from ..targets.options import seed_option, target_options
 from ..targets.target import TargetOptions
 from .confirm import Finding, Order, confirm
+from .placements import placement_worlds
 from .search import Explored, Find, Task, explore
 from .world import pairs
 
@@ -231,10 +232,10 @@ class _Hunt:
         """Write the files, and print the summary."""
         options = self._options
         rows = {}
-        for pair in pairs():
+        for pair in [*pairs(), *placement_worlds()]:
             name = str(pair)
             counts = self._counts.get(name, {})
-            built = counts.get("woken", 0) + counts.get("lost", 0)
+            built = sum(counts.get(verdict, 0) for verdict in ("woken", "lost", "unplaced"))
             rows[name] = {"worlds": sum(counts.values()), "built": built, **counts}
             if not built:
                 rows[name]["note"] = self._notes.get(name, "not reached")  # type: ignore[assignment]

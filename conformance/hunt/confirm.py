@@ -18,8 +18,9 @@ from ..invariants.judge import NotObserved
 from ..run.observation import observe
 from ..targets import target_kind
 from ..targets.target import TargetOptions
-from .lane import is_placed
-from .search import WAKES, Find
+from .lane import is_placed, may_run
+from .placements import GROUP
+from .search import PLACES, WAKES, Find
 from .world import COPY, WAITER
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A find that was run anew.
 
-    `kind` is `confirmed`; for a find of our scheduler that the target does not show, `only ours`;
-    `chance` for one that does not happen again.
+    `kind` is `confirmed`; `incomplete` where nothing is promised; `only ours` if our scheduler
+    shows the find again and the target does not; `chance` if it does not happen again.
     """
 
     promise: str
@@ -74,11 +75,22 @@ def confirm(order: bytes) -> bytes:
     ours = TargetOptions()
     is_shown = shows(raw, find, given.target, times=2)
     is_ours = shows(raw, find, ours, times=1) if given.target != ours else is_shown
-    if is_ours:
+    # Without its devices or its room a smaller case has no placement.
+    shrinks = find.promise != PLACES
+    if is_ours and shrinks:
         raw = _smaller(raw, find, ours, seconds=given.seconds / 2)
-    if is_shown and not (is_ours and shows(raw, find, given.target, times=1)):
+    if is_shown and shrinks and not (is_ours and shows(raw, find, given.target, times=1)):
         raw = _smaller(with_pauses(find), find, given.target, seconds=given.seconds)
-    kind = "confirmed" if is_shown else "only ours" if is_ours else "chance"
+    is_greedy = find.promise == PLACES and find.pair == GROUP
+    kind = (
+        "incomplete"
+        if is_shown and is_greedy
+        else "confirmed"
+        if is_shown
+        else "only ours"
+        if is_ours
+        else "chance"
+    )
     if is_shown or is_ours:
         _write(Path(given.path), raw, find)
     also = {name: shows(raw, find, other, times=1) for name, other in given.others.items()}
@@ -91,7 +103,7 @@ def confirm(order: bytes) -> bytes:
             variations=find.variations,
             objects=size_of(raw),
             case=given.path if is_shown or is_ours else "",
-            confirmed=is_shown,
+            confirmed=is_shown and not is_greedy,
             kind=kind,
             also=also,
         )
@@ -135,6 +147,10 @@ def _breaks(raw: Json, find: Find, target: TargetOptions) -> bool:
     seen = observe(case, kind, timeout_seconds=_REAL_SECONDS_MAX)
     if find.promise == WAKES:
         return is_lost(seen)
+    if find.promise == PLACES:
+        pods = {pod.key.rpartition("/")[2]: pod for pod in seen.pods}
+        is_whole = {*find.members} <= {*pods} and not seen.outcome.is_bad
+        return is_whole and not all(may_run(pods[name].object) for name in find.members)
     reason = seen.outcome.reason
     return seen.outcome.is_bad and not (_REFUSED.match(reason) or _SLOW in reason)
 
@@ -232,6 +248,9 @@ def _write(path: Path, raw: Json, find: Find) -> None:
         )
         name = WAITER if namespace == "default" else f"{namespace}/{WAITER}"
         steps = [*steps[:control], {"expect": {"pods": [name], "bound_count": 1}}]
+    elif find.promise == PLACES:
+        everyone = {"pods": [*find.members], "bound_count": len(find.members)}
+        steps = [*steps, {"expect": everyone}]
     elif find.expect:
         steps = [*steps, {"expect": find.expect}]
     else:

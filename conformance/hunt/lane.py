@@ -43,6 +43,8 @@ _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease"
 _CONFIG: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
 #: Invariants that compare whole runs, or that a world in a lane cannot show.
 _REFUSED: Final = "status refused"
+#: Judged by the placement that exists: these rules know neither groups nor devices.
+_STARVED: Final = "no_pod_starved"
 _REPORTED: Final = "no_pod_lost"
 _JUDGES: Final = tuple(name for name, one in INVARIANTS.items() if one.check is not None)
 
@@ -51,8 +53,9 @@ _JUDGES: Final = tuple(name for name, one in INVARIANTS.items() if one.check is 
 class Seen:
     """The result of a world.
 
-    `verdict` is `woken`, `lost`, `no remedy` (the copy is not bound), `no reason` (the waiter was
-    bound at once, or waits for another reason) or `refused` (the server refused a step).
+    `verdict` is `woken`, `lost`, `unplaced` (a placement exists, and was not found), `no remedy`
+    (the copy is not bound), `no reason` (the waiter was bound at once, or waits for another
+    reason) or `refused` (the server refused a step).
     """
 
     verdict: str
@@ -83,6 +86,15 @@ class Lane:
         if case.cluster:
             await running.carry_out([Step("cluster", Create(objects=[*case.cluster]))])
             await running.target.settle()
+        if world.members:
+            await running.carry_out(case.steps)
+            pods = [await running.api.find(Ref("Pod", name, "default")) for name in world.members]
+            left = [pod for pod in pods if pod is None or not may_run(pod)]
+            return Seen(
+                verdict="unplaced" if left else "woken",
+                text=f"a placement exists: {_message(left[0])}" if left else "",
+                violations=self._violations(world, case),
+            )
         *course, settle, control, last = case.steps
         place = next(
             number for number, step in enumerate(course) if _creates_pod(step.action, WAITER)
@@ -142,6 +154,7 @@ class Lane:
             violation
             for name in _JUDGES
             if not (name == _REPORTED and _may_be_silent(world))
+            and not (name == _STARVED and world.members)
             for check in [INVARIANTS[name].check]
             if check is not None
             for violation in check(history)
@@ -202,6 +215,12 @@ async def lane(
 def _may_be_silent(world: World) -> bool:
     """Return True if a pod may have no condition: refused, or its volumes are being bound."""
     return _REFUSED in world.variations or "persistentVolumeClaim" in str(world.raw)
+
+
+def may_run(pod: Json) -> bool:
+    """Return True if a pod has a node, or one is nominated for it."""
+    nominated = part(pod, "status").get("nominatedNodeName")
+    return bool(part(pod, "spec").get("nodeName") or nominated)
 
 
 def is_placed(pod: Json, claims: Iterable[Json], volumes: Iterable[Json]) -> bool:

@@ -19,6 +19,7 @@ from ..targets import target_kind
 from ..targets.quiet import run_quietly
 from ..targets.target import TargetOptions
 from .lane import Seen, lane
+from .placements import GROUP, placement_worlds
 from .world import REASONS, Pair, World, pairs, world_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 #: The name of the promise that a lost wake-up breaks.
 WAKES: Final = "no_wake_up_lost"
 LIVES: Final = "scheduler_lives"
+PLACES: Final = "existing_placement_found"
 _QUIET_SECONDS: Final = 0.15
 #: A world that takes longer has a scheduler that hangs.
 _WORLD_SECONDS_MAX: Final = 60.0
@@ -55,6 +57,7 @@ class Find(msgspec.Struct, frozen=True, kw_only=True):
     seed: str
     variations: tuple[str, ...]
     raw: Json
+    members: tuple[str, ...] = ()
     step: str = ""
     expect: Json = {}
 
@@ -70,13 +73,17 @@ class Explored(msgspec.Struct, frozen=True, kw_only=True):
 
 def table(*, gated: bool) -> list[Pair]:
     """Return the pairs whose worlds need feature gates, or the others."""
-    return [pair for pair in pairs() if bool(REASONS[pair.reason].gates) is gated]
+    some = [pair for pair in pairs() if bool(REASONS[pair.reason].gates) is gated]
+    # As often as a reason with five remedies.
+    return some + [pair for pair in placement_worlds() if (pair == GROUP) is gated] * 5
 
 
 def world_number(number: int, seed: int, *, gated: bool) -> World:
     """Return a world by its number."""
     some = table(gated=gated)
-    return world_of(some[number % len(some)], random.Random(f"{seed}/{number}/{gated}"))
+    pair, rng = some[number % len(some)], random.Random(f"{seed}/{number}/{gated}")
+    draw = placement_worlds().get(pair)
+    return draw(rng) if draw is not None else world_of(pair, rng)
 
 
 def explore(task: bytes) -> bytes:
@@ -100,10 +107,12 @@ class _Result:
         counts[seen.verdict] = counts.get(seen.verdict, 0) + 1
         if seen.verdict in ("no reason", "no remedy", "refused"):
             self.notes[name] = f"{seen.verdict}: {seen.text}"
-        if seen.verdict == "lost":
-            self.finds.append(self._find(world, seed, WAKES, seen.text))
+        promise = {"lost": WAKES, "unplaced": PLACES}.get(seen.verdict)
+        if promise is not None:
+            find = self._find(world, seed, promise, seen.text)
+            self.finds.append(msgspec.structs.replace(find, members=world.members))
         for broken in seen.violations:
-            if not (broken.invariant == "no_pod_starved" and seen.verdict == "lost"):
+            if not (broken.invariant == "no_pod_starved" and promise is not None):
                 find = self._find(world, seed, broken.invariant, broken.text)
                 self.finds.append(
                     msgspec.structs.replace(find, step=broken.step, expect=broken.expect)

@@ -92,6 +92,8 @@ class World:
     variations: tuple[str, ...]
     raw: Json
     message: str
+    #: Of a world without a waiter: the pods that must get a node, as there is room for them.
+    members: tuple[str, ...] = ()
 
 
 def pod(name: str, **fields: object) -> Json:

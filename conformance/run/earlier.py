@@ -63,10 +63,12 @@ class KnownFailures:
         )
 
 
-def with_known_bug(outcome: Outcome, case: Case, version: Version) -> Outcome:
+def with_known_bug(
+    outcome: Outcome, case: Case, version: Version, *, is_ours: bool = False
+) -> Outcome:
     """Return an outcome with the verdict by the bug that a case shows in this version, if any."""
     bug = case.known_bug
-    if bug is None or version not in bug.versions:
+    if bug is None or version not in bug.versions or (is_ours and not bug.ours):
         return outcome
     passes = f"passes, and its known bug is in {version} ({bug.name}): remove the version there"
     return _expected_to_fail(outcome, passes=passes)

@@ -13,6 +13,7 @@ from conformance.format.validation import problem_in
 from conformance.hunt import cli
 from conformance.hunt.confirm import Finding, Order, confirm
 from conformance.hunt.lane import Seen, lane
+from conformance.hunt.placements import GROUP, placement_worlds
 from conformance.hunt.search import WAKES, Find
 from conformance.hunt.world import REASONS, Pair, World, create, node, pairs, pod, world_of
 from conformance.lint.checks import findings_in_cases
@@ -55,6 +56,20 @@ def test_a_world_of_each_reason_fits_the_format() -> None:
         first = next(iter(reason.build(random.Random(0)).remedies))
         raw = world_of(Pair(name, first), random.Random(name)).raw
         assert problem_in({"area": "hunt", "cases": [raw]}) is None
+
+
+def test_a_puzzle_fits_the_format_and_is_placed() -> None:
+    async def run() -> list[Seen]:
+        kind = target_kind(TargetOptions())
+        async with lane(kind, gates={}, configures=False, seed=1) as running:
+            draws = [draw for pair, draw in placement_worlds().items() if pair != GROUP]
+            return [
+                await running.run(draw(random.Random(seed))) for draw in draws for seed in (1, 2)
+            ]
+
+    for draw in placement_worlds().values():
+        assert problem_in({"area": "hunt", "cases": [draw(random.Random(3)).raw]}) is None
+    assert [seen.verdict for seen in run_quietly(run())] == ["woken"] * 4
 
 
 def test_a_reason_always_has_the_same_remedies() -> None:
@@ -106,9 +121,9 @@ def test_the_command_writes_findings_and_the_coverage_of_each_pair(
     options = ["--budget", "1", "--workers", "0", "-o", str(tmp_path)]
     result = CliRunner().invoke(cli.hunt, options)
     assert result.exit_code in (0, 1), result.output
-    assert f" of {len(pairs())} pairs" in result.output
+    assert f" of {len(pairs()) + len(placement_worlds())} pairs" in result.output
     coverage = msgspec.json.decode((tmp_path / "coverage.json").read_bytes())
-    assert set(coverage["pairs"]) == {str(pair) for pair in pairs()}
+    assert set(coverage["pairs"]) == {str(pair) for pair in [*pairs(), *placement_worlds()]}
     assert isinstance(msgspec.json.decode((tmp_path / "findings.json").read_bytes()), list)
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.errors import InputError
@@ -88,6 +89,16 @@ def test_a_known_bug_is_expected_in_its_versions_only(with_bug: Case) -> None:
     failed = _outcome("hangs", Verdict.FAILED)
     assert with_known_bug(failed, with_bug, Version(1, 36)).verdict is Verdict.KNOWN
     assert with_known_bug(failed, with_bug, Version(1, 37)).verdict is Verdict.FAILED
+
+
+def test_a_known_bug_that_our_scheduler_does_not_copy_is_no_failure(with_bug: Case) -> None:
+    assert with_bug.known_bug is not None
+    bug = msgspec.structs.replace(with_bug.known_bug, ours=False)
+    case = msgspec.structs.replace(with_bug, known_bug=bug)
+    passed = _outcome("hangs", Verdict.PASSED)
+    version = Version(1, 36)
+    assert with_known_bug(passed, case, version, is_ours=True).verdict is Verdict.PASSED
+    assert with_known_bug(passed, case, version).verdict is Verdict.FAILED
 
 
 def test_a_known_bug_that_is_mended_must_be_announced(with_bug: Case) -> None:
