@@ -34,6 +34,7 @@ from scheduler.simulate.policies.fragmentation_gradient import FragmentationGrad
 from scheduler.simulate.policies.gpu_clustering import GpuClustering
 from scheduler.simulate.policies.gpu_packing import GpuPacking
 from scheduler.simulate.policies.gpu_shares import GpuShare, GpuShares
+from scheduler.simulate.policies.gradient_and_fit import GradientAndFit
 from scheduler.simulate.policies.random_node import RandomNode
 from scheduler.simulate.policies.requests import GPU_COUNT, WHOLE
 
@@ -58,6 +59,7 @@ POLICIES: Final[Mapping[str, type[GpuShare]]] = {
     "05-BestFit": BestFit,
     "06-FGD": FragmentationGradient,
     "07-DefaultProfile": GpuShare,
+    "08-GradientAndFit": GradientAndFit,
 }
 _DEFAULT_PROFILE: Final = "07-DefaultProfile"
 

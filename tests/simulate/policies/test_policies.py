@@ -14,6 +14,7 @@ from scheduler.simulate.policies.fragmentation_gradient import FragmentationGrad
 from scheduler.simulate.policies.gpu_clustering import GpuClustering
 from scheduler.simulate.policies.gpu_packing import GpuPacking
 from scheduler.simulate.policies.gpu_shares import GpuShare, GpuShares
+from scheduler.simulate.policies.gradient_and_fit import GradientAndFit
 from scheduler.simulate.policies.random_node import RandomNode
 from scheduler.simulate.policies.requests import (
     GPU_COUNT,
@@ -58,7 +59,7 @@ class _Scheduler:
                 }
             }
         }
-        if plugin is FragmentationGradient:
+        if issubclass(plugin, FragmentationGradient):
             args = {"typicalPods": _TYPICAL}
             profile["pluginConfig"] = [{"name": plugin.name, "args": args}]
         document = {
@@ -178,6 +179,15 @@ async def test_the_gradient_keeps_idle_gpus_whole() -> None:
     assert scheduler.left("broken") == [1000, 100]
     # 600 of one GPU were a fragment for half of the pods, then 100 for all; 500 on the idle node.
     assert scheduler.scores == {"broken": 54, "a": 43}
+
+
+@pytest.mark.parametrize(("plugin", "node"), [(FragmentationGradient, "a"), (GradientAndFit, "b")])
+async def test_of_equal_gradients_fgd_takes_the_first_and_with_fit_the_fullest_node(
+    plugin: type[GpuShare], node: str
+) -> None:
+    scheduler = _Scheduler(plugin, _node("a", 4), _node("b", 2))
+    assert await scheduler.node_of(_pod("p", 500)) == node
+    assert max(scheduler.scores.values()) == scheduler.scores[node]
 
 
 async def test_a_single_feasible_node_gets_the_pod_on_the_gpu_that_fragments_least() -> None:
