@@ -45,7 +45,7 @@ class GradientAndFit(FragmentationGradient):
         left += (self.gpu_left(nodes) - self.request(state).total) / GPU_MAX / 2
         above = less - _FIT * left
         above -= above.min()
-        scores = ((MAX_NODE_SCORE - 1) * above / max(above.max(), 1e-9)).astype(np.int64)
+        scores: IntArray = ((MAX_NODE_SCORE - 1) * above / max(above.max(), 1e-9)).astype(np.int64)
         scores[above.argmax()] = MAX_NODE_SCORE
         return scores
 
