@@ -9,6 +9,7 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -146,15 +147,24 @@ def _pod(name: str, app: str, spec: Json, on: str) -> Json:
 class Real:
     """The same cluster on an API server."""
 
-    def __init__(self, actors: Actors, scheduler: Simulation, api: ApiClient) -> None:
-        self.actors, self.scheduler, self.api = actors, scheduler, api
+    def __init__(
+        self, server: FakeApiServer, actors: Actors, api: ApiClient, stack: AsyncExitStack
+    ) -> None:
+        self.server, self.actors, self.api, self.stack = server, actors, api, stack
+        self.scheduler: Simulation | None = None
+
+    async def start_scheduler(self) -> None:
+        self.scheduler = await self.stack.enter_async_context(Simulation(self.server))
+        await self.settle()
 
     async def settle(self) -> None:
         for _ in range(3):
             await self.actors.wait_until_idle()
-            await self.scheduler.idle()
+            if self.scheduler is not None:
+                await self.scheduler.idle()
 
     async def pass_time(self, seconds: float) -> None:
+        assert self.scheduler is not None
         for _ in range(int(seconds // 5)):
             await self.scheduler.advance(5.0)
             await self.settle()
@@ -181,6 +191,8 @@ class Real:
         for pod in sorted(pod["metadata"]["name"] for pod in pods):
             await self.request("DELETE", f"{PODS}/{pod}", gracePeriodSeconds=0)
             await self.settle()
+        # The scheduler sees the whole loss at once.
+        await self.start_scheduler()
         await self.pass_time(45)
 
     async def drain(self, names: Iterable[str]) -> None:
@@ -218,10 +230,10 @@ async def real(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[R
     async with (
         FakeApiServer(clock=clock, seed=1, load=world.objects) as server,
         Actors(server, owners=True, kubelet=True, disruption_budgets=True, events=False) as actors,
-        Simulation(server) as scheduler,
         aiohttp.ClientSession() as session,
+        AsyncExitStack() as stack,
     ):
-        running = Real(actors, scheduler, ApiClient(session, server.url))
+        running = Real(server, actors, ApiClient(session, server.url), stack)
         await running.settle()
         yield running
 
@@ -265,6 +277,7 @@ async def test_pods_are_placed_as_for_real(
     templates = read_templates(write(tmp_path / "new.yaml", wanted), of.cluster)
     answer = await place(of, templates)
     async with real(world, monkeypatch) as running:
+        await running.start_scheduler()
         await running.place(wanted)
         assert answer.place is not None
         assert _of_simulation(of, answer.place) == await _of_server(of, running)
@@ -281,6 +294,7 @@ async def test_nodes_are_drained_as_for_real(
     chosen = [each for name in names for each in of.cluster.nodes if each.metadata.name == name]
     answer = await drain(of, chosen)
     async with real(world, monkeypatch) as running:
+        await running.start_scheduler()
         await running.drain(names)
         assert answer.drain is not None
         assert _of_simulation(of, answer.drain.outcome) == await _of_server(of, running)

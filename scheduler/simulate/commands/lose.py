@@ -81,8 +81,6 @@ async def _lose(situation: Situation, domain: str, nodes: Sequence[Node]) -> Los
             cluster.remove(node)
         for pod in sorted(pods, key=lambda pod: pod.key):
             cluster.remove(pod)
-            # Owner and scheduler react before the next pod is deleted.
-            await cluster.run_until(cluster.clock.now())
         await cluster.settle()
         outcome = simulation.course.outcome()
     return Loss(
