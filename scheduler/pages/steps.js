@@ -60,6 +60,18 @@ function withoutNodes(cluster, lost) {
   };
 }
 
+// Returns the pods by reason, as the overview of a report has them.
+function summaryOf(pods) {
+  const groups = new Map();
+  for (const { pod, result, answer } of pods) {
+    if (!groups.has(answer)) groups.set(answer, { result, namespace: "", owner: "", cause: answer, pods: [] });
+    groups.get(answer).pods.push(pod);
+  }
+  const results = {};
+  for (const { result } of pods) results[result] = (results[result] || 0) + 1;
+  return { results, groups: [...groups.values()] };
+}
+
 function drawStep() {
   const number = Number(byId("step").value);
   const { cluster, waiting, ending } = stateAfter(number);
@@ -77,8 +89,12 @@ function drawStep() {
   content.pods = [...[...waiting].map(ofPod("waiting")), ...[...ending].map(ofPod("preempted"))];
   document.querySelector("main").classList.toggle("without-pods", !content.pods.length);
   content.cluster = cluster;
-  show("pod", content.pods.some((pod) => pod.pod === selected));
+  content.summary = summaryOf(content.pods);
+  drawOverview();
   drawPods();
+  show("pod", false);
+  const shown = content.pods.find((pod) => pod.pod === selected) || content.pods[0];
+  if (shown) select(shown);
   drawCluster(cluster);
 }
 
