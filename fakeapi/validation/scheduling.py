@@ -5,13 +5,18 @@ Source: pkg/apis/core/validation/validation.go of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from fakeapi.types import names
 from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.gotext import quoted
 from fakeapi.types.objects import Json, integer, mapping, mappings, text, texts
 from fakeapi.validation.metadata import validate_label_key, validate_label_selector
 
+_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*").fullmatch
+_DIGITS: Final = re.compile(r"[-+]?[0-9]{1,4000}").fullmatch
+_NO_INTEGER: Final = "must be a valid decimal integer in canonical form"
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -20,7 +25,7 @@ _SPREAD_POLICIES: Final = ("Honor", "Ignore")
 
 
 def validate_tolerations(tolerations: list[Json], field: str) -> list[FieldError]:
-    """Return the errors of tolerations; Gt and Lt need a feature gate and are refused."""
+    """Return the errors of tolerations. The operators of an alpha gate, Gt and Lt, are accepted."""
     errors: list[FieldError] = []
     for index, toleration in enumerate(tolerations):
         errors += _toleration_errors(toleration, f"{field}[{index}]")
@@ -50,11 +55,26 @@ def _toleration_errors(toleration: Json, path: str) -> list[FieldError]:
         if value:
             why = "value must be empty when `operator` is 'Exists'"
             errors.append(invalid(f"{path}.operator", value, why))
+    elif operator in ("Lt", "Gt"):
+        errors += _integer_errors(value, f"{path}.value")
     else:
-        valid = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
-        errors.append(not_supported(f"{path}.operator", operator, valid))
+        errors.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
     if effect and effect not in _EFFECTS:
         errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return errors
+
+
+def _integer_errors(value: str, path: str) -> list[FieldError]:
+    """Return the errors of a text that must be an integer of 64 bits in its shortest form."""
+    errors: list[FieldError] = []
+    if not value:
+        errors.append(invalid(path, value, "must be non-empty"))
+    elif not _INTEGER(value):
+        errors.append(invalid(path, value, _NO_INTEGER))
+    problem = "value out of range" if _DIGITS(value) else "invalid syntax"
+    if not _DIGITS(value) or not -(2**63) <= int(value) < 2**63:
+        why = f"strconv.ParseInt: parsing {quoted(value)}: {problem}"
+        errors.append(invalid(path, value, why))
     return errors
 
 

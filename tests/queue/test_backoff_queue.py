@@ -14,9 +14,14 @@ from scheduler.testing import make_pod
 from tests.queue.world import START, sort_key, waiting
 
 
-def backoff_queue(initial: float = 1.0, max_seconds: float = 10.0) -> BackoffQueue:
+def backoff_queue(
+    initial: float = 1.0, max_seconds: float = 10.0, *, pops_early: bool = True
+) -> BackoffQueue:
     return BackoffQueue(
-        initial_backoff_seconds=initial, max_backoff_seconds=max_seconds, sort_key=sort_key
+        initial_backoff_seconds=initial,
+        max_backoff_seconds=max_seconds,
+        sort_key=sort_key,
+        pops_early=pops_early,
     )
 
 
@@ -108,9 +113,18 @@ def test_completed_pods_leave_both_heaps(names: list[str], completed: list[str])
     assert len(queue) == len(names) - len(completed)
 
 
-def test_pods_of_one_window_leave_in_the_order_of_active_q() -> None:
+@pytest.mark.parametrize(
+    ("pops_early", "order"),
+    [
+        (True, ["pod5", "pod4", "pod2", "pod3"]),
+        pytest.param(False, ["pod5", "pod3", "pod4", "pod2"], id="SchedulerPopFromBackoffQ=false"),
+    ],
+)
+def test_pods_of_one_window_leave_in_the_order_of_active_q(
+    order: list[str], *, pops_early: bool
+) -> None:
     """TestBackoffQueueOrdering."""
-    queue = backoff_queue()
+    queue = backoff_queue(pops_early=pops_early)
     for name, priority, came in (
         ("pod0", 1, 0),
         ("pod1", 1, -1),
@@ -122,7 +136,7 @@ def test_pods_of_one_window_leave_in_the_order_of_active_q() -> None:
         pod = pod_that(name, came=came, unschedulable=1, priority=priority)
         queue.add(pod)
     popped = queue.pop_backoff_completed(START, pods_max=9)
-    assert [pod.pod_info.name for pod in popped] == ["pod5", "pod4", "pod2", "pod3"]
+    assert [pod.pod_info.name for pod in popped] == order
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,18 @@ SCHEDULING = [
         [(INVALID, f"{ANTI}.labelSelector.matchLabels")],
     ),
     (anti_affinity(topologyKey="z", namespaces=["A"]), [(INVALID, f"{ANTI}.namespace")]),
+    (
+        {"tolerations": [{"key": "k", "operator": "Gt"}]},
+        [(INVALID, "spec.tolerations[0].value")] * 2,
+    ),
+    (
+        {"tolerations": [
+            {"key": "k", "operator": "Gt", "value": "007"},
+            {"key": "k", "operator": "Lt", "value": "9223372036854775808"},
+            {"key": "k", "operator": "Lt", "value": "much"},
+        ]},
+        [(INVALID, f"spec.tolerations[{index}].value") for index in (0, 1, 2, 2)],
+    ),
 ]  # fmt: skip
 
 
@@ -135,6 +147,7 @@ async def test_pods_that_are_refused(
         spread(labelSelector={"matchLabels": {"a": "b"}}, matchLabelKeys=["k"]),
         {"resources": {"requests": {"cpu": "1"}}},
         {"tolerations": [{"operator": "Exists"}]},
+        {"tolerations": [{"key": "k", "operator": "Gt", "value": "-9223372036854775808"}]},
         {
             "volumes": [{"name": "v"}],
             **container(volumeMounts=[{"name": "v", "mountPath": "/x"}]),
