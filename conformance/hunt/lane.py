@@ -213,8 +213,12 @@ async def lane(
 
 
 def _may_be_silent(world: World) -> bool:
-    """Return True if a pod may have no condition: refused, or its volumes are being bound."""
-    return _REFUSED in world.variations or "persistentVolumeClaim" in str(world.raw)
+    """Return True if a pod may have no condition.
+
+    The condition was refused, the volumes are being bound, or a group waits for its quorum.
+    """
+    text = str(world.raw)
+    return _REFUSED in world.variations or "persistentVolumeClaim" in text or "pod_group" in text
 
 
 def may_run(pod: Json) -> bool:

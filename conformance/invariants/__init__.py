@@ -29,6 +29,7 @@ from .decisions import (
 )
 from .history import Binding, History, Preemption
 from .judge import violations
+from .reports import bound_pods_reported_as_scheduled, victims_asked_once
 from .state import State
 from .violation import INVARIANTS, Invariant, Violation
 from .with_plugins import invariants_with
@@ -41,6 +42,7 @@ __all__ = [
     "Preemption",
     "State",
     "Violation",
+    "bound_pods_reported_as_scheduled",
     "budgets_violated_only_if_unavoidable",
     "feasibility_monotone_in_capacity",
     "hard_spread_held",
@@ -55,6 +57,7 @@ __all__ = [
     "single_decision",
     "taints_respected",
     "verdicts_independent_of_order_and_names",
+    "victims_asked_once",
     "victims_minimal",
     "victims_of_lower_priority",
     "violations",

@@ -142,6 +142,30 @@ class _AsksTwice(_Wrong):
         return nodes[0]["metadata"]["name"]
 
 
+class _PreemptsTwice(_Wrong):
+    """Deletes all pods of the first node twice, while they end, and reports each new pod."""
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        for victim in pods:
+            if victim["spec"].get("nodeName") == nodes[0]["metadata"]["name"]:
+                for _ in range(2):
+                    await _send(session, "DELETE", _path(victim), {"gracePeriodSeconds": 60})
+
+
+class _ReportsBound(_Wrong):
+    """Binds each pod to the first node, and then shows it as unschedulable."""
+
+    async def _take(self, session: aiohttp.ClientSession, pod: dict[str, Any]) -> None:
+        await super()._take(session, pod)
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        await _send(
+            session, "PATCH", f"{_path(pod)}/status", {"status": {"conditions": [condition]}}
+        )
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        return nodes[0]["metadata"]["name"]
+
+
 _EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
@@ -195,6 +219,18 @@ def likes_early_names(url: str, _: Clock) -> TinyScheduler:
 def preempts_all(url: str, _: Clock) -> TinyScheduler:
     """Preempts every pod of a node for each new one."""
     return _PreemptsAll(url)
+
+
+@started
+def preempts_twice(url: str, _: Clock) -> TinyScheduler:
+    """Deletes the pods of a node twice for each new one."""
+    return _PreemptsTwice(url)
+
+
+@started
+def reports_bound(url: str, _: Clock) -> TinyScheduler:
+    """Shows each pod that it has bound as unschedulable."""
+    return _ReportsBound(url)
 
 
 @started

@@ -118,6 +118,13 @@ _TABLE: list[tuple[str, Callable[..., object], list[str], str]] = [
         ],
         "cpu: 1, priority: 10",
     ),
+    ("bound_pods_reported_as_scheduled", wrong_schedulers.reports_bound, ["node: {name: a}"], ""),
+    (
+        "victims_asked_once",
+        wrong_schedulers.preempts_twice,
+        ["node: {name: a}", "pod: {name: q, node: a}"],
+        "",
+    ),
     ("no_pod_lost", schedulers.binds_nothing, ["node: {name: a}"], ""),
     ("no_pod_lost", schedulers.binds_all_to_a, ["node: {name: b}"], ""),
     ("no_pod_starved", wrong_schedulers.reports_all, ["node: {name: a}"], ""),
