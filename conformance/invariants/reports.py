@@ -33,7 +33,7 @@ def bound_pods_reported_as_scheduled(history: History) -> Iterator[Violation]:
 
 @invariant("pkg/scheduler/framework/preemption: a victim that is terminating is not deleted again")
 def victims_asked_once(history: History) -> Iterator[Violation]:
-    """A pod is asked to go once: the scheduler deletes each pod at most one time."""
+    """The scheduler deletes each pod at most once, a victim that ends slowly too."""
     asked = Counter(
         write.path.partition("?")[0]
         for write in history.observation.writes or ()
