@@ -1,0 +1,82 @@
+"""What differs between versions as data: default plugins, fields of the configuration, metrics."""
+
+import json
+
+import pytest
+
+from scheduler.config import (
+    ConfigError,
+    SchedulerVersion,
+    default_config,
+    default_feature_gates,
+    default_plugins,
+    encode_config,
+    load_text,
+)
+from scheduler.metrics import SchedulerMetrics
+from scheduler.metrics.exposition import Exposition, MetricsOptions
+from scheduler.plugins import SCHEME
+
+V1_34, V1_35, V1_36, V1_37 = SchedulerVersion
+
+
+def defaults(version: SchedulerVersion) -> dict[str, int]:
+    gates = default_feature_gates(version)
+    return {p.name: p.weight for p in default_plugins(gates, version).multi_point.enabled}
+
+
+def test_the_node_name_is_compared_before_cordons_since_1_37() -> None:
+    assert [*defaults(V1_36)][2:4] == ["NodeUnschedulable", "NodeName"]
+    assert [*defaults(V1_37)][2:4] == ["NodeName", "NodeUnschedulable"]
+
+
+def test_devices_have_a_weight_since_1_35_and_declared_features_a_plugin_since_1_36() -> None:
+    assert [defaults(version)["DynamicResources"] for version in SchedulerVersion] == [0, 2, 2, 2]
+    plugin = "NodeDeclaredFeatures"
+    assert [plugin in defaults(version) for version in SchedulerVersion] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("version", "profile", "path"),
+    [
+        (V1_35, {"plugins": {"placementScore": {}}}, "profiles[0].plugins.placementScore"),
+        (
+            V1_34,
+            {"pluginConfig": [{"name": "DynamicResources", "args": {"bindingTimeout": "20s"}}]},
+            "bindingTimeout",
+        ),
+    ],
+)
+def test_a_field_of_a_later_version_is_unknown(
+    version: SchedulerVersion, profile: dict[str, object], path: str
+) -> None:
+    text = json.dumps(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [profile],
+        }
+    )
+    load_text(text, SCHEME)
+    with pytest.raises(ConfigError) as raised:
+        load_text(text, SCHEME._replace(version=version))
+    assert f'unknown field "{path}"' in str(raised.value)
+
+
+def test_configz_has_the_fields_of_the_version() -> None:
+    config = default_config(SCHEME)
+    assert "placementScore" in json.dumps(encode_config(config))
+    assert "placementScore" not in json.dumps(encode_config(config, V1_35))
+
+
+def test_claims_are_counted_by_the_metric_of_the_version() -> None:
+    metrics = SchedulerMetrics()
+    metrics.resource_claim_created("success")
+    shown = {
+        version: Exposition(metrics, MetricsOptions(version=version)).text().decode()
+        for version in SchedulerVersion
+    }
+    old = 'scheduler_resourceclaim_creates_total{status="success"} 1.0'
+    new = "dynamic_resource_allocation_resourceclaim_creates_total{"
+    assert [old in shown[version] for version in SchedulerVersion] == [0, 1, 1, 0]
+    assert [new in shown[version] for version in SchedulerVersion] == [0, 0, 0, 1]
