@@ -1,4 +1,4 @@
-"""What differs between versions as data: default plugins, fields of the configuration, metrics."""
+"""Default plugins, fields of the configuration and metrics differ by version."""
 
 import json
 
