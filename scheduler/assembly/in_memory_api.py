@@ -65,6 +65,8 @@ class InMemoryApi:
         self._stores: Final[dict[str, Store[Any]]] = {}
         self._informers: Final[dict[str, Informer[Any]]] = {}
         self._versions = 0
+        #: The kind and the key of each object that was put or removed since `follow`.
+        self._changed: Final[set[tuple[str, str]]] = set()
         #: The keys of the pods that the scheduler has deleted, in order, repeats included.
         self.victims: Final[list[str]] = []
         self.resource_claims: Final = ClaimsInMemory(
@@ -144,6 +146,7 @@ class InMemoryApi:
             metadata = replace(obj.metadata, resource_version=self._next_version(kind))
             stored = replace(stored, metadata=metadata)
         self.objects(kind).put(stored)
+        self._changed.add((kind, object_key(stored)))
         if (informer := self._informers.get(kind)) is not None:
             if kind == PODS.plural and stored.status.phase in _FINISHED:
                 informer.delete(stored)
@@ -159,8 +162,26 @@ class InMemoryApi:
     def remove(self, kind: str, key: str) -> None:
         """Delete the object `namespace/name`; a no-op if there is none."""
         old = self.objects(kind).remove(key)
+        self._changed.add((kind, key))
         if old is not None and (informer := self._informers.get(kind)) is not None:
             informer.delete(old)
+
+    def follow(self, other: InMemoryApi) -> None:
+        """Make the objects those of another API server, which were equal at the last call.
+
+        Only the objects that changed on either side are compared.
+        """
+        for kind, key in sorted(self._changed | other._changed):
+            own, wanted = self._get(kind, key), other._get(kind, key)
+            if wanted is None:
+                self.remove(kind, key)
+            elif own is None or not _are_equal(own, wanted):
+                if kind == PODS.plural and own is not None:
+                    # A pod does not move from node to node: it goes, and comes again.
+                    self.remove(kind, key)
+                self.put(kind, wanted)
+        self._changed.clear()
+        other._changed.clear()
 
     def terminate(self, kind: str, key: str) -> None:
         """Set an object's time of deletion; a no-op if the time is set or the object is missing."""
@@ -280,6 +301,14 @@ class InMemoryApi:
                 stored.status, node_allocatable_resource_claim_statuses=tuple(statuses)
             )
             self.put(PODS.plural, replace(stored, status=changed))
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Return True if two objects are equal but for their versions."""
+    if isinstance(one, Unstructured):
+        return bool(one == other)
+    versions = replace(one.metadata, resource_version=other.metadata.resource_version)
+    return bool(replace(one, metadata=versions) == other)
 
 
 class ReadingClient:

@@ -20,6 +20,12 @@ from scheduler.assembly.profiles import (
 )
 from scheduler.clock import SystemClock
 from scheduler.explain.cluster import ClusterError, with_api_defaults
+from scheduler.explain.compare_versions import (
+    comparison_lines,
+    comparison_table,
+    decided_by_versions,
+    parse_versions,
+)
 from scheduler.explain.questions import Question, QuestionError, read_questions
 from scheduler.explain.references import dump_command
 from scheduler.explain.source import Source, one_line_errors, scheduler_version, settings
@@ -34,7 +40,7 @@ from scheduler.reports.model import PlacedPod, Report
 from scheduler.reports.summary import summary_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
 
 #: The name of the program in messages.
 _PROGRAM: Final = "kubesched-explain"
+_NOTHING_WAITS: Final = "no pod waits for a node; --pod explains a pod that has one"
 
 _one_line_errors: Final = functools.partial(
     one_line_errors, _PROGRAM, failures=(QuestionError, StoryError)
@@ -176,6 +183,15 @@ def main() -> None:
 @_plugin
 @scheduler_version
 @click.option(
+    "--compare-versions",
+    "versions",
+    metavar="V,V",
+    default="",
+    callback=parse_versions,
+    help="Decide as several versions, such as 1.35,1.37, and show what differs. The decisions of "
+    "the first version count for the pods after them.",
+)
+@click.option(
     "--call-extenders",
     is_flag=True,
     help="Call the extenders of --config: filter, prioritize and preempt, never bind.",
@@ -212,6 +228,7 @@ def pods(
     config: Path | None,
     plugin: tuple[str, ...],
     version: SchedulerVersion,
+    versions: tuple[SchedulerVersion, ...],
     call_extenders: bool,
     output: str,
     nodes_max: int | None,
@@ -224,26 +241,28 @@ def pods(
     With --server, also show what a running scheduler has done with them.
     """
     if prints_dump_command:
-        with _one_line_errors(config):
-            find_plugins_in_working_directory()
-            world = World(settings(config, version=version), plugins=plugin, version=version)
-            click.echo(dump_command(world.kinds))
-        return
+        return _print_dump_command(config, version, plugin)
     source = Source.given(_PROGRAM, manifests, kubeconfig, master, plugin)
     if port is not None and manifests:
         raise click.UsageError("--server goes with --kubeconfig or --master")
+    if versions and (port is not None or output == "html"):
+        raise click.UsageError("--compare-versions goes with -o table and -o json, not --server")
     only = frozenset(name if "/" in name else f"default/{name}" for name in pod)
 
     async def explain() -> None:
-        configuration = settings(config, version=version)
-        async with _extenders(configuration, call=call_extenders) as extenders:
-            world = World(configuration, plugins=plugin, version=version, extenders=extenders)
-            cluster, missing = await source.read(world.kinds, keeps_json=bool(extenders))
+        first = settings(config, version=version)
+        async with _extenders(first, call=call_extenders) as extenders:
+            worlds = _worlds(config, versions or (version,), plugin, extenders)
+            kinds = {kind.resource.key: kind for each in worlds.values() for kind in each.kinds}
+            cluster, missing = await source.read(kinds.values(), keeps_json=bool(extenders))
             _require_known(only, {pod.key for pod in cluster.pods})
             asked = _asked(cluster.pods, only)
             for warning in missing.warnings(asked.values()):
                 source.warn(f"{warning}; what is said of them is unsure")
-            world.load(*cluster)
+            for world in worlds.values():
+                world.load(*cluster)
+            if versions:
+                return await _show_versions(worlds, cluster.pods, only, output=output)
             reports: AsyncIterable[PodReport] = (
                 missing.marked(report, asked[report.pod])
                 async for report in _reports(world, cluster.pods, only)
@@ -258,6 +277,34 @@ def pods(
     with _one_line_errors(config):
         find_plugins_in_working_directory()
         asyncio.run(explain())
+
+
+def _print_dump_command(
+    config: Path | None, version: SchedulerVersion, plugins: tuple[str, ...]
+) -> None:
+    """Print the command that dumps the kinds on which decisions depend."""
+    with _one_line_errors(config):
+        find_plugins_in_working_directory()
+        (world,) = _worlds(config, (version,), plugins, ()).values()
+        click.echo(dump_command(world.kinds))
+
+
+def _worlds(
+    config: Path | None,
+    versions: Iterable[SchedulerVersion],
+    plugins: tuple[str, ...],
+    extenders: Sequence[Extender],
+) -> dict[str, World]:
+    """Return an empty cluster for each version, by the version's name."""
+    return {
+        version.label: World(
+            settings(config, version=version),
+            plugins=plugins,
+            version=version,
+            extenders=extenders,
+        )
+        for version in versions
+    }
 
 
 @main.command()
@@ -396,7 +443,7 @@ async def _show(
         has_tables = wants_details or not listed
         listed.append(report if has_tables else replace(report, nodes=()))
     if not listed:
-        click.echo("no pod waits for a node; --pod explains a pod that has one", err=True)
+        click.echo(_NOTHING_WAITS, err=True)
         return
     printer = TextPrinter(nodes_max=nodes_max)
     if len(listed) > 1 and not only:
@@ -406,6 +453,24 @@ async def _show(
         return
     for report in listed:
         printer.pod(report)
+
+
+async def _show_versions(
+    worlds: Mapping[str, World], pods: Sequence[Pod], only: frozenset[str], *, output: str
+) -> None:
+    """Decide the pods as several versions, and print those that they decide otherwise.
+
+    As JSON all pods are printed.
+    """
+    compared = [pod async for pod in decided_by_versions(worlds, pods, only)]
+    if output == "json":
+        return _print(Report(versions=tuple(compared)), output=output)
+    if not compared:
+        return click.echo(_NOTHING_WAITS, err=True)
+    for line in comparison_lines(compared):
+        click.echo(line)
+    if different := [pod for pod in compared if pod.differences]:
+        TextPrinter(nodes_max=None).show(comparison_table(different))
 
 
 async def _print_all(reports: AsyncIterable[PodReport], world: World, *, output: str) -> None:

@@ -25,6 +25,7 @@ from scheduler.config import (
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
 from scheduler.framework.cycle_state import CycleState, claim_statuses
 from scheduler.framework.status import Code, Status
+from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration, SchedulerVersion
     from scheduler.framework.extender import Extender
     from scheduler.framework.interface import Plugin, PreEnqueuePlugin
-    from scheduler.framework.types import Diagnosis
     from scheduler.reports.model import PodReport
     from scheduler.runtime import Framework
     from scheduler.snapshot import Snapshot
@@ -130,6 +130,42 @@ class World:
 
     async def decide(self, pod: Pod) -> Decision:
         """Schedule a pod. Later decisions include the pod on its node."""
+        state = CycleState()
+        decision = await self._decide(pod, state)
+        if decision.result == "scheduled":
+            return await self._bind(state, decision, _host(decision))
+        if decision.diagnosis is None:
+            return decision
+        return await self._post_filter(state, decision)
+
+    async def decide_beside(self, pod: Pod, other: World, theirs: Decision) -> Decision:
+        """Decide a pod that another world has decided, and carry out the other decision.
+
+        Both worlds had equal clusters before, and have equal clusters afterwards.
+        """
+        state = CycleState()
+        decision = await self._decide(pod, state)
+        node = _host(theirs) if theirs.result == "scheduled" else ""
+        if decision.result == "scheduled":
+            if node and node == _host(decision):
+                decision = await self._bind(state, decision, node)
+            elif node and _is_feasible(decision, node):
+                await self._bind(state, decision, node)
+        elif decision.diagnosis is not None:
+            decision = await self._post_filter(state, decision)
+        self._follow(other, theirs)
+        return decision
+
+    def _follow(self, other: World, theirs: Decision) -> None:
+        nominator = self._core.queue.nominator
+        nominator.delete_nominated_pod_if_exists(theirs.pod)
+        self._api.follow(other._api)
+        if theirs.post_filter is not None and theirs.post_filter.nominated_node:
+            info = NominatingInfo(theirs.post_filter.nominated_node, NominatingMode.OVERRIDE)
+            nominator.add_nominated_pod(theirs.pod, info)
+
+    async def _decide(self, pod: Pod, state: CycleState) -> Decision:
+        """Return the decision of the cycle up to the choice of a node."""
         framework = self.profiles.get(pod.spec.scheduler_name)
         self._api.put(PODS.plural, pod)
         listed = self._core.informers.find_pod(pod.metadata.namespace, pod.metadata.name)
@@ -141,7 +177,6 @@ class World:
             if status is not None and not status.is_success:
                 return Decision(info, "gated", status=status.with_plugin(plugin.name))
         self._core.cache.update_snapshot(self.snapshot)
-        state = CycleState()
         try:
             found, diagnosis = await self._sampling.find_nodes_that_fit_pod(
                 framework, CycleState(), info
@@ -153,13 +188,10 @@ class World:
         decision = await decide(
             self.snapshot, framework, state, info, extenders=self._core.ports.extenders
         )
-        if decision.result == "scheduled":
-            counts = (len(found) + len(diagnosis.node_to_status), len(found))
-            return await self._bind(framework, state, decision._replace(counts=counts))
-        if decision.diagnosis is None:
+        if decision.result != "scheduled":
             return decision
-        outcome = await self._post_filter(framework, state, info, decision.diagnosis)
-        return decision._replace(post_filter=outcome)
+        counts = (len(found) + len(diagnosis.node_to_status), len(found))
+        return decision._replace(counts=counts)
 
     async def report_again(self, pod: Pod) -> PodReport:
         """Report where a pod that has a node would be placed in the cluster without this pod.
@@ -186,30 +218,34 @@ class World:
         queued.sort(key=cmp_to_key(lambda a, b: less(b, a) - less(a, b)))
         return [each.pod_info.pod for each in queued]
 
-    async def _post_filter(
-        self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
-    ) -> PostFilterOutcome:
+    async def _post_filter(self, state: CycleState, decision: Decision) -> Decision:
+        """Preempt for a pod that fits on no node."""
+        assert decision.diagnosis is not None, "the nodes were filtered"
+        pod, framework = decision.pod, self._framework(decision.pod)
         victims = self._api.victims
         victims.clear()
         try:
-            work = framework.run_post_filter_plugins(state, pod, diagnosis.node_to_status)
+            work = framework.run_post_filter_plugins(state, pod, decision.diagnosis.node_to_status)
             # Only extenders may wait: nothing else happens here.
             result, status = await work if self._core.ports.extenders else result_of(work)
         except PluginFailedError as failure:
-            return PostFilterOutcome(Status(Code.ERROR, str(failure)), "", (), None)
+            outcome = PostFilterOutcome(Status(Code.ERROR, str(failure)), "", (), None)
+            return decision._replace(post_filter=outcome)
         for key in victims:
             self._api.remove(PODS.plural, key)
         info = result.nominating_info if result is not None else None
         if info is not None:
             self._core.queue.nominator.add_nominated_pod(pod, info)
         nominated_node = info.nominated_node_name if info is not None else ""
-        return PostFilterOutcome(status, nominated_node, [*victims], state.find(PREEMPTION))
+        outcome = PostFilterOutcome(status, nominated_node, [*victims], state.find(PREEMPTION))
+        return decision._replace(post_filter=outcome)
 
-    async def _bind(self, framework: Framework, state: CycleState, decision: Decision) -> Decision:
-        """Reserve what the pod needs on its node and bind it, or undo all."""
+    async def _bind(self, state: CycleState, decision: Decision, host: str) -> Decision:
+        """Reserve what the pod needs on a node and bind it, or undo all."""
         pod, result = decision.pod, decision.schedule_result
         assert result is not None, "a scheduled pod has a result"
-        host, binding, cache = result.suggested_host, framework.binding, self._core.cache
+        framework, cache = self._framework(pod), self._core.cache
+        binding = framework.binding
         assumed = pod.assigned_to(host, claim_statuses(state, host))
         cache.assume_pod(assumed)
         self._core.queue.nominator.delete_nominated_pod_if_exists(pod)
@@ -230,6 +266,20 @@ class World:
             binding.unreserve(state, assumed, host)
             cache.forget_pod(assumed)
         return decision
+
+    def _framework(self, pod: PodInfo) -> Framework:
+        return self.profiles[pod.spec.scheduler_name]
+
+
+def _host(decision: Decision) -> str:
+    """Return the node of a scheduled pod."""
+    assert decision.schedule_result is not None, "a scheduled pod has a result"
+    return decision.schedule_result.suggested_host
+
+
+def _is_feasible(decision: Decision, node: str) -> bool:
+    result = decision.schedule_result
+    return result is not None and node in result.feasible_nodes.names
 
 
 def _created_at(pod: Pod) -> float:

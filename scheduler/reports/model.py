@@ -274,14 +274,60 @@ class Story(_Struct, frozen=True):
     entries: tuple[StoryEntry, ...] = ()
 
 
+class VersionOutcome(_Struct, frozen=True):
+    """The decision of one version of kube-scheduler for a pod.
+
+    `best` are the equally best nodes. `message` has upstream's texts of the condition and of
+    preemption.
+    """
+
+    version: str
+    result: str
+    best: tuple[str, ...]
+    nominated_node: str
+    victims: tuple[str, ...]
+    message: str
+
+
+class VersionDifference(_Struct, frozen=True):
+    """A reason why a version decides otherwise than the first version.
+
+    `kind` is what differs: `result`, `node`, `preemption` or `message`. `plugin` and `node` are
+    empty if the reason belongs to none. `rows` name the rows of `conformance/versions.md`.
+    """
+
+    version: str
+    kind: str
+    plugin: str
+    node: str
+    text: str
+    rows: tuple[str, ...]
+
+
+class PodVersions(_Struct, frozen=True):
+    """The decisions of several versions for one pod, over the cluster of the first version.
+
+    `differences` is empty if all versions decide alike.
+    """
+
+    pod: str
+    owner: str
+    outcomes: tuple[VersionOutcome, ...]
+    differences: tuple[VersionDifference, ...]
+
+
 class Report(_Struct, frozen=True):
-    """The output of one run: decisions and the cluster after them, or a story."""
+    """The output of one run: decisions and the cluster after them, or a story.
+
+    `versions` has the decisions of several versions, with `--compare-versions`.
+    """
 
     version: int = 1
     summary: Summary | None = None
     pods: tuple[PodReport, ...] = ()
     cluster: ClusterReport | None = None
     story: Story | None = None
+    versions: tuple[PodVersions, ...] = ()
 
 
 class ScoreDifference(_Struct, frozen=True):

@@ -132,6 +132,11 @@ def check_plugins(plugins: Iterable[type[Plugin] | str]) -> None:
     plugin_registry(plugins)
 
 
+def check_version(text: str) -> None:
+    """Raise ValueError, with the list, unless this is a version to decide as."""
+    SchedulerVersion.parse(text)
+
+
 def _without_election(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     election = msgspec.structs.replace(config.leader_election, leader_elect=False)
     return msgspec.structs.replace(config, leader_election=election)
