@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "diff": ("conformance.differential.cli", "Compare two schedulers in the same scenarios."),
     "shrink": ("conformance.capture.cli", "Make a case smaller, with the same outcome."),
     "report": ("conformance.reports.cli", "Convert, merge or compare reports."),
+    "upgrade": ("conformance.upgrade.cli", "Show what another version would do otherwise."),
     "lint": ("conformance.lint.cli", "Find mistakes in cases without running them."),
     "fuzz": ("conformance.fuzz.cli", "Search for cases in which a scheduler breaks an invariant."),
     "hunt": ("conformance.hunt.cli", "Search for lost wake-ups and broken promises."),

@@ -53,8 +53,9 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
         "--a",
         metavar="TARGET",
         required=True,
-        help="One scheduler: `ours`, MODULE:FUNCTION, or a command with {kubeconfig} or {config}; "
-        "before it any of config=FILE, gates=NAME=true,..., plugin=MODULE:CLASS, name=LABEL.",
+        help="One scheduler: `ours`, kubesched@VERSION, MODULE:FUNCTION, or a command with "
+        "{kubeconfig} or {config}; before it any of config=FILE, gates=NAME=true,..., "
+        "plugin=MODULE:CLASS, version=VERSION (by whose rules it is judged), name=LABEL.",
     )
     text_b: str = _option("--b", metavar="TARGET", required=True, help="Another, as --a.")
     paths: tuple[Path, ...] = _option(

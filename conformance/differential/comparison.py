@@ -281,6 +281,7 @@ def _question(seen: Observation, decision: Decision, case: Case, side: Side) -> 
         config=adapted.config,
         gates=adapted.gates,
         plugins=tuple(dict.fromkeys((*side.plugins, *case.plugins))),
+        version=side.version,
     )
 
 

@@ -1,10 +1,12 @@
 """One of the two schedulers that are compared, from its text on the command line.
 
-    [config=FILE] [gates=NAME=true,...] [plugin=MODULE:CLASS] [name=LABEL] TARGET
-    [context=NAME] [name=LABEL] kubeconfig:FILE
+    [config=FILE] [gates=NAME=true,...] [plugin=MODULE:CLASS] [version=1.35] [name=LABEL] TARGET
+    [context=NAME] [version=1.35] [name=LABEL] kubeconfig:FILE
 
-TARGET is `ours`, `MODULE:FUNCTION` for a scheduler in this process, or a command with
-`{kubeconfig}` or `{config}` in it. `kubeconfig:FILE` is a running cluster with its scheduler.
+TARGET is `ours`, `kubesched@VERSION` for ours as it decides in that version, `MODULE:FUNCTION` for
+a scheduler in this process, or a command with `{kubeconfig}` or `{config}` in it.
+`kubeconfig:FILE` is a running cluster with its scheduler. `version` is the version of
+kube-scheduler by whose rules the decisions of the side are judged.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import msgspec
 
 from ..errors import InputError
 from ..targets import target_kind
-from ..targets.target import read_configuration
+from ..targets.target import OUR_SCHEDULER_AS, read_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +33,7 @@ __all__ = ["Side", "side_of"]
 
 _OURS: Final = "ours"
 _CLUSTER: Final = "kubeconfig:"
-_SETTINGS: Final = ("config", "gates", "plugin", "context", "name")
+_SETTINGS: Final = ("config", "gates", "plugin", "context", "version", "name")
 #: Fields of a configuration that the suite sets itself.
 _OF_THE_SUITE: Final = frozenset({"apiVersion", "kind", "clientConnection", "leaderElection"})
 _LABEL_LENGTH_MAX: Final = 30
@@ -46,6 +48,8 @@ class Side:
     config: Json = field(default_factory=dict)
     gates: Mapping[str, bool] = field(default_factory=dict)
     plugins: tuple[str, ...] = ()
+    #: The version by whose rules the referee judges; empty for the default.
+    version: str = ""
 
     def adapted(self, case: Case) -> Case:
         """Return the case with this side's configuration and gates over the case's own."""
@@ -69,19 +73,18 @@ def side_of(text: str, *, option: str, base: TargetOptions) -> Side:
         name, _, value = words.pop(0).partition("=")
         settings[name].append(value)
     if not words:
-        raise InputError(f"{option}: expected ours, MODULE:FUNCTION or a command, got {text!r}")
+        raise InputError(
+            f"{option}: expected ours, kubesched@VERSION, MODULE:FUNCTION or a command, "
+            f"got {text!r}"
+        )
     plugins = tuple(settings["plugin"])
     if (words[0].startswith(_CLUSTER)) and (settings["config"] or settings["gates"]):
         raise InputError(f"{option}: {words[0]}: a running cluster takes no config= or gates=")
+    target = msgspec.structs.replace(
+        base, plugins=plugins, context=(settings["context"] or [""])[-1], **_chosen(words)
+    )
     try:
-        kind = target_kind(
-            msgspec.structs.replace(
-                base,
-                plugins=plugins,
-                context=(settings["context"] or [""])[-1],
-                **_chosen(words),
-            )
-        )
+        kind = target_kind(target)
     except InputError as error:
         raise InputError(f"{option}: {error}") from error
     return Side(
@@ -90,6 +93,7 @@ def side_of(text: str, *, option: str, base: TargetOptions) -> Side:
         config=_config(settings["config"], option),
         gates=_gates(",".join(settings["gates"]), option),
         plugins=plugins,
+        version=target.scheduler_version or (settings["version"] or [""])[-1],
     )
 
 
@@ -100,7 +104,9 @@ def _chosen(words: list[str]) -> dict[str, str]:
         return {}
     if first.startswith(_CLUSTER):
         return {"kubeconfig": first.removeprefix(_CLUSTER)}
-    if len(words) == 1 and ":" in first and "{" not in first:
+    if len(words) == 1 and (
+        first.startswith(OUR_SCHEDULER_AS) or (":" in first and "{" not in first)
+    ):
         return {"in_process": first}
     return {"command": shlex.join(words)}
 

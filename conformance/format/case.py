@@ -33,7 +33,7 @@ from .steps import (
     steps_of,
 )
 from .validation import read_valid_yaml, read_yaml
-from .version import Version
+from .version import Version, is_empty_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -217,7 +217,7 @@ def _check_metadata(case: Case) -> None:
     """Check the fields that go together. Raises InputError."""
     if (case.level is Level.EXTENDED) != bool(case.feature):
         raise InputError("expected a feature for the level extended, and only for it")
-    if case.since is not None and case.until is not None and case.until < case.since:
+    if case.since is not None and case.until is not None and is_empty_range(case.since, case.until):
         raise InputError(f"until: expected {case.since} or later, got {case.until}")
 
 

@@ -194,9 +194,9 @@ class Requirements:
 
     def why_not(self, case: Case) -> str | None:
         """Return a reason why the case does not hold, or None."""
-        if case.since is not None and self.version < case.since:
+        if case.since is not None and self.version.is_before(case.since):
             return f"holds since {case.since}, the scheduler has {self.version}"
-        if case.until is not None and self.version > case.until:
+        if case.until is not None and self.version.is_after(case.until):
             return f"holds until {case.until}, the scheduler has {self.version}"
         if self.features is not None and case.feature and case.feature not in self.features:
             return f"belongs to the feature {case.feature}, which is not supported"

@@ -31,13 +31,24 @@ _ALL_NODES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A pod that has no node yet, and all objects at that moment, with a configuration."""
+    """A pod that has no node yet, and all objects at that moment, with a configuration.
+
+    `version` is the version of kube-scheduler that decides; empty for the default.
+    """
 
     objects: Sequence[Json]
     pod: Json
     config: Json | None
     gates: Mapping[str, bool]
     plugins: tuple[str, ...]
+    version: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of the process that answers the question."""
+        plugins = [word for plugin in self.plugins for word in ("--plugin", plugin)]
+        version = ("--scheduler-version", self.version) if self.version else ()
+        return (*plugins, *version)
 
     @property
     def searches_all_nodes(self) -> bool:
@@ -166,21 +177,21 @@ async def answers_to(questions: Sequence[Question | None]) -> Answers:
     for index in places:
         question = questions[index]
         assert question is not None, "None is left out"
-        groups.setdefault(question.plugins, []).append(index)
-    for plugins, numbers in groups.items():
-        await _ask([questions[number] for number in numbers], numbers, plugins, result)
+        groups.setdefault(question.options, []).append(index)
+    for options, numbers in groups.items():
+        await _ask([questions[number] for number in numbers], numbers, options, result)
     return result
 
 
 async def _ask(
     questions: Sequence[Question | None],
     numbers: list[int],
-    plugins: tuple[str, ...],
+    options: tuple[str, ...],
     result: Answers,
 ) -> None:
-    """Answer the questions of one set of plugins; after a failure go on behind the failed one."""
+    """Answer questions with the same options; after a failure go on behind the failed question."""
     while questions:
-        lines, problem = await _run([item for item in questions if item is not None], plugins)
+        lines, problem = await _run([item for item in questions if item is not None], options)
         for number, line in zip(numbers, lines, strict=False):
             report = msgspec.json.decode(line, type=_Report)
             result.answers[number] = report.pods[0].answer() if report.pods else None
@@ -190,9 +201,8 @@ async def _ask(
         questions, numbers = questions[len(lines) + 1 :], numbers[len(lines) + 1 :]
 
 
-async def _run(questions: Sequence[Question], plugins: tuple[str, ...]) -> tuple[list[bytes], str]:
+async def _run(questions: Sequence[Question], options: tuple[str, ...]) -> tuple[list[bytes], str]:
     """Return the lines of answers, and the error that ended the process early, if any."""
-    options = [word for plugin in plugins for word in ("--plugin", plugin)]
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         asked = Path(folder) / "questions.jsonl"
         with asked.open("wb") as file:

@@ -29,7 +29,7 @@ from ..reports.report import Implementation, Report
 from ..reports.results import results_at, write_results
 from ..reports.terminal import output_console, print_case_list, print_report, progress
 from ..targets.options import seed_option, target_options, timeout_option
-from ..targets.target import OUR_SCHEDULER, TargetOptions
+from ..targets.target import OUR_SCHEDULER, OUR_SCHEDULER_AS, TargetOptions
 from .earlier import KnownFailures, LastFailed
 from .runner import Interrupted, Settings, run_cases
 
@@ -101,7 +101,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         default=str(SUITE_VERSION),
         show_default=True,
         type=_version,
-        help="The scheduler behaves like this kube-scheduler; skip cases of other versions.",
+        help="The scheduler behaves like this kube-scheduler; skip cases of other versions. Our "
+        "scheduler decides as this version.",
     )
     supported_features: str | None = _scheduler(
         "--supported-features",
@@ -190,11 +191,14 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def settings(self, cases: Sequence[Case]) -> Settings:
         """Return the settings of a run of some of these cases."""
-        target = self.target
+        target, version = self.target, self.scheduler_version
+        if target.in_process == OUR_SCHEDULER:
+            ours = f"{OUR_SCHEDULER_AS}{version.without_patch}"
+            target = msgspec.structs.replace(target, in_process=ours)
         return Settings(
             target=target,
             requirements=Requirements(
-                version=self.scheduler_version, features=features_in(cases, self.supported_features)
+                version=version, features=features_in(cases, self.supported_features)
             ),
             aspects=self.aspects,
             known_failures=KnownFailures.from_file(self.known_failures, cases),
@@ -249,7 +253,7 @@ def _implementation(options: TargetOptions, named: str | None) -> Implementation
         return Implementation(name=Path(options.command.split()[0]).name, target=target)
     if options.kubeconfig:
         return Implementation(name="the scheduler of a cluster", target=target)
-    if options.in_process == OUR_SCHEDULER:
+    if options.scheduler_version:
         version = version_of("kubesched")
         return Implementation(name="kubesched", version=version, target=target)
     return Implementation(name=options.in_process, target=target)

@@ -8,6 +8,7 @@ from ..errors import InputError
 from .cluster import ClusterKind
 from .command import CommandKind
 from .in_process import InProcessKind
+from .target import OUR_SCHEDULER
 
 if TYPE_CHECKING:
     from .target import TargetKind, TargetOptions
@@ -28,7 +29,12 @@ def target_kind(options: TargetOptions) -> TargetKind:
         return ClusterKind(options)
     if options.command:
         return CommandKind(options)
-    module, _, function = options.in_process.partition(":")
+    version = options.scheduler_version
+    reference = OUR_SCHEDULER if version else options.in_process
+    module, _, function = reference.partition(":")
     if not module or not function:
-        raise InputError(f"--in-process: expected MODULE:FUNCTION, got {options.in_process!r}")
-    return InProcessKind(module, function, plugins=options.plugins)
+        raise InputError(
+            "--in-process: expected MODULE:FUNCTION or kubesched@VERSION, "
+            f"got {options.in_process!r}"
+        )
+    return InProcessKind(module, function, plugins=options.plugins, version=version)

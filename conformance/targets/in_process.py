@@ -19,7 +19,9 @@ plugins of the user's has a keyword parameter `plugins`, a tuple of references `
 is passed if the user has named plugins. A function `check_plugins` of its module is called with
 each plugin before the first case, in a tuple, and raises an error unless it is a plugin. A
 scheduler with a keyword parameter `identity`, its name in a leader election, can be started beside
-another scheduler: the step `start`.
+another scheduler: the step `start`. `kubesched@VERSION` is our scheduler with the keyword parameter
+`scheduler_version`; a function `check_version` of its module is called with it before the first
+case, and raises ValueError for a version that does not exist.
 """
 
 from __future__ import annotations
@@ -96,8 +98,13 @@ class RunInProcess(Protocol):
 class InProcessKind:
     """Starts the scheduler of a function in this process."""
 
-    def __init__(self, module: str, function: str, *, plugins: tuple[str, ...] = ()) -> None:
-        """Find the function and the plugins. Raises InputError if one of them does not exist."""
+    def __init__(
+        self, module: str, function: str, *, plugins: tuple[str, ...] = (), version: str = ""
+    ) -> None:
+        """Find the function, the plugins and the version.
+
+        Raises InputError if one of them does not exist.
+        """
         reference = f"{module}:{function}"
         try:
             home = importlib.import_module(module)
@@ -119,6 +126,12 @@ class InProcessKind:
         for plugin in plugins:
             _check_plugin(plugin, self._check_plugins, named_by="--plugin")
         self._plugins = plugins
+        self._version = version
+        if version:
+            try:
+                home.check_version(version)
+            except ValueError as error:
+                raise InputError(f"--in-process: kubesched@{version}: {error}") from error
 
     def why_not(self, case: Case) -> str | None:
         """Return a reason to skip: the function lacks a parameter that the case needs."""
@@ -163,6 +176,8 @@ class InProcessKind:
             options["identity"] = surroundings.name
         if surroundings.gates:
             options["feature_gates"] = surroundings.gates
+        if self._version:
+            options["scheduler_version"] = self._version
         with _capture_log(clock) as lines:
             async with contextlib.AsyncExitStack() as stack:
                 running = self._function(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OUR_SCHEDULER",
+    "OUR_SCHEDULER_AS",
     "Served",
     "Surroundings",
     "Target",
@@ -43,6 +44,8 @@ __all__ = [
     "serve_fake_server",
 ]
 
+#: Before a version: our scheduler as it decides in that version.
+OUR_SCHEDULER_AS: Final = "kubesched@"
 #: Our scheduler, by reference: the suite imports no scheduler.
 OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
 
@@ -64,7 +67,8 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The target and its time limits.
 
     `command` is a template, `kubeconfig` the file of a running cluster with a scheduler, `context`
-    a context in the file; without command and kubeconfig `in_process` is run.
+    a context in the file; without command and kubeconfig `in_process` is run: `MODULE:FUNCTION`, or
+    `kubesched@1.35` for our scheduler as it decides in that version.
 
     `plugins` (`module:Class`) are added to the profiles of the scheduler in process.
     `quiet_seconds` without a write count as idle; an expectation must hold within
@@ -90,6 +94,12 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
         if classes:
             names = ", ".join(f'"{each.__module__}:{each.__qualname__}"' for each in classes)
             raise TypeError(f'plugins: expected texts "module:Class", got a class; write {names}')
+
+    @property
+    def scheduler_version(self) -> str:
+        """The version as which our scheduler decides; empty for its default."""
+        is_named = self.in_process.startswith(OUR_SCHEDULER_AS)
+        return self.in_process.removeprefix(OUR_SCHEDULER_AS) if is_named else ""
 
     @property
     def in_real_time(self) -> bool:

@@ -41,9 +41,20 @@ def _blocks() -> list[Block]:
 
 BLOCKS = _blocks()
 FILES = {block.name: block.text for block in BLOCKS if block.name}
-CONFORMANCE, TOX, SCENARIO, EXPLAIN, DUMP, OPEN, STORY, SECOND, SHADOW, FAKE_API, REPLAY = (
-    block.text.strip() for block in BLOCKS if block.language == "sh"
-)
+(
+    CONFORMANCE,
+    TOX,
+    SCENARIO,
+    EXPLAIN,
+    DUMP,
+    VERSIONS,
+    OPEN,
+    STORY,
+    SECOND,
+    SHADOW,
+    FAKE_API,
+    REPLAY,
+) = (block.text.strip() for block in BLOCKS if block.language == "sh")
 
 
 def _environ(home: Path) -> dict[str, str]:
@@ -116,6 +127,7 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("sh", ""),
         ("text", ""),
         ("text", ""),
+        ("sh", ""),
         ("sh", ""),
         ("sh", ""),
         ("sh", ""),
@@ -229,6 +241,14 @@ def test_a_dump_gets_the_summary_that_the_text_shows(files: Path) -> None:
     command = "cat dump.yaml | " + DUMP.partition(" | ")[2]
     _, shown = (block.text for block in BLOCKS if block.language == "text")
     assert _lines(_run(command, files)) == _lines(shown)
+
+
+def test_versions_are_compared_and_an_upgrade_is_reported(files: Path) -> None:
+    compare, upgrade = VERSIONS.split("\n", 1)
+    assert _run(compare, files).startswith("1 pods, 1.36 to 1.37: ")
+    output = _run(f"{upgrade} || [ $? = 1 ]", files)
+    assert output.startswith("from kube-scheduler 1.35 to 1.37\n1 pods: ")
+    assert "GangScheduling" in (files / "upgrade.html").read_text(encoding="utf-8")
 
 
 def test_the_test_of_the_plugin_passes(files: Path) -> None:

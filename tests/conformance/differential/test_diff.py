@@ -191,7 +191,7 @@ def test_a_scenario_that_one_side_cannot_run_is_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "--a: expected ours, MODULE:FUNCTION or a command, got ''"),
+        ("", "--a: expected ours, kubesched@VERSION, MODULE:FUNCTION or a command, got ''"),
         ("config=/no/such.yaml ours", "--a: /no/such.yaml: No such file or directory"),
         ("gates=Foo ours", "--a: gates: expected NAME=true or NAME=false, got Foo"),
         ("kube-scheduler", "--a: --target-command: expected {kubeconfig} or {config} in it"),

@@ -59,7 +59,10 @@ def test_a_case_has_its_line_in_the_file(tmp_path: Path) -> None:
         ("level: extended", "expected a feature for the level extended, and only for it"),
         ("feature: volumes", "expected a feature for the level extended, and only for it"),
         ("level: advanced", 'level: expected "core" or "extended", got "advanced"'),
-        ("since: 1.36", 'since: expected a version such as "1.36", in quotes, got 1.36'),
+        (
+            "since: 1.36",
+            'since: expected a version such as "1.36" or "1.36.4", in quotes, got 1.36',
+        ),
         ('since: "1.36"\n  until: "1.9"', "until: expected 1.36 or later, got 1.9"),
         ("labels: [Slow]", "labels[0]: expected lower-case words"),
     ],
@@ -71,9 +74,12 @@ def test_bad_metadata_is_one_line(tmp_path: Path, fields: str, message: str) -> 
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["1.36", "v1.36", "1.36.3", "v1.36.0-rc.1", "1.36.3+abc"])
-def test_versions_have_no_patch_number(text: str) -> None:
-    assert Version.parse(text) == Version(1, 36)
+@pytest.mark.parametrize(
+    ("text", "patch"),
+    [("1.36", None), ("v1.36", None), ("1.36.3", 3), ("v1.36.0-rc.1", 0), ("1.36.3+abc", 3)],
+)
+def test_versions_are_parsed_with_their_patch_number(text: str, patch: int | None) -> None:
+    assert Version.parse(text) == Version(1, 36, patch)
 
 
 @pytest.mark.parametrize("text", ["", "1", "latest", "1.x"])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.errors import InputError
@@ -162,6 +163,32 @@ def test_cases_of_other_versions_and_features_are_skipped(
 ) -> None:
     assert requirements.why_not(cases[-1]) == reason
     assert requirements.why_not(cases[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "since", "until", "holds"),
+    [
+        ("1.36.3", "1.36.4", None, False),
+        ("1.36.4", "1.36.4", None, True),
+        ("1.37.0", "1.36.4", None, True),
+        ("1.35.9", "1.36.4", None, False),
+        ("1.36.3", None, "1.36.3", True),
+        ("1.36.4", None, "1.36.3", False),
+        ("1.36.4", None, "1.36", True),
+        ("1.36", "1.36.4", None, False),
+        ("1.36", None, "1.36.3", True),
+    ],
+)
+def test_a_patch_release_may_begin_or_end_a_behaviour(
+    cases: list[Case], scheduler: str, since: str | None, until: str | None, holds: bool
+) -> None:
+    case = msgspec.structs.replace(
+        cases[0],
+        since=since and Version.parse(since),
+        until=until and Version.parse(until),
+    )
+    requirements = Requirements(version=Version.parse(scheduler))
+    assert (requirements.why_not(case) is None) == holds
 
 
 def test_a_feature_without_cases_is_an_error(cases: list[Case]) -> None:

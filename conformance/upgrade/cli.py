@@ -1,0 +1,154 @@
+"""The command `kubesched-conformance upgrade`.
+
+Exit status: 0 if no decision differs and no setting stops working; 1 if one does; 2 for invalid
+input.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+
+from ..errors import InputError
+from ..format.version import Version
+from ..options import PATH, SuiteCommand, options_of, takes
+from ..replay.objects import node_object, pod_object
+from ..replay.trace import read_trace
+from ..reports.files import check_writable
+from ..reports.terminal import output_console
+from .decisions import decisions
+from .report import UpgradeReport
+from .settings import Settings, refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["upgrade"]
+
+_OPENB_FILES: Final = ("openb_node_list_all_node.csv", "openb_pod_list_default.csv")
+
+
+def _version(text: str) -> Version:
+    return Version.parse(text)
+
+
+_option = options_of("Options")
+_cluster = options_of("Cluster")
+_settings = options_of("Settings")
+
+
+class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command."""
+
+    base: Version = _option(
+        "--from",
+        metavar="VERSION",
+        required=True,
+        type=_version,
+        help="The version that runs now, such as 1.35.",
+    )
+    version: Version = _option(
+        "--to", metavar="VERSION", required=True, type=_version, help="The version after it."
+    )
+    kubeconfig: Path | None = _cluster(
+        "--kubeconfig", metavar="FILE", type=PATH, help="Decide the waiting pods of a cluster."
+    )
+    manifests: tuple[Path, ...] = _cluster(
+        "--manifests",
+        metavar="FILE|-",
+        type=PATH,
+        help="Decide the pods without a node in a dump (`kubesched-explain --dump-command`).",
+    )
+    openb: Path | None = _cluster(
+        "--openb",
+        metavar="DIR",
+        type=PATH,
+        help=f"Decide the pods of the openb trace: {' and '.join(_OPENB_FILES)}.",
+    )
+    limit: int | None = _cluster(
+        "--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace."
+    )
+    config: Path | None = _settings(
+        "--config", metavar="FILE", type=PATH, help="The KubeSchedulerConfiguration."
+    )
+    scheduler_command: str = _settings(
+        "--scheduler-command",
+        metavar="COMMAND",
+        default="",
+        help="The command line of the scheduler as its manifest has it, with --NAME=VALUE flags. "
+        "Flags that name files of its machine are left out.",
+    )
+    metrics: tuple[Path, ...] = _settings(
+        "--metrics",
+        metavar="FILE",
+        type=PATH,
+        help="Rules or dashboards: the metrics of kube-scheduler that they name are looked up.",
+    )
+    json_file: Path | None = _option("--json", metavar="FILE", help="Write the report as JSON.")
+    html_file: Path | None = _option("--html", metavar="FILE", help="Write the report as a page.")
+
+    @property
+    def versions(self) -> list[str]:
+        """All versions from the first to the last. Raises InputError unless they differ."""
+        if self.base[:2] == self.version[:2] or self.base.major != self.version.major:
+            raise InputError(f"--to: expected another minor version than {self.base}")
+        step = 1 if self.base < self.version else -1
+        minors = range(self.base.minor, self.version.minor + step, step)
+        return [str(Version(self.base.major, minor)) for minor in minors]
+
+
+@click.command(cls=SuiteCommand)
+@takes(UpgradeOptions)
+def upgrade(options: UpgradeOptions) -> None:
+    """Show which pods another version would decide otherwise, and which settings it refuses."""
+    versions = options.versions
+    sources = (options.kubeconfig, options.manifests, options.openb)
+    if sum(map(bool, sources)) > 1:
+        raise InputError("expected one of --kubeconfig, --manifests, --openb")
+    for path, name in ((options.json_file, "--json"), (options.html_file, "--html")):
+        if path is not None:
+            check_writable(path, option=name)
+    settings = Settings.of(options.scheduler_command, options.config, options.metrics)
+    if not any(sources) and settings == Settings():
+        raise InputError("expected a cluster (--kubeconfig, --manifests, --openb) or settings")
+    refused = refusals(settings, versions) if settings != Settings() else []
+    pods = None
+    if any(sources):
+        with _cluster_arguments(options) as arguments:
+            pods = decisions(arguments, base=versions[0], version=versions[-1])
+    report = UpgradeReport.of(versions[0], versions[-1], pods, refused)
+    report.print_to(output_console())
+    if options.json_file is not None:
+        encoded = msgspec.json.format(msgspec.json.encode(report), indent=2)
+        options.json_file.write_bytes(encoded + b"\n")
+    if options.html_file is not None:
+        options.html_file.write_text(report.html(), encoding="utf-8")
+    if not report.is_without_changes:
+        raise SystemExit(1)
+
+
+@contextmanager
+def _cluster_arguments(options: UpgradeOptions) -> Iterator[list[str]]:
+    """Yield the arguments of `kubesched-explain` for the cluster. Raises InputError."""
+    config = ["--config", str(options.config)] if options.config is not None else []
+    if options.kubeconfig is not None:
+        yield ["--kubeconfig", str(options.kubeconfig), *config]
+    elif options.openb is None:
+        yield [
+            *(word for path in options.manifests for word in ("--manifests", str(path))),
+            *config,
+        ]
+    else:
+        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+            dump = Path(folder) / "openb.json"
+            nodes, pods = (options.openb / name for name in _OPENB_FILES)
+            trace = read_trace(nodes, pods, limit=options.limit)
+            objects = [*map(node_object, trace.nodes), *map(pod_object, trace.pods)]
+            whole = {"apiVersion": "v1", "kind": "List", "items": objects}
+            dump.write_bytes(msgspec.json.encode(whole))
+            yield ["--manifests", str(dump), *config]

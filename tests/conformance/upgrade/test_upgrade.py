@@ -1,0 +1,70 @@
+"""`kubesched-conformance upgrade`: decisions that change, and settings that stop working."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.cli import main
+from conformance.upgrade.settings import Settings, refusals
+
+from ...explain.test_compare_versions import CLUSTER
+from ...sources import ROOT
+
+README = ROOT / "conformance" / "README.md"
+RULES = 'expr: rate(scheduler_resourceclaim_creates_total[5m]) + scheduler_pending_pods{queue="x"}'
+CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}"
+
+
+def command() -> list[str]:
+    """Return the arguments of the command in the README."""
+    _, begin, rest = README.read_text(encoding="utf-8").partition("kubesched-conformance upgrade")
+    assert begin
+    return ["upgrade", *shlex.split(rest.partition("```")[0])]
+
+
+@pytest.mark.slow
+def test_the_report_has_pods_and_settings_with_their_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("dump", CLUSTER), ("rules", RULES), ("scheduler", CONFIG)):
+        Path(f"{name}.yaml").write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(main, [*command(), "--json", "report.json"])
+    assert result.exit_code == 1, result.output
+    report = json.loads(Path("report.json").read_bytes())
+    assert report["pods"] == 2
+    (change,) = report["changes"]
+    assert (change["pods"], change["kind"]) == (["default/web"], "node")
+    assert change["rows"] == ["1.36: Declared features"]
+    assert {each["setting"]: each["version"] for each in report["refusals"]} == {
+        "--feature-gates=GenericWorkload=true": "1.37",
+        "--feature-gates=GangScheduling=true": "1.37",
+        "metric scheduler_resourceclaim_creates_total": "1.37",
+    }
+    assert "2 pods: 1 get another node" in result.output
+    assert "GangScheduling" in Path("upgrade.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_settings_that_no_version_accepted_do_not_stop_working() -> None:
+    settings = Settings.of("--no-such-flag=1 --feature-gates=NoSuchGate=true", None, ())
+    assert refusals(settings, ("1.36", "1.37")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--to", "1.35.4"), "--to: expected another minor version than 1.35"),
+        (("--to", "1.37"), "expected a cluster (--kubeconfig, --manifests, --openb) or settings"),
+        (("--to", "1.37", "--openb", "x", "--manifests", "y"), "expected one of --kubeconfig"),
+        (("--to", "1.37", "--metrics", "/no/such"), "--metrics: /no/such: No such file"),
+        (("--to", "1.37", "--scheduler-command", "s x"), "expected flags --NAME=VALUE, got 'x'"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: tuple[str, ...], problem: str) -> None:
+    result = CliRunner().invoke(main, ["upgrade", "--from", "1.35", *arguments])
+    assert result.exit_code == 2
+    assert problem in result.output
