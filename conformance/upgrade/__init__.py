@@ -1,1 +1,1 @@
-"""What an upgrade of kube-scheduler changes: decisions on pods, and settings that stop working."""
+"""Changes by an upgrade of kube-scheduler: decisions on pods, and settings that stop working."""

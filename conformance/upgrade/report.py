@@ -55,7 +55,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class UpgradeReport(msgspec.Struct, frozen=True):
-    """What changes between two versions for the pods of a cluster and for a scheduler's settings.
+    """Changes between two versions: decisions on the pods of a cluster, and settings that fail.
 
     `pods` is the number of pods that were decided; None without a cluster.
     """
@@ -111,7 +111,7 @@ class UpgradeReport(msgspec.Struct, frozen=True):
                 table.add_row(*cells, "\n".join(change.reasons), "\n".join(change.rows))
             console.print(table)
         if self.refusals:
-            table = _table("setting", "stops in", "the scheduler says")
+            table = _table("setting", "stops in", "message")
             for refusal in self.refusals:
                 table.add_row(refusal.setting, refusal.version, refusal.text)
             console.print(table)

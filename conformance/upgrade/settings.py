@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Refusal", "Settings", "refusals"]
 
 _SCHEDULER: Final = (sys.executable, "-P", "-m", "scheduler")
-_METRICS: Final = (sys.executable, "-P", "-m", "scheduler.metrics")
+_METRICS: Final = (sys.executable, "-P", "-m", "scheduler.explain", "metrics")
 _GATES: Final = "--feature-gates"
 #: Flags that name files of the machine on which the scheduler runs.
 _OF_THE_MACHINE: Final = re.compile(
@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A setting that stops working, the first version that refuses it, and what it says."""
+    """A setting that stops working, the first version that refuses the setting, and the message."""
 
     version: str
     setting: str
@@ -110,7 +110,7 @@ def _one_by_one(flags: Iterable[str]) -> Iterator[str]:
 
 
 def _refused(settings: Settings, version: str) -> dict[str, str]:
-    """Return what a version says of each setting that it refuses."""
+    """Return the message for each setting that a version refuses."""
     refused: dict[str, str] = {}
     flags = list(settings.flags)
     while text := _problem(settings.config, flags, version):
@@ -151,7 +151,7 @@ def _names(text: str, flag: str) -> bool:
 
 
 def _metrics_of(version: str) -> frozenset[str]:
-    return frozenset(_run((*_METRICS, version)).stdout.split())
+    return frozenset(_run((*_METRICS, "--scheduler-version", version)).stdout.split())
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

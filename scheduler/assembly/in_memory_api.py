@@ -167,7 +167,7 @@ class InMemoryApi:
             informer.delete(old)
 
     def follow(self, other: InMemoryApi) -> None:
-        """Make the objects those of another API server, which were equal at the last call.
+        """Make the objects equal to the objects of another API server, as at the last call.
 
         Only the objects that changed on either side are compared.
         """

@@ -33,6 +33,7 @@ from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
 from scheduler.extenders import HTTPExtenders
+from scheduler.metrics.scheduler_metrics import METRICS
 from scheduler.pages.data import report_data
 from scheduler.pages.html import static_page
 from scheduler.reports.build import cluster_report, pod_report
@@ -325,6 +326,15 @@ def story(*, pod: str, output: str, port: SchedulerPort) -> None:
 
 
 @main.command()
+@scheduler_version
+def metrics(*, version: SchedulerVersion) -> None:
+    """Print the names of the metrics that kube-scheduler has in a version, and ours."""
+    for metric in METRICS.values():
+        if metric.since <= version <= metric.until:
+            click.echo(metric.name)
+
+
+@main.command()
 @click.argument("questions", type=click.File("rb"))
 @_plugin
 @scheduler_version
@@ -458,7 +468,7 @@ async def _show(
 async def _show_versions(
     worlds: Mapping[str, World], pods: Sequence[Pod], only: frozenset[str], *, output: str
 ) -> None:
-    """Decide the pods as several versions, and print those that they decide otherwise.
+    """Decide the pods as several versions, and print the pods that are decided otherwise.
 
     As JSON all pods are printed.
     """

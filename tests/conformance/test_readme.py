@@ -43,6 +43,7 @@ _ELSEWHERE: Final = {
     "kubesched-conformance diff": "tests/conformance/differential/test_readme.py",
     "First divergence": "tests/conformance/differential/test_readme.py",
     "kubesched-conformance capture": "tests/conformance/differential/test_readme.py",
+    "kubesched-conformance hunt": "tests/conformance/hunt/test_hunt.py",
     "kubesched-conformance upgrade": "tests/conformance/upgrade/test_upgrade.py",
 }
 

@@ -47,6 +47,7 @@ FILES = {block.name: block.text for block in BLOCKS if block.name}
     SCENARIO,
     EXPLAIN,
     DUMP,
+    _,  # tests/simulate/test_readme.py
     VERSIONS,
     OPEN,
     STORY,
@@ -127,6 +128,8 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("sh", ""),
         ("text", ""),
         ("text", ""),
+        ("sh", ""),
+        ("yaml", "api.yaml"),
         ("sh", ""),
         ("sh", ""),
         ("sh", ""),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from conformance.cli import main
+from conformance.upgrade.cli import upgrade
 from conformance.upgrade.settings import Settings, refusals
 
 from ...explain.test_compare_versions import CLUSTER
@@ -15,14 +15,14 @@ from ...sources import ROOT
 
 README = ROOT / "conformance" / "README.md"
 RULES = 'expr: rate(scheduler_resourceclaim_creates_total[5m]) + scheduler_pending_pods{queue="x"}'
-CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}"
+CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 def command() -> list[str]:
     """Return the arguments of the command in the README."""
     _, begin, rest = README.read_text(encoding="utf-8").partition("kubesched-conformance upgrade")
     assert begin
-    return ["upgrade", *shlex.split(rest.partition("```")[0])]
+    return shlex.split(rest.partition("```")[0])
 
 
 @pytest.mark.slow
@@ -32,13 +32,13 @@ def test_the_report_has_pods_and_settings_with_their_reasons(
     monkeypatch.chdir(tmp_path)
     for name, text in (("dump", CLUSTER), ("rules", RULES), ("scheduler", CONFIG)):
         Path(f"{name}.yaml").write_text(text, encoding="utf-8")
-    result = CliRunner().invoke(main, [*command(), "--json", "report.json"])
+    result = CliRunner().invoke(upgrade, [*command(), "--json", "report.json"])
     assert result.exit_code == 1, result.output
     report = json.loads(Path("report.json").read_bytes())
     assert report["pods"] == 2
     (change,) = report["changes"]
     assert (change["pods"], change["kind"]) == (["default/web"], "node")
-    assert change["rows"] == ["1.36: Declared features"]
+    assert change["rows"] == ["1.36: Declared features", "1.36: Balance of resources"]
     assert {each["setting"]: each["version"] for each in report["refusals"]} == {
         "--feature-gates=GenericWorkload=true": "1.37",
         "--feature-gates=GangScheduling=true": "1.37",
@@ -65,6 +65,6 @@ def test_settings_that_no_version_accepted_do_not_stop_working() -> None:
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], problem: str) -> None:
-    result = CliRunner().invoke(main, ["upgrade", "--from", "1.35", *arguments])
+    result = CliRunner().invoke(upgrade, ["--from", "1.35", *arguments])
     assert result.exit_code == 2
     assert problem in result.output
