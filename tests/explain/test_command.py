@@ -376,7 +376,7 @@ def test_pods_is_the_command_without_a_name(manifest: Path) -> None:
 def test_the_help_lists_the_commands() -> None:
     lines = explain("--help").output.splitlines()
     listed = lines[lines.index("Commands:") + 1 :]
-    assert [line.split()[0] for line in listed] == ["batch", "pods", "story"]
+    assert [line.split()[0] for line in listed] == ["batch", "metrics", "pods", "story"]
 
 
 @pytest.mark.parametrize(
