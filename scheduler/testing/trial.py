@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import msgspec
 import numpy as np
 
+from scheduler.api.core import Pod
 from scheduler.framework.arithmetic import MAX_NODE_SCORE, MIN_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Remedy
@@ -153,6 +154,16 @@ class Trial:
     def assume(self, pod: PodInfo) -> None:
         """Add a pod to its node in the snapshot."""
         self._snapshot.assume_pod(pod)
+
+    def arrive(self, pod: PodInfo, assumed: PodInfo) -> None:
+        """Bring the news that a pod of the cluster is on its node."""
+        self.assume(assumed)
+        self.handle.change(Pod, pod.pod, assumed.pod)
+
+    def leave(self, assumed: PodInfo) -> None:
+        """Delete a pod that is on its node."""
+        self._snapshot.remove_pod(assumed)
+        self.handle.change(Pod, assumed.pod, None)
 
     def results_in_another_order(self, pod: PodInfo) -> Results:
         """Return the results of a new instance that gets the nodes in another order."""

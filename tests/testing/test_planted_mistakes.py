@@ -158,10 +158,19 @@ class ByTurn(Emptiest):
 class OneAtATime(Planted):
     """Reserve: a node gets one pod at a time; its own pod is not in its way."""
 
-    reads = ()
+    reads = (Pod,)
 
     def __init__(self) -> None:
         self.taken: dict[str, str] = {}
+        self.handle.on_change(Pod, self.after_pod_change)
+
+    def after_pod_change(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is None:
+            self.forget(old.spec.node_name, old.metadata.uid)
+
+    def forget(self, node_name: str, uid: str) -> None:
+        if self.taken.get(node_name) == uid:
+            del self.taken[node_name]
 
     events: ClassVar[Events] = [NODE_ADDED, POD_DELETED]
 
@@ -173,7 +182,7 @@ class OneAtATime(Planted):
         self.taken[node_name] = pod.uid
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        self.taken.pop(node_name, None)
+        self.forget(node_name, pod.uid)
 
 
 class NeverGivesBack(OneAtATime):
@@ -186,6 +195,10 @@ class Slots(OneAtATime):
 
     def __init__(self) -> None:
         self.slots: dict[str, set[str]] = {}
+        self.handle.on_change(Pod, self.after_pod_change)
+
+    def forget(self, node_name: str, uid: str) -> None:
+        self.slots.get(node_name, set()).discard(uid)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         others = self.slots.get(node.name, set()) - {pod.uid}
@@ -195,11 +208,16 @@ class Slots(OneAtATime):
         self.slots.setdefault(node_name, set()).add(pod.uid)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        self.slots.get(node_name, set()).discard(pod.uid)
+        self.forget(node_name, pod.uid)
 
 
 class NeverGivesASlotBack(Slots):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Forgotten."""
+
+
+class KeepsTheNodesOfDeletedPods(OneAtATime):
+    def after_pod_change(self, old: Pod | None, new: Pod | None) -> None:
         """Forgotten."""
 
 
@@ -248,6 +266,7 @@ def forgetful(plugin_class: type[Planted], *events: ClusterEventWithHint) -> typ
         (Emptiest, ByPosition, "answered differently for nodes in another order: scores of"),
         (Emptiest, ByTurn, "answered differently for nodes in another order: scores of"),
         (OneAtATime, NeverGivesBack, "differently about another pod after reserve"),
+        (OneAtATime, KeepsTheNodesOfDeletedPods, "after a bound pod was deleted"),
         (Slots, NeverGivesASlotBack, "differently about another pod after reserve"),
         (OpenForBinding, forgetful(OpenForBinding, NODE_ADDED), "the event configmaps.v1Add of"),
     ],
