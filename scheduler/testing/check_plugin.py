@@ -38,7 +38,7 @@ from scheduler.runtime.extension_points import EXTENSION_POINTS, require_extensi
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing.event_checks import check_hints, check_order
 from scheduler.testing.held_pods import check_held_pods
-from scheduler.testing.pod_life import check_life, check_post_filter
+from scheduler.testing.pod_life import check_deletion, check_life, check_post_filter
 from scheduler.testing.random_cluster import random_cluster
 from scheduler.testing.trial import Observations, Trial, TrialSetup
 
@@ -139,6 +139,7 @@ def _check_life(trial: Trial, other: Trial, pod: PodInfo) -> None:
     check_life(trial, pod, results)
     message = "shares state with a second scheduler: it answered differently after the first bound"
     other.expect_same(before, other.results(pod), message)
+    check_deletion(trial, pod, results)
 
 
 def _not_judged(plugin_class: type[Plugin], seen: Observations) -> Iterable[str]:

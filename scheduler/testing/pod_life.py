@@ -29,7 +29,7 @@ def check_life(trial: Trial, pod: PodInfo, results: Results) -> None:
     """Run a pod that fits from Reserve to the end, several times; fail for a broken rule.
 
     Each run fails after another point, and the plugin must decide afterwards as before the run,
-    for this pod and for others. In the last run the pod is bound, and then deleted.
+    for this pod and for others. In the last run the pod is bound.
     """
     row = results.first_feasible()
     if row is None:
@@ -56,12 +56,14 @@ def check_life(trial: Trial, pod: PodInfo, results: Results) -> None:
     for work in trial.handle.spawned:
         run_on_clock(work, trial.handle.clock)
     trial.handle.spawned.clear()
-    if points:
-        _check_deletion(trial, pod, assumed, last_one)
 
 
-def _check_deletion(trial: Trial, pod: PodInfo, assumed: PodInfo, other: PodInfo) -> None:
-    """Delete a bound pod; the plugin must decide about another pod as if it had never been."""
+def check_deletion(trial: Trial, pod: PodInfo, results: Results) -> None:
+    """Delete the pod that `check_life` has bound; fail if another pod is decided differently."""
+    row = results.first_feasible()
+    if row is None or not any(hasattr(trial.plugin, point) for point in _POINTS):
+        return
+    assumed, other = pod.assigned_to(trial.node_name(row)), _copy_of(pod, _OTHERS)
     waiting = [each for each in trial.cluster.incoming if each is not pod.pod]
     without = trial.on_cluster(trial.cluster._replace(incoming=waiting))
     trial.arrive(pod, assumed)

@@ -274,6 +274,16 @@ class Leaks(Plugin):
 
 
 class Undoes(Leaks):
+    reads = (Pod,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handle.on_change(Pod, self.after_pod_change)
+
+    def after_pod_change(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is None:
+            self.taken.discard(old.spec.node_name)
+
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         self.taken.discard(node_name)
 
