@@ -300,3 +300,10 @@ def test_a_kind_without_events_is_named() -> None:
     with pytest.warns(NotJudgedWarning, match="could not judge all"):
         notes = check_plugin(OpenForGpus, seeds=range(4))
     assert notes == ("no event of configmaps.v1 was tried (give `objects`)",)
+
+
+def test_a_class_that_is_no_plugin_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match=r"expected a subclass of scheduler\.Plugin, got <class 'str'>"
+    ):
+        check_plugin(str)  # type: ignore[arg-type]
