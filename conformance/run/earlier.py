@@ -68,7 +68,8 @@ def with_known_bug(
 ) -> Outcome:
     """Return an outcome with the verdict by the bug that a case shows in this version, if any."""
     bug = case.known_bug
-    if bug is None or version not in bug.versions or (is_ours and not bug.ours):
+    release = version._replace(patch=None)
+    if bug is None or release not in bug.versions or (is_ours and not bug.ours):
         return outcome
     passes = f"passes, and its known bug is in {version} ({bug.name}): remove the version there"
     return _expected_to_fail(outcome, passes=passes)
