@@ -28,7 +28,7 @@ from ..format.version import SUITE_VERSION
 from ..outcome import ALL_ASPECTS, Aspect, Outcome, Verdict, merged
 from ..targets import target_kind
 from ..targets.quiet import QuietLoop
-from ..targets.target import OUR_SCHEDULER, OUR_SCHEDULER_AS, TargetOptions
+from ..targets.target import TargetOptions
 from .earlier import KnownFailures, with_known_bug
 from .execution import run_case
 from .reaper import run_folder
@@ -270,8 +270,7 @@ class _Suite:
         # A worker does not know the file.
         case = self._cases[index]
         target = self._settings.target
-        ours = (OUR_SCHEDULER, OUR_SCHEDULER_AS)
-        is_ours = not target.in_real_time and target.in_process.startswith(ours)
+        is_ours = target.is_ours
         version = self._settings.requirements.version
         outcome = with_known_bug(case.located(outcome), case, version, is_ours=is_ours)
         outcome = self._settings.known_failures.applied(outcome)

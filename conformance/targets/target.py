@@ -102,6 +102,12 @@ class TargetOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.in_process.removeprefix(OUR_SCHEDULER_AS) if is_named else ""
 
     @property
+    def is_ours(self) -> bool:
+        """True if our scheduler runs in this process."""
+        is_named = self.in_process == OUR_SCHEDULER or bool(self.scheduler_version)
+        return is_named and not self.in_real_time
+
+    @property
     def in_real_time(self) -> bool:
         """True if the scheduler has a clock of its own."""
         return bool(self.command or self.kubeconfig)

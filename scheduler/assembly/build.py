@@ -40,7 +40,7 @@ _BINDING_RETRIES: Final = {
     SchedulerVersion.V1_34: Retry.IF_NOT_SENT,
     SchedulerVersion.V1_35: Retry.IF_NOT_SENT,
     SchedulerVersion.V1_36: Retry.IF_NOT_SENT,
-    SchedulerVersion.V1_37: Retry.IF_VERSION_CHECKED,
+    SchedulerVersion.V1_37: Retry.IF_REFUSED,
 }
 
 

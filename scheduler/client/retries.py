@@ -2,7 +2,7 @@
 
 The rule, for the client's requests and for the writes of the dispatcher:
 
-                            reads   writes, by `Retry`
+                            reads   writes, by `Retry` (IF_REFUSED: IF_NOT_SENT, and 500, 503)
                                     ALWAYS   IF_VERSION_CHECKED   IF_NOT_SENT
     429                     server  server   server               server       the client,
     5xx with Retry-After    server  server   server               server       at most ten
@@ -73,6 +73,7 @@ WRITE_RETRY_DELAYS_SECONDS: Final = (0.01, 0.05, 0.25)
 
 #: The status codes of faults that often pass quickly.
 _TRANSIENT: Final = frozenset({500, 503, 504})
+_REFUSED: Final = frozenset({500, 503})
 
 
 class Retry(enum.Enum):
@@ -82,6 +83,9 @@ class Retry(enum.Enum):
     ALWAYS = enum.auto()
     #: After any but a conflict: the write names the version of the object that it is meant for.
     IF_VERSION_CHECKED = enum.auto()
+    #: Only if the first one was surely not executed, or after an answer 500 or 503: bindings, as
+    #: of 1.37.
+    IF_REFUSED = enum.auto()
     #: Only if the first one was surely not executed.
     IF_NOT_SENT = enum.auto()
 
@@ -165,6 +169,8 @@ def is_retryable(error: ClientError, retry: Retry) -> bool:
         return True
     if retry is Retry.IF_NOT_SENT:
         return False
+    if retry is Retry.IF_REFUSED:
+        return isinstance(error, ServerError) and error.status in _REFUSED
     if isinstance(error, ConnectionFailed):
         return error.reset
     if isinstance(error, Conflict):

@@ -58,6 +58,7 @@ def _server(code: int) -> ServerError:
     [
         (Retry.ALWAYS, {REFUSED, BROKEN, CONFLICT, 500, 503, 504}),
         (Retry.IF_VERSION_CHECKED, {REFUSED, BROKEN, 500, 503, 504}),
+        (Retry.IF_REFUSED, {REFUSED, 500, 503}),
         (Retry.IF_NOT_SENT, {REFUSED}),
     ],
 )

@@ -3,12 +3,11 @@
     python -m tests.realcluster.matrix 1.37.2                  # all cases: half an hour
     python -m tests.realcluster.matrix 1.37.2 -k queue/new     # some; the other results are kept
     python -m tests.realcluster.matrix 1.37.2 --real-time-max 7300 -k queue/  # two hours of waiting
-    python -m tests.realcluster.matrix ours                    # our own, in virtual time
+    python -m tests.realcluster.matrix ours@1.37               # ours, in virtual time
 
 The scheduler is built by Go if it is not in the cache (binaries.py). Without Go nothing is run.
 """
 
-import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.realcluster.binaries import KUBE_SCHEDULER, NoBinary
 
 ROOT: Final = Path(__file__).parent.parent.parent
 RESULTS: Final = ROOT / "conformance" / "results"
-_OURS: Final = "ours"
+_OURS: Final = "ours@"
 _FLAGS: Final = (
     "--config {config} --secure-port={port} --feature-gates={feature-gates}"
     " --authorization-always-allow-paths=/metrics"
@@ -33,8 +32,9 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     version, *options = arguments
-    if version == _OURS:
-        return _judge(f"kubesched-{importlib.metadata.version('kubesched')}", options)
+    if version.startswith(_OURS):
+        version = version.removeprefix(_OURS)
+        return _judge(f"kubesched as-{version}", ["--scheduler-version", version, *options])
     try:
         binary = KUBE_SCHEDULER.find(f"v{version.removeprefix('v')}")
     except NoBinary as error:
