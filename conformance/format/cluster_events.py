@@ -20,7 +20,7 @@ _NODE: Final = tuple(
 _POD: Final = tuple(
     f"UpdatePod{part}"
     for part in (
-        *("GeneratedResourceClaim", "Label", "ScaleDown"),
+        *("GeneratedResourceClaim", "Label", "ScaleDown", "ScaleUp"),
         *("SchedulingGatesEliminated", "Toleration"),
     )
 )
@@ -32,10 +32,12 @@ _OTHERS: Final = (
     *("storage.k8s.io/StorageClass", "storage.k8s.io/VolumeAttachment"),
 )
 #: The events of the kinds that the scheduler knows, and the moves without a change of an object.
+#: Pods with a node, and without one: before 1.37, since 1.37, and the waiting pod itself.
+_PODS: Final = ("Assigned", "Unschedulable", "Unscheduled", "Target")
 KNOWN_EVENTS: Final = frozenset(
     {
         *(f"Node{action}" for action in (*_ANY_KIND, *_NODE)),
-        *(f"{pod}Pod{a}" for pod in ("Assigned", "Unschedulable") for a in (*_ANY_KIND, *_POD)),
+        *(f"{pod}Pod{action}" for pod in _PODS for action in (*_ANY_KIND, *_POD)),
         *(f"{kind}{action}" for kind in _OTHERS for action in _ANY_KIND),
         *("UnschedulableTimeout", "ForceActivate"),
     }

@@ -76,10 +76,10 @@ class PodDisruptionBudgetStatus(Struct, frozen=True):
     """
 
     disruptions_allowed: int = 0
+    disrupted_pods: Mapping[str, datetime] = _NO_PODS
     current_healthy: int = 0
     desired_healthy: int = 0
     expected_pods: int = 0
-    disrupted_pods: Mapping[str, datetime] = _NO_PODS
 
 
 class PodDisruptionBudget(Struct, frozen=True):

@@ -10,6 +10,7 @@ from conformance.format.case import Case, load_cases
 from conformance.format.expectation import Expectation
 from conformance.outcome import Verdict
 from conformance.run.runner import Settings, run_cases
+from scheduler.config import SchedulerVersion
 from scheduler.framework.events import ClusterEvent, QueueingHint
 from scheduler.framework.registrations import PluginEvents
 from scheduler.queue.hints import QueueingHintFunction
@@ -50,7 +51,9 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
     build = scheduler.assembly.core.build_queueing_hint_map
     mute = ""
 
-    def build_with_a_hint_that_skips(registered: Iterable[PluginEvents]) -> HintMap:
+    def build_with_a_hint_that_skips(
+        registered: Iterable[PluginEvents], version: SchedulerVersion
+    ) -> HintMap:
         return {
             event: [
                 function._replace(
@@ -60,7 +63,7 @@ def test_a_hint_that_always_skips_is_detected(plugin: str, monkeypatch: pytest.M
                 else function
                 for function in functions
             ]
-            for event, functions in build(registered).items()
+            for event, functions in build(registered, version).items()
         }
 
     monkeypatch.setattr(

@@ -199,7 +199,7 @@ def test_events_of_kinds_without_a_type_have_a_readable_name(tmp_path: Path) -> 
 
 
 def test_the_known_events_are_those_of_the_scheduler() -> None:
-    of_pods = {EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD}
+    of_pods = {resource for resource in EventResource if resource.endswith("Pod")}
     plain = (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
     labels = {UNSCHEDULABLE_TIMEOUT, FORCE_ACTIVATE}
     for resource in {*EventResource} - {EventResource.POD, EventResource.WILDCARD}:
