@@ -20,6 +20,8 @@ pytestmark = pytest.mark.slow
 
 README: Final = Path(conformance.__file__).parent / "README.md"
 STOCK: Final = sorted(RESULTS.glob("kube-scheduler-*.json"))
+#: Our scheduler as it decides in each version.
+OURS: Final = sorted(RESULTS.glob("kubesched as-*.json"))
 #: The beginnings of reasons for which a case cannot be confirmed on a scheduler in real time.
 UNCONFIRMED: Final = ("needs a clock that the suite moves", "holds since", "holds until")
 REAL_TIME: Final = "of real time, --real-time-max is"
@@ -33,8 +35,8 @@ def cases() -> list[Case]:
 def claims(case: Case, version: Version) -> bool:
     """True if a case claims to hold for a version."""
     return not (
-        (case.since is not None and version < case.since)
-        or (case.until is not None and version > case.until)
+        (case.since is not None and version.is_before(case.since))
+        or (case.until is not None and version.is_after(case.until))
     )
 
 
@@ -58,8 +60,8 @@ def test_cases_are_confirmed_on_the_versions_that_they_claim(path: Path, cases: 
     assert [found for case in claimed if (found := problem(results, case))] == []
 
 
-def test_our_scheduler_passes_what_stock_passes(cases: list[Case]) -> None:
-    (path,) = RESULTS.glob("kubesched-*.json")
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.stem))
+def test_our_scheduler_passes_what_stock_passes(path: Path, cases: list[Case]) -> None:
     results = Results.from_file(path)
     assert [found for case in cases if (found := problem(results, case))] == []
 

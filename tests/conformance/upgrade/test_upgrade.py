@@ -12,6 +12,7 @@ from conformance.upgrade.settings import Settings, refusals
 
 from ...explain.test_compare_versions import CLUSTER
 from ...sources import ROOT
+from ...thoroughness import thorough_only
 
 README = ROOT / "conformance" / "README.md"
 RULES = 'expr: rate(scheduler_resourceclaim_creates_total[5m]) + scheduler_pending_pods{queue="x"}'
@@ -48,6 +49,7 @@ def test_the_report_has_pods_and_settings_with_their_reasons(
     assert "GangScheduling" in Path("upgrade.html").read_text(encoding="utf-8")
 
 
+@thorough_only
 @pytest.mark.slow
 def test_settings_that_no_version_accepted_do_not_stop_working() -> None:
     settings = Settings.of("--no-such-flag=1 --feature-gates=NoSuchGate=true", None, ())
