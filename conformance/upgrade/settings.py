@@ -120,7 +120,7 @@ def _refused(settings: Settings, version: str) -> dict[str, str]:
             break
         refused[flag] = text
         flags.remove(flag)
-    missing = settings.metrics - _metrics_of(version)
+    missing = settings.metrics - _metrics_of(version) if settings.metrics else frozenset()
     return refused | {f"metric {name}": f"{version} has no such metric" for name in sorted(missing)}
 
 

@@ -15,7 +15,7 @@ from scheduler.simulate.history.format import RUN_SECONDS, read_history
 
 def _history(tmp_path: Path, *lines: object) -> Path:
     path = tmp_path / "history.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
 
@@ -65,8 +65,8 @@ def test_a_bad_line_is_named(tmp_path: Path, line: object, error: str) -> None:
 
 
 def _import(tmp_path: Path, trace: str, nodes: str, pods: str) -> Result:
-    (tmp_path / "nodes").write_text(nodes)
-    (tmp_path / "pods").write_text(pods)
+    (tmp_path / "nodes").write_text(nodes, encoding="utf-8")
+    (tmp_path / "pods").write_text(pods, encoding="utf-8")
     words = [trace, "--nodes", str(tmp_path / "nodes"), "--pods", str(tmp_path / "pods")]
     return CliRunner().invoke(import_trace, [*words, "-o", str(tmp_path / "out.jsonl")])
 

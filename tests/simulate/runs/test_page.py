@@ -22,7 +22,7 @@ def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.Monke
     [config] = _blocks("yaml")
     monkeypatch.chdir(tmp_path)
     for name, text in (("nodes.csv", nodes), ("pods.csv", pods), ("packed.yaml", config)):
-        Path(name).write_text(text)
+        Path(name).write_text(text, encoding="utf-8")
     outputs = []
     for command in _blocks("bash"):
         program, *words = shlex.split(command)
@@ -40,6 +40,6 @@ def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_line_of_the_page_is_a_change(tmp_path: Path) -> None:
     [line] = _blocks("json")
-    (tmp_path / "history.jsonl").write_text(line)
+    (tmp_path / "history.jsonl").write_text(line, encoding="utf-8")
     [change] = read_history(tmp_path / "history.jsonl")
     assert (change.seconds, change.kind) == (30.0, "pods")

@@ -82,9 +82,9 @@ def test_policies_are_compared_and_pods_without_a_node_are_listed_with_reasons(
     assert result.exit_code == 0, result.output
     assert _numbers(history, "b")["makespan s"] == pytest.approx(400, abs=1)
     assert _numbers(history, "b")["unschedulable"] == 1
-    results = json.loads((history.parent / "out" / "results.json").read_text())
+    results = json.loads((history.parent / "out" / "results.json").read_text(encoding="utf-8"))
     assert results["default"][0]["measures"]["unschedulable"] == [["5 cpu", "Insufficient cpu", 1]]
-    page = (history.parent / "out" / "report.html").read_text()
+    page = (history.parent / "out" / "report.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "5 cpu" in page
 

@@ -21,10 +21,14 @@ def data(tmp_path: Path) -> Path:
         f"node-{i},32000,65536,{2 if i % 2 else 4},{'T4' if i % 2 else 'G2'}" for i in range(6)
     ]
     header = "sn,cpu_milli,memory_mib,gpu,model\n"
-    (tmp_path / "openb_node_list_gpu_node.csv").write_text(header + "\n".join(nodes) + "\n")
+    (tmp_path / "openb_node_list_gpu_node.csv").write_text(
+        header + "\n".join(nodes) + "\n", encoding="utf-8"
+    )
     kinds = ("1,300,", "1,500,T4", "0,0,", "1,1000,G2|T4", "2,1000,", "1,90,")
     pods = [f"pod-{i},{1000 + 500 * (i % 3)},1024,{kinds[i % 6]}" for i in range(30)]
-    (tmp_path / "openb_pod_list_small.csv").write_text(_POD + "\n".join(pods) + "\n")
+    (tmp_path / "openb_pod_list_small.csv").write_text(
+        _POD + "\n".join(pods) + "\n", encoding="utf-8"
+    )
     return tmp_path
 
 
@@ -58,11 +62,11 @@ def test_a_seed_repeats_the_numbers_and_runs_are_resumed(data: Path) -> None:
     assert _study(data, *arguments).exit_code == 0
     first = _table(data)
     journal = data / "out" / "runs.jsonl"
-    kept = journal.read_text().splitlines(keepends=True)[0]
-    journal.write_text(kept + '{"name": "cut')
+    kept = journal.read_text(encoding="utf-8").splitlines(keepends=True)[0]
+    journal.write_text(kept + '{"name": "cut', encoding="utf-8")
     assert _study(data, *arguments, "--resume").exit_code == 0
     assert _table(data) == first
-    assert journal.read_text().count("small 06-FGD seed 1") == 1
+    assert journal.read_text(encoding="utf-8").count("small 06-FGD seed 1") == 1
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,9 @@ def test_bad_options_are_named(data: Path, arguments: tuple[str, ...], error: st
 
 
 def test_a_bad_row_of_the_trace_is_named(data: Path) -> None:
-    (data / "openb_pod_list_bad.csv").write_text(_POD + "pod-0,1000,1024,2,500,\n")
+    (data / "openb_pod_list_bad.csv").write_text(
+        _POD + "pod-0,1000,1024,2,500,\n", encoding="utf-8"
+    )
     result = _study(data, "--trace", "bad", "--policy", "BestFit")
     assert result.exit_code == 1
     assert "openb_pod_list_bad.csv:2: gpu_milli: expected at most 1000" in result.output
