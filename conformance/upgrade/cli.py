@@ -33,10 +33,6 @@ __all__ = ["upgrade"]
 _OPENB_FILES: Final = ("openb_node_list_all_node.csv", "openb_pod_list_default.csv")
 
 
-def _version(text: str) -> Version:
-    return Version.parse(text)
-
-
 _option = options_of("Options")
 _cluster = options_of("Cluster")
 _settings = options_of("Settings")
@@ -49,11 +45,11 @@ class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
         "--from",
         metavar="VERSION",
         required=True,
-        type=_version,
+        type=Version.parse,
         help="The version that runs now, such as 1.35.",
     )
     version: Version = _option(
-        "--to", metavar="VERSION", required=True, type=_version, help="The version after it."
+        "--to", metavar="VERSION", required=True, type=Version.parse, help="The version after it."
     )
     kubeconfig: Path | None = _cluster(
         "--kubeconfig", metavar="FILE", type=PATH, help="Decide the waiting pods of a cluster."

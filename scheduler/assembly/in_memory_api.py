@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from scheduler.framework.types import Condition, NominatingInfo
 
 T = TypeVar("T", bound=ApiObject)
+#: The kind and the key of each object.
+Changes: TypeAlias = set[tuple[str, str]]
 
 _CLAIMS: Final = "resourceclaims"
 #: Pods in these phases are not in the informer of pods: it selects the unfinished ones.
@@ -65,8 +67,8 @@ class InMemoryApi:
         self._stores: Final[dict[str, Store[Any]]] = {}
         self._informers: Final[dict[str, Informer[Any]]] = {}
         self._versions = 0
-        #: The kind and the key of each object that was put or removed since `follow`.
-        self._changed: Final[set[tuple[str, str]]] = set()
+        #: The objects that were put or removed since `take_changes`; None before its first call.
+        self._changed: Changes | None = None
         #: The keys of the pods that the scheduler has deleted, in order, repeats included.
         self.victims: Final[list[str]] = []
         self.resource_claims: Final = ClaimsInMemory(
@@ -146,7 +148,8 @@ class InMemoryApi:
             metadata = replace(obj.metadata, resource_version=self._next_version(kind))
             stored = replace(stored, metadata=metadata)
         self.objects(kind).put(stored)
-        self._changed.add((kind, object_key(stored)))
+        if self._changed is not None:
+            self._changed.add((kind, object_key(stored)))
         if (informer := self._informers.get(kind)) is not None:
             if kind == PODS.plural and stored.status.phase in _FINISHED:
                 informer.delete(stored)
@@ -162,16 +165,23 @@ class InMemoryApi:
     def remove(self, kind: str, key: str) -> None:
         """Delete the object `namespace/name`; a no-op if there is none."""
         old = self.objects(kind).remove(key)
-        self._changed.add((kind, key))
+        if self._changed is not None:
+            self._changed.add((kind, key))
         if old is not None and (informer := self._informers.get(kind)) is not None:
             informer.delete(old)
 
-    def follow(self, other: InMemoryApi) -> None:
-        """Make the objects equal to the objects of another API server, as at the last call.
+    def take_changes(self) -> Changes:
+        """Return the objects that were put or removed since the last call; none in the first."""
+        changes, self._changed = self._changed or set(), set()
+        return changes
 
-        Only the objects that changed on either side are compared.
+    def follow(self, other: InMemoryApi, changes: Changes) -> None:
+        """Make the objects that changed equal to the objects of another API server.
+
+        `changes` are the changes of the other server since both were equal; the changes here are
+        taken, too.
         """
-        for kind, key in sorted(self._changed | other._changed):
+        for kind, key in sorted(self.take_changes() | changes):
             own, wanted = self._get(kind, key), other._get(kind, key)
             if wanted is None:
                 self.remove(kind, key)
@@ -180,8 +190,7 @@ class InMemoryApi:
                     # A pod does not move from node to node: it goes, and comes again.
                     self.remove(kind, key)
                 self.put(kind, wanted)
-        self._changed.clear()
-        other._changed.clear()
+        self.take_changes()
 
     def terminate(self, kind: str, key: str) -> None:
         """Set an object's time of deletion; a no-op if the time is set or the object is missing."""
@@ -194,8 +203,8 @@ class InMemoryApi:
         namespace, _, name = key.rpartition("/")
         return self.objects(kind).get(name, namespace)
 
-    def _pod(self, pod: Pod) -> Pod | None:
-        """Return the pod as it is now; None if it is gone."""
+    def find_pod(self, pod: Pod) -> Pod | None:
+        """Return a pod as it is now; None if it is gone, or created again under its name."""
         stored: Pod | None = self._get(PODS.plural, pod.key)
         return stored if stored is not None and stored.metadata.uid == pod.metadata.uid else None
 
@@ -214,7 +223,7 @@ class InMemoryApi:
         """Drop an event."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        stored = self._pod(pod)
+        stored = self.find_pod(pod)
         assert stored is not None, "a pod that is being bound exists"
         spec = replace(stored.spec, node_name=node_name)
         status = replace(stored.status, nominated_node_name="")
@@ -227,7 +236,7 @@ class InMemoryApi:
         condition: Condition | None,
         nominating_info: NominatingInfo | None,
     ) -> bool:
-        stored = self._pod(pod)
+        stored = self.find_pod(pod)
         if stored is None:
             return False
         if PodStatusPatchCall(pod, condition, nominating_info).is_no_op:
@@ -251,7 +260,7 @@ class InMemoryApi:
 
     async def delete_pod(self, pod: Pod) -> bool:
         self.victims.append(pod.key)
-        stored = self._pod(pod)
+        stored = self.find_pod(pod)
         if stored is None:
             return False
         if stored.spec.termination_grace_period_seconds == 0:
@@ -286,7 +295,7 @@ class InMemoryApi:
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         self.resource_claims.writes.append(f"patch pods/status {pod.key}")
-        stored = self._pod(pod)
+        stored = self.find_pod(pod)
         if stored is not None:
             changed = replace(stored.status, extended_resource_claim_status=status)
             self.put(PODS.plural, replace(stored, status=changed))
@@ -295,7 +304,7 @@ class InMemoryApi:
         self, pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatus]
     ) -> None:
         self.resource_claims.writes.append(f"patch pods/status {pod.key}")
-        stored = self._pod(pod)
+        stored = self.find_pod(pod)
         if stored is not None:
             changed = replace(
                 stored.status, node_allocatable_resource_claim_statuses=tuple(statuses)

@@ -153,14 +153,16 @@ def consumed_in_steps(
             amounts[name] = (
                 least
                 if amount.nanos < least.nanos
-                else _in_steps(amount, least.nanos, valid.step, _unit(valid, is_fractional))
+                else _in_steps(
+                    amount, least.nanos, valid.step, _unit(valid, is_fractional=is_fractional)
+                )
             )
         except CapacityError as error:
             raise CapacityError(f"capacity {quoted(name)}: {error}") from error
     return amounts
 
 
-def _unit(valid: CapacityRequestPolicyRange, is_fractional: bool) -> int:  # noqa: FBT001
+def _unit(valid: CapacityRequestPolicyRange, *, is_fractional: bool) -> int:
     """Return the unit in which a range counts, in nano-units (`useMilli`)."""
     texts = (valid.min, valid.max, valid.step)
     limits = [parse_quantity(text) for text in texts if text is not None]
@@ -209,7 +211,7 @@ def _violates_policy(nanos: int, capacity: DeviceCapacity, *, is_fractional: boo
         return bool(amounts) and nanos not in amounts
     if valid.max is not None and nanos > parse_quantity(valid.max):
         return True
-    if _unit(valid, is_fractional) == _MILLI:
+    if _unit(valid, is_fractional=is_fractional) == _MILLI:
         if nanos % _MILLI or nanos // _MILLI > INT64_MAX:
             return valid.step is not None
         step = parse_quantity(valid.step) if valid.step is not None else 0

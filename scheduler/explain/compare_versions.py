@@ -55,15 +55,18 @@ async def decided_by_versions(
     cluster that it has made, so that no difference follows from another difference.
     """
     base, *others = worlds.values()
+    for world in worlds.values():
+        world.take_changes()
     for pod in pods:
         if pod.spec.node_name and pod.key in only:
             yield versions_of({v: await world.report_again(pod) for v, world in worlds.items()})
     for waiting in base.in_queue_order(pod for pod in pods if not pod.spec.node_name):
         pod = with_api_defaults(waiting)
-        decisions = [await base.decide(pod)]
-        decisions += [await world.decide_beside(pod, base, decisions[0]) for world in others]
+        decision = await base.decide(pod)
+        changes = base.take_changes()
+        beside = [await world.decide_beside(pod, base, decision, changes) for world in others]
         if not only or pod.key in only:
-            reports = map(_report, worlds.values(), decisions)
+            reports = map(_report, worlds.values(), (decision, *beside))
             yield versions_of(dict(zip(worlds, reports, strict=True)))
 
 
@@ -75,15 +78,14 @@ def _report(world: World, decision: Decision) -> PodReport:
 def comparison_lines(listed: Sequence[PodVersions]) -> list[str]:
     """Return a sentence for each version after the first: the pods that it decides otherwise."""
     lines = []
-    for at, outcome in enumerate(listed[0].outcomes[1:], 1):
+    base, *others = (outcome.version for outcome in listed[0].outcomes)
+    for version in others:
         kinds = Counter(
-            next((d.kind for d in pod.differences if d.version == outcome.version), "")
-            for pod in listed
+            next((d.kind for d in pod.differences if d.version == version), "") for pod in listed
         )
         counts = [f"{kinds[kind]:,} {text}" for kind, text in _KINDS.items() if kinds[kind]]
-        base = listed[0].outcomes[0].version
         text = ", ".join(counts) or "all as before"
-        lines.append(f"{len(listed):,} pods, {base} to {listed[0].outcomes[at].version}: {text}")
+        lines.append(f"{len(listed):,} pods, {base} to {version}: {text}")
     return lines
 
 

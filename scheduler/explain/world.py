@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
+    from scheduler.assembly.in_memory_api import Changes
     from scheduler.assembly.watched_kinds import WatchedKind
     from scheduler.client import ApiObject
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration, SchedulerVersion
@@ -138,10 +139,17 @@ class World:
             return decision
         return await self._post_filter(state, decision)
 
-    async def decide_beside(self, pod: Pod, other: World, theirs: Decision) -> Decision:
+    def take_changes(self) -> Changes:
+        """Return the objects that have changed since the last call; none in the first."""
+        return self._api.take_changes()
+
+    async def decide_beside(
+        self, pod: Pod, other: World, theirs: Decision, changes: Changes
+    ) -> Decision:
         """Decide a pod that another world has decided, and carry out the other decision.
 
-        Both worlds had equal clusters before, and have equal clusters afterwards.
+        Both worlds had equal clusters before, and have equal clusters afterwards. `changes` are
+        those that the other decision has made; both worlds have noted changes since the start.
         """
         state = CycleState()
         decision = await self._decide(pod, state)
@@ -153,13 +161,13 @@ class World:
                 await self._bind(state, decision, node)
         elif decision.diagnosis is not None:
             decision = await self._post_filter(state, decision)
-        self._follow(other, theirs)
+        self._follow(other, theirs, changes)
         return decision
 
-    def _follow(self, other: World, theirs: Decision) -> None:
+    def _follow(self, other: World, theirs: Decision, changes: Changes) -> None:
         nominator = self._core.queue.nominator
         nominator.delete_nominated_pod_if_exists(theirs.pod)
-        self._api.follow(other._api)
+        self._api.follow(other._api, changes)
         if theirs.post_filter is not None and theirs.post_filter.nominated_node:
             info = NominatingInfo(theirs.post_filter.nominated_node, NominatingMode.OVERRIDE)
             nominator.add_nominated_pod(theirs.pod, info)

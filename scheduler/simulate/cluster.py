@@ -102,9 +102,7 @@ class SimulatedCluster:
 
     def find_pod(self, pod: Pod) -> Pod | None:
         """Return a pod as it is now; None if it is gone, or created again under its name."""
-        metadata = pod.metadata
-        stored: Pod | None = self.api.objects(PODS.plural).get(metadata.name, metadata.namespace)
-        return stored if stored is not None and stored.metadata.uid == metadata.uid else None
+        return self.api.find_pod(pod)
 
     def find_node(self, name: str) -> Node | None:
         """Return a node; None if there is none of this name."""

@@ -78,6 +78,25 @@ async def test_each_pod_is_decided_over_the_cluster_of_the_first_version(
     assert differences == 0 or config
 
 
+async def test_every_further_version_follows_the_evictions_of_the_first() -> None:
+    node = make_node("n", allocatable={"cpu": "2", "pods": "9"})
+    low = make_pod("low", requests={"cpu": "2"}, node_name="n", priority=-1)
+    without = load_text(NO_PREEMPTION, SCHEME)
+    worlds = {
+        version: World(config, nodes=[node], pods=[low])
+        for version, config in (
+            ("1.35", default_config(SCHEME)),
+            ("1.36", without),
+            ("1.37", without),
+        )
+    }
+    first = make_pod("first", priority=100)
+    high = make_pod("high", requests={"cpu": "2"}, priority=10)
+    decided = [pod async for pod in decided_by_versions(worlds, [first, high], frozenset())]
+    assert [outcome.victims for outcome in decided[1].outcomes] == [("default/low",), (), ()]
+    assert [pods_of(world) for world in worlds.values()] == [{"n": ["default/first"]}] * 3
+
+
 CLUSTER = """\
 {kind: Node, apiVersion: v1, metadata: {name: a}, status: {allocatable: {cpu: "4", pods: "9"}}}
 ---
