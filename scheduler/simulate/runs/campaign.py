@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
+import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
@@ -22,17 +25,66 @@ from scheduler.simulate.runs.executors import executor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 #: Without a terminal, a line of progress is printed for each of so many parts of the whole.
 _LINES: Final = 10
 
 
-class Workers(NamedTuple):
-    """The executor of a campaign: a reference `module:factory`, or a number of processes."""
+class Campaign(NamedTuple):
+    """The options of a campaign: where the runs are carried out, and where their results are kept.
 
+    `executor` is a reference `module:factory`; without a reference there are `workers` processes.
+    """
+
+    output: Path
     executor: str = ""
-    processes: int = 0
+    workers: int = 0
+    resume: bool = False
+
+
+def campaign_options(
+    *, machines_need: str, files: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds the options, and gives a command their value `campaign`."""
+    options = (
+        click.option(
+            "--workers",
+            metavar="N",
+            type=click.IntRange(min=0),
+            default=os.cpu_count() or 1,
+            help="Worker processes, by default one for each core; 0 is this process.",
+        ),
+        click.option(
+            "--executor",
+            metavar="MODULE:FACTORY",
+            default="",
+            help="A function that returns a concurrent.futures.Executor, such as that of a Dask "
+            f"cluster. Its machines need the same {machines_need}.",
+        ),
+        click.option("--resume", is_flag=True, help="Keep the runs that the output directory has."),
+        click.option(
+            "-o",
+            "--output",
+            required=True,
+            metavar="DIR",
+            type=click.Path(file_okay=False, path_type=Path),
+            help=f"The directory for {files}.",
+        ),
+    )
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_campaign(
+            *, output: Path, executor: str, workers: int, resume: bool, **others: object
+        ) -> None:
+            command(campaign=Campaign(output, executor, workers, resume), **others)
+
+        decorated: Callable[..., None] = with_campaign
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -46,15 +98,13 @@ class _Line(msgspec.Struct, frozen=True):
 def carry_out(
     work: Callable[[bytes], bytes],
     tasks: Mapping[str, bytes],
-    journal: Path,
-    *,
-    workers: Workers,
-    resume: bool,
+    campaign: Campaign,
 ) -> dict[str, bytes]:
     """Return the results by name, in the order of the tasks; after Ctrl-C the results so far.
 
     Raises `click.ClickException` for a task that fails, once the others have ended.
     """
+    journal, resume = campaign.output / "runs.jsonl", campaign.resume
     finished = _read(journal, tasks) if resume and journal.exists() else {}
     left = {name: task for name, task in tasks.items() if name not in finished}
     failures: list[str] = []
@@ -63,7 +113,7 @@ def carry_out(
         _progress(len(tasks), len(finished)) as advance,
         _interruptible(),
     ):
-        for name, future in _futures(work, left, workers):
+        for name, future in _futures(work, left, campaign):
             try:
                 result = future.result()
             except Exception as error:  # noqa: BLE001 - a worker may fail in any way
@@ -96,10 +146,10 @@ def _read(journal: Path, tasks: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _futures(
-    work: Callable[[bytes], bytes], tasks: Mapping[str, bytes], workers: Workers
+    work: Callable[[bytes], bytes], tasks: Mapping[str, bytes], campaign: Campaign
 ) -> Iterator[tuple[str, concurrent.futures.Future[bytes]]]:
     """Yield the names of the tasks with their futures, each as soon as it is done."""
-    with executor_of(workers.executor, workers.processes) as pool:
+    with executor_of(campaign.executor, campaign.workers) as pool:
         futures = {}
         for name, task in tasks.items():
             future = pool.submit(work, task)

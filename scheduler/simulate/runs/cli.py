@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from scheduler.config import ConfigError, load_config
 from scheduler.plugins import SCHEME
 from scheduler.runtime import PluginSetupError, load_plugin_class
 from scheduler.simulate.history.errors import InputFileError
-from scheduler.simulate.runs.campaign import Workers, carry_out
+from scheduler.simulate.runs.campaign import Campaign, campaign_options, carry_out
 from scheduler.simulate.runs.one_run import RunResults, Task, carry_out_run
 from scheduler.simulate.runs.report import statistics_of, write_csv, write_json, write_page
 
@@ -54,28 +53,9 @@ _DIFFERENCES_SHOWN = 20
     is_flag=True,
     help="Equal scores: take the node of the history instead, otherwise the first by name.",
 )
-@click.option(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=os.cpu_count() or 1,
-    help="Worker processes, by default one for each core; 0 is this process.",
-)
-@click.option(
-    "--executor",
-    metavar="MODULE:FACTORY",
-    default="",
-    help="A function that returns a concurrent.futures.Executor, such as that of a Dask cluster. "
-    "Its machines need the same history and plugins.",
-)
-@click.option("--resume", is_flag=True, help="Keep the runs that the output directory has.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The directory for results.csv, results.json, report.html and runs.jsonl.",
+@campaign_options(
+    machines_need="history and plugins",
+    files="results.csv, results.json, report.html and runs.jsonl",
 )
 def run(
     *,
@@ -84,10 +64,7 @@ def run(
     plugins: Sequence[str],
     seeds: int,
     as_recorded: bool,
-    workers: int,
-    executor: str,
-    resume: bool,
-    output: Path,
+    campaign: Campaign,
 ) -> None:
     """Play a history in virtual time by one or several policies, and compare the results.
 
@@ -99,14 +76,13 @@ def run(
         for policy in policies or ("default=default",)
         for task in _tasks(policy, history, tuple(plugins), seeds, as_recorded=as_recorded)
     }
+    output = campaign.output
     output.mkdir(parents=True, exist_ok=True)
     try:
         results = carry_out(
             carry_out_run,
             tasks,
-            output / "runs.jsonl",
-            workers=Workers(executor, workers),
-            resume=resume,
+            campaign,
         )
     except InputFileError as error:
         raise click.ClickException(str(error)) from error

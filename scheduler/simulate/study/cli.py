@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from scheduler.simulate.history.errors import InputFileError
 from scheduler.simulate.history.openb import read_nodes, read_pods
-from scheduler.simulate.runs.campaign import Workers, carry_out
+from scheduler.simulate.runs.campaign import Campaign, campaign_options, carry_out
 from scheduler.simulate.study.fgd import POLICIES, Curves, Trace, run
 from scheduler.simulate.study.results import Curve, can_plot, write_plots, write_table
 
@@ -56,29 +55,7 @@ def study() -> None:
 )
 @click.option("--seed", metavar="N", type=int, help="The only seed, by default 1.")
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="The seeds 1 to N.")
-@click.option(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=os.cpu_count() or 1,
-    help="Worker processes, by default one for each core; 0 is this process.",
-)
-@click.option(
-    "--executor",
-    metavar="MODULE:FACTORY",
-    default="",
-    help="A function that returns a concurrent.futures.Executor, such as that of a Dask cluster. "
-    "Its machines need the same --data.",
-)
-@click.option("--resume", is_flag=True, help="Keep the runs that the output directory has.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The directory for results.csv, runs.jsonl and the plots.",
-)
+@campaign_options(machines_need="--data", files="results.csv, runs.jsonl and the plots")
 def fgd(
     *,
     data: Path,
@@ -86,10 +63,7 @@ def fgd(
     policies: Sequence[str],
     seed: int | None,
     seeds: int | None,
-    workers: int,
-    executor: str,
-    resume: bool,
-    output: Path,
+    campaign: Campaign,
 ) -> None:
     """Compare policies for shared GPUs by fragmentation (USENIX ATC 2023).
 
@@ -106,6 +80,7 @@ def fgd(
         for trace in traces or _all_traces(data)
         for policy in _policies(policies)
     }
+    output = campaign.output
     output.mkdir(parents=True, exist_ok=True)
     try:
         for trace in dict.fromkeys(traces):
@@ -113,9 +88,7 @@ def fgd(
         results = carry_out(
             carry_out_run,
             tasks,
-            output / "runs.jsonl",
-            workers=Workers(executor, workers),
-            resume=resume,
+            campaign,
         )
     except InputFileError as error:
         raise click.ClickException(str(error)) from error
