@@ -231,23 +231,27 @@ class _Hunt:
     def report(self, findings: list[Finding]) -> None:
         """Write the files, and print the summary."""
         options = self._options
-        rows = {}
+        rows: dict[str, dict[str, int]] = {}
+        notes: dict[str, str] = {}
         for pair in [*pairs(), *placement_worlds()]:
             name = str(pair)
             counts = self._counts.get(name, {})
             built = sum(counts.get(verdict, 0) for verdict in ("woken", "lost", "unplaced"))
             rows[name] = {"worlds": sum(counts.values()), "built": built, **counts}
             if not built:
-                rows[name]["note"] = self._notes.get(name, "not reached")  # type: ignore[assignment]
+                notes[name] = self._notes.get(name, "not reached")
         _write_json(options.output / "findings.json", [msgspec.to_builtins(f) for f in findings])
-        _write_json(options.output / "coverage.json", {"pairs": rows, "errors": self._errors})
-        missing = [name for name, row in rows.items() if not row["built"]]
+        noted = {
+            name: {**row, "note": notes[name]} if name in notes else row
+            for name, row in rows.items()
+        }
+        _write_json(options.output / "coverage.json", {"pairs": noted, "errors": self._errors})
         worlds = sum(row["worlds"] for row in rows.values())
         real = sum(finding.confirmed for finding in findings)
-        for name in missing:
-            click.echo(f"not built: {name}: {rows[name]['note']}")
+        for name, note in notes.items():
+            click.echo(f"not built: {name}: {note}")
         click.echo(
-            f"{worlds} worlds, {len(rows) - len(missing)} of {len(rows)} pairs, {real} findings "
+            f"{worlds} worlds, {len(rows) - len(notes)} of {len(rows)} pairs, {real} findings "
             f"confirmed, {len(findings) - real} listed apart, seed {options.seed}, "
             f"{self._seconds:.0f}s"
         )

@@ -189,7 +189,7 @@ def _preemption(rng: random.Random) -> World:
     ]
     wants: Json = {"cpu": rng.choice([2, 3, 4]), "priority": 50, **rng.choice(ports)}
     cluster = [node(name, cpu=4) for name in "ab"]
-    kept = [entry for entry in used if entry["pod"]["priority"] == 100]  # type: ignore[index]
+    kept = [entry for entry in used if part(entry, "pod")["priority"] == 100]
     if not _is_feasible(cluster, kept, pod("m0", **wants)):
         return _preemption(rng)
     return _world(PREEMPTION, [*cluster, *used], [create(pod("m0", **wants))], ("m0",))
@@ -199,8 +199,8 @@ def _is_feasible(nodes: Sequence[Json], pods: Sequence[Json], wanted: Json) -> b
     """Return True if a pod fits on a node beside some pods, by the suite's own rules."""
     there, placed, (one,) = (list(_expanded(some)) for some in (nodes, pods, [wanted]))
     state = State(
-        nodes={str(each["metadata"]["name"]): each for each in there},  # type: ignore[index]
-        pods={str(each["metadata"]["name"]): each for each in placed},  # type: ignore[index]
+        nodes={str(part(each, "metadata")["name"]): each for each in there},
+        pods={str(part(each, "metadata")["name"]): each for each in placed},
     )
     return bool(feasible_nodes(one, state))
 

@@ -1,8 +1,8 @@
 """The pods that an event moves out of the unschedulable ones, a part at a time.
 
-An event may move tens of thousands of pods, which holds the event loop. What it moves is decided at
-once. The pods then leave in parts, in the order of arrival; the others wait where they are. All of
-them leave before the next pod is popped (`PriorityQueue.pop_nowait`).
+An event may move tens of thousands of pods, which holds the event loop. The pods to move are chosen
+at once. They leave in parts, in the order of arrival; the others wait where they are. All chosen
+pods leave before the next pod is popped (`PriorityQueue.pop_nowait`).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
 
 @types.coroutine
 def _resumed(work: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """Wait for what a started coroutine waits for, and run the rest of the coroutine."""
+    """Run the rest of a started coroutine, which waits for a future."""
     try:
         yield waits_for
     except BaseException as error:  # noqa: BLE001 - a cancellation is for the coroutine

@@ -1,6 +1,6 @@
-"""Models of what surrounds a scheduler: kubelets, owners of pods, disruption budgets, volumes.
+"""Models of kubelets, owners of pods, disruption budgets and volumes.
 
-`docs/simulate.md` describes them, and what they do not model. They reach the cluster through
+`docs/simulate.md` describes the models and their limits. A model reaches the cluster through
 `SimulatedCluster` only.
 """
 
