@@ -1,5 +1,6 @@
 """Settings and order of all tests."""
 
+import gc
 import itertools
 import os
 from collections.abc import Generator
@@ -14,6 +15,16 @@ load_hypothesis_profile()
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 #: The number of this worker, from 0.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from all that collected tests hold: it is a tenth of the time."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,11 +13,11 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.sources import ROOT, files, tree
+from tests.sources import ROOT, files, nodes
 
 #: Markdown beside the packages counts for this group.
 TOP = "."
@@ -93,7 +93,7 @@ def hits_in_file(path: Path) -> list[Hit]:
     if path.suffix == ".md":
         hits = _markdown(text)
     else:
-        hits = _python(text, tree(path), is_test=_group(path) == "tests")
+        hits = _python(text, nodes(path), is_test=_group(path) == "tests")
     return sorted(Hit(name, line, word) for line, word in hits)
 
 
@@ -120,12 +120,12 @@ def _markdown(text: str) -> Iterator[tuple[int, str]]:
     yield from _in_text(without_code, 1)
 
 
-def _python(text: str, module: ast.Module, *, is_test: bool) -> Iterator[tuple[int, str]]:
+def _python(text: str, module: Iterable[ast.AST], *, is_test: bool) -> Iterator[tuple[int, str]]:
     if _IN_COMMENT.search(text):  # reading tokens is slow, and few files need it
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield from _in_text(token.string, token.start[0])
-    for node in ast.walk(module):
+    for node in module:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _docstring(node, is_test=is_test)
             if not isinstance(node, ast.Module):

@@ -26,3 +26,9 @@ def files(*patterns: str) -> list[Path]:
 def tree(path: Path) -> ast.Module:
     """Return the syntax tree of a file, parsed once."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file's syntax tree, in the order of `ast.walk`."""
+    return tuple(ast.walk(tree(path)))

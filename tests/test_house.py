@@ -1,6 +1,7 @@
 """The house rules of ARCHITECTURE.md, as tests: limits only ever go down."""
 
 import ast
+import gc
 import graphlib
 import re
 import tomllib
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import plain_words, unused_names
-from tests.sources import ROOT, files, tree
+from tests.sources import ROOT, files, nodes, tree
 
 PACKAGES = ("scheduler", "fakeapi", "conformance")
 FILE_LINES_MAX = 600
@@ -44,10 +45,13 @@ SOURCES = [path for path in PYTHON_FILES if path.relative_to(ROOT).parts[0] in P
 
 
 @pytest.fixture(scope="module", autouse=True)
-def forget_trees() -> Iterator[None]:
-    """Free the syntax trees: millions of objects make each collection of garbage slow."""
+def keep_trees() -> Iterator[None]:
+    """Keep the syntax trees for this module only: collecting garbage among them is slow."""
+    gc.disable()
     yield
+    nodes.cache_clear()
     tree.cache_clear()
+    gc.enable()
 
 
 def _name(path: Path) -> str:
@@ -56,7 +60,7 @@ def _name(path: Path) -> str:
 
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [
-        n for n in ast.walk(tree(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+        n for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
 
@@ -64,12 +68,12 @@ def _imports(path: Path) -> set[str]:
     """The top-level names a module imports, those needed only by the type checker left out."""
     guarded = {
         inner
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     names: set[str] = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if node in guarded:
             continue
         if isinstance(node, ast.Import):
@@ -122,7 +126,7 @@ def test_only_the_clock_modules_read_the_clock() -> None:
             readers.append(f"{_name(path)} imports time")
         readers += [
             f"{_name(path)}:{node.lineno} {ast.unparse(node)}"
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.Call)
             and re.search(r"(datetime|date)\.(now|utcnow|today)$|\.time$", ast.unparse(node.func))
             and not ast.unparse(node.func).endswith("clock.time")
@@ -162,7 +166,7 @@ def test_nothing_prints_but_command_lines() -> None:
     printers = [
         f"{_name(path)}:{node.lineno}"
         for path in SOURCES
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
@@ -182,10 +186,10 @@ def test_all_exported_names_of_a_module_exist(path: Path) -> None:
         pytest.fail("__all__ is not a plain list")
     defined = {
         n.id
-        for n in ast.walk(tree(path))
+        for n in nodes(path)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
-    for inner in ast.walk(tree(path)):
+    for inner in nodes(path):
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             defined.add(inner.name)
         elif isinstance(inner, ast.Import | ast.ImportFrom):
@@ -208,7 +212,7 @@ def _imported_modules(path: Path) -> set[str]:
     if path.stem != "__init__":
         package = package[:-1]
     found: set[str] = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
