@@ -5,7 +5,9 @@ The subcommands are imported on use. Invalid input is one line and the exit stat
 
 from __future__ import annotations
 
+import gc
 import importlib
+from typing import Final
 
 import click
 
@@ -14,6 +16,9 @@ from .options import BadInput
 
 #: The extras of `kubesched` that have packages which some subcommands need.
 _EXTRAS = {"hypothesis": "test", "pytest": "test"}
+
+#: Threshold of Python's garbage collector: modules and cases live as long as the command.
+_GARBAGE_THRESHOLD: Final = 50_000
 
 #: The subcommands: name, module, one line of help.
 _ELSEWHERE = {
@@ -54,6 +59,7 @@ class _Commands(click.Group):
             formatter.write_dl([(name, _ELSEWHERE[name][1]) for name in names])
 
     def invoke(self, ctx: click.Context) -> object:
+        gc.set_threshold(_GARBAGE_THRESHOLD)
         try:
             return super().invoke(ctx)
         except InputError as error:

@@ -59,9 +59,7 @@ def _name(path: Path) -> str:
 
 
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [
-        n for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    return [n for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def _imports(path: Path) -> set[str]:
@@ -185,9 +183,7 @@ def test_all_exported_names_of_a_module_exist(path: Path) -> None:
     else:
         pytest.fail("__all__ is not a plain list")
     defined = {
-        n.id
-        for n in nodes(path)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        n.id for n in nodes(path) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     for inner in nodes(path):
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

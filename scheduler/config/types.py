@@ -9,6 +9,7 @@ Source: kube-scheduler `config/v1/types.go`, component-base `config/v1alpha1/typ
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 
@@ -223,12 +224,17 @@ class Plugins(ConfigStruct, frozen=True):
 
     def points(self) -> Iterator[tuple[str, PluginSet]]:
         """Yield each extension point's name in a file (`preEnqueue`) and plugins."""
-        for field in msgspec.structs.fields(self):
+        for field in _extension_points():
             yield field.encode_name, getattr(self, field.name)
 
     def names(self) -> list[str]:
         """Return the plugins enabled at any point, each once, in alphabetical order."""
         return sorted({plugin.name for _, point in self.points() for plugin in point.enabled})
+
+
+@functools.cache  # evaluating the annotations costs as much as creating a framework
+def _extension_points() -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(Plugins)
 
 
 class PluginConfig(ConfigStruct, frozen=True):

@@ -12,6 +12,7 @@ import pytest
 
 import conformance
 from conformance.format.case import load_cases
+from tests.thoroughness import thorough_only
 
 README = Path(conformance.__file__).with_name("README.md").read_text(encoding="utf-8")
 SCRIPTS = Path(sys.executable).parent
@@ -60,6 +61,7 @@ def test_two_schedulers_differ_as_the_readme_shows(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "diff.json").read_bytes())["verdicts"] == {"differs": 1}
 
 
+@thorough_only  # its commands have tests of their own, each in its folder
 def test_an_incident_becomes_a_small_case_as_the_readme_shows(
     tmp_path: Path, serve: Callable[[Path, str], None]
 ) -> None:

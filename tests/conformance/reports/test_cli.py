@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from conformance.cli import main
+from tests.thoroughness import thorough_only
 
 from .. import schedulers
 from ..cases import BOUND
@@ -144,6 +145,7 @@ class Rejecting(Plugin):
 """
 
 
+@thorough_only  # reports are merged and compared above, and by the commands of the README
 @pytest.mark.slow
 def test_the_commands_of_the_action_are_red_only_for_what_got_worse(tmp_path: Path) -> None:
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
