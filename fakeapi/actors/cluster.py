@@ -18,12 +18,13 @@ from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.endpoints import EndpointsController
 from fakeapi.actors.garbage import GarbageCollector
 from fakeapi.actors.kubelet import Kubelet, KubeletOptions
+from fakeapi.actors.leader_elections import LeaderElections
 from fakeapi.actors.namespaces import DefaultServiceAccounts, NamespaceCollector
 from fakeapi.actors.node_lifecycle import NodeLifecycle, NodeLifecycleOptions
 from fakeapi.actors.owners import owner_controllers
 from fakeapi.actors.pod_group_protection import PodGroupProtection
 from fakeapi.actors.resource_claims import ResourceClaims
-from fakeapi.actors.resources import POD_GROUPS
+from fakeapi.actors.resources import LEASE_CANDIDATES, POD_GROUPS
 from fakeapi.actors.volume_protection import VolumeProtection
 from fakeapi.actors.volumes import VolumeOptions, Volumes
 from fakeapi.clock import SystemClock
@@ -31,6 +32,7 @@ from fakeapi.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fakeapi.actors.resources import Resource
     from fakeapi.clock import Clock
     from fakeapi.server import FakeApiServer
     from fakeapi.store.journal import ObjectChange
@@ -45,8 +47,8 @@ def _options(default: Callable[[], _Options], *, chosen: bool | _Options) -> _Op
     return chosen
 
 
-def _has_pod_groups(server: FakeApiServer | None) -> bool:
-    group, version, plural = POD_GROUPS.group, POD_GROUPS.version, POD_GROUPS.plural
+def _serves(server: FakeApiServer | None, resource: Resource) -> bool:
+    group, version, plural = resource.group, resource.version, resource.plural
     return server is not None and server.kinds.find(group, version, plural) is not None
 
 
@@ -67,6 +69,7 @@ class Actors:
         disruption_budgets: bool = False,
         volumes: bool | VolumeOptions = False,
         devices: bool = False,
+        elections: bool = False,
         events: bool = True,
         pod_groups: bool | None = None,
     ) -> None:
@@ -76,7 +79,7 @@ class Actors:
         `clock`, by default the server's. Without a server `is_idle` misses changes that no watch
         has delivered yet. `events` are those that `kubectl describe` shows. With `pod_groups` (by
         default, if the server has these kinds) Jobs that are gangs get a Workload and a PodGroup,
-        and deleted PodGroups lose their finalizer.
+        and deleted PodGroups lose their finalizer. `elections` needs the kind LeaseCandidate.
 
         Raises ValueError if there is neither server nor url.
         """
@@ -93,8 +96,9 @@ class Actors:
         self._endpoints = endpoints
         self._disruption_budgets = disruption_budgets
         self._devices = devices
+        self._elections = elections and (server is None or _serves(server, LEASE_CANDIDATES))
         self._events = events
-        self._pod_groups = _has_pod_groups(server) if pod_groups is None else pod_groups
+        self._pod_groups = _serves(server, POD_GROUPS) if pod_groups is None else pod_groups
         self._exits = contextlib.AsyncExitStack()
         self._context: Context | None = None
         self._controllers: list[Controller] = []
@@ -165,6 +169,8 @@ class Actors:
             self._controllers.append(DisruptionBudgets(context))
         if self._devices:
             self._controllers.append(ResourceClaims(context))
+        if self._elections:
+            self._controllers.append(LeaderElections(context))
         if self._volume_options is not None:
             self._controllers.append(Volumes(context, self._volume_options))
         if self._garbage_collector or self._volume_options is not None:

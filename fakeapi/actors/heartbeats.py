@@ -102,7 +102,7 @@ class NodeHeartbeats(Controller):
         renewed = _epoch(lease.spec.get("renewTime"))
         if now - renewed < self._renew_seconds:
             return renewed + self._renew_seconds
-        spec = {**lease.spec, "renewTime": _micro_time(now)}
+        spec = {**lease.spec, "renewTime": times.micro_timestamp(now)}
         try:
             await self.update(LEASES, {**lease, "spec": spec})
         except ActorApiError as error:
@@ -117,7 +117,7 @@ class NodeHeartbeats(Controller):
         spec: Json = {
             "holderIdentity": name,
             "leaseDurationSeconds": _LEASE_DURATION_SECONDS,
-            "renewTime": _micro_time(now),
+            "renewTime": times.micro_timestamp(now),
         }
         metadata: Json = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
         return await self.create(LEASES, {"metadata": metadata, "spec": spec})
@@ -180,10 +180,3 @@ def _reported(node: Object, now: float) -> float:
 
 def _epoch(stamp: object) -> float:
     return times.epoch_seconds(text(stamp)) if stamp else -math.inf
-
-
-def _micro_time(now: float) -> str:
-    """Return the time as a metav1.MicroTime."""
-    whole = math.floor(now)
-    fraction = int((now - whole) * 1_000_000)
-    return f"{times.timestamp(whole)[:-1]}.{fraction:06}Z"

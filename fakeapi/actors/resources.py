@@ -41,6 +41,9 @@ SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount"
 EVENTS: Final = Resource("", "v1", "events", "Event")
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+LEASE_CANDIDATES: Final = Resource(
+    "coordination.k8s.io", "v1beta1", "leasecandidates", "LeaseCandidate"
+)
 REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
 REPLICATION_CONTROLLERS: Final = Resource(
     "", "v1", "replicationcontrollers", "ReplicationController"

@@ -26,6 +26,7 @@ _PARAMETERS: Final = {
     "pdb": "disruption_budgets",
     "volumes": "volumes",
     "devices": "devices",
+    "elections": "elections",
 }
 
 

@@ -6,16 +6,15 @@ Source: pkg/apis/core/{v1,validation} of Kubernetes v1.36.3.
 from __future__ import annotations
 
 import base64
-import re
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, Column, size
 from fakeapi.types.errors import FieldError, forbidden, invalid, too_long
 from fakeapi.types.kind import NAMESPACED_FIELDS, Kind, KindRules, value_at
+from fakeapi.types.names import config_map_key
 from fakeapi.types.objects import Json, child, mapping, set_defaults, string_map, text
 
 _CONFIG_BYTES_MAX: Final = 1024 * 1024
-_is_key: Final = re.compile("[-._a-zA-Z0-9]+").fullmatch
 
 
 def _set_secret_defaults(secret: Json) -> None:
@@ -31,13 +30,7 @@ def _validate(config_map: Json) -> list[FieldError]:
     size = 0
     for bag in ("data", "binaryData"):
         for key, value in mapping(config_map.get(bag)).items():
-            if len(key) > 253 or not _is_key(key):
-                why = (
-                    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
-                    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation "
-                    "is '[-._a-zA-Z0-9]+')"
-                )
-                errors.append(invalid(f"{bag}[{key}]", key, why))
+            errors += [invalid(f"{bag}[{key}]", key, why) for why in config_map_key(key)]
             size += len(text(value).encode())
     if size > _CONFIG_BYTES_MAX:
         errors.append(too_long("", _CONFIG_BYTES_MAX))

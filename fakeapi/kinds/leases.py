@@ -1,17 +1,30 @@
-"""Leases.
+"""Leases, and candidates for them.
 
 Source: pkg/apis/coordination/validation of Kubernetes v1.36.3.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, Column
-from fakeapi.types.errors import FieldError, forbidden, invalid
-from fakeapi.types.kind import Kind, KindRules
-from fakeapi.types.objects import Json, mapping
+from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported, required
+from fakeapi.types.kind import NAMESPACED_FIELDS, Kind, KindRules, value_at
+from fakeapi.types.names import config_map_key, qualified_name
+from fakeapi.types.objects import Json, mapping, text
+from fakeapi.validation.metadata import IMMUTABLE
 from fakeapi.validation.numbers import NOT_NEGATIVE
+
+_STRATEGY: Final = "spec.strategy"
+_OLDEST: Final = "OldestEmulationVersion"
+_NUMBER: Final = "(0|[1-9][0-9]*)"
+_match_version = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}"
+    rf"(-(?P<pre>({_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+    rf"(\.({_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*))?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
+).fullmatch
+_NO_VERSION: Final = (0, 0, 0, True, ())
 
 
 def _validate(lease: Json) -> list[FieldError]:
@@ -22,10 +35,62 @@ def _validate(lease: Json) -> list[FieldError]:
         errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
     if isinstance(transitions, int) and transitions < 0:
         errors.append(invalid("spec.leaseTransitions", transitions, NOT_NEGATIVE))
-    if spec.get("preferredHolder") and not spec.get("strategy"):
+    strategy = spec.get("strategy")
+    if strategy is not None:
+        errors += _strategy_errors(text(strategy))
+    if spec.get("preferredHolder") and not strategy:
         why = "may only be specified if `strategy` is defined"
         errors.append(forbidden("spec.preferredHolder", why))
     return errors
+
+
+def _strategy_errors(strategy: str) -> list[FieldError]:
+    # Upstream names the field twice.
+    path = f"{_STRATEGY}.strategy"
+    if "/" in strategy:
+        return [invalid(path, strategy, why) for why in qualified_name(strategy)]
+    return [] if strategy == _OLDEST else [not_supported(path, strategy, (_OLDEST,))]
+
+
+def _validate_candidate(candidate: Json) -> list[FieldError]:
+    spec = mapping(candidate.get("spec"))
+    errors = [] if spec.get("leaseName") else [required("spec.leaseName")]
+    emulated, binary = text(spec.get("emulationVersion")), text(spec.get("binaryVersion"))
+    if emulated and _match_version(emulated) is None:
+        errors.append(_not_semantic("spec.emulationVersion", emulated))
+    if not binary:
+        errors.append(required("spec.binaryVersion"))
+    elif _match_version(binary) is None:
+        errors.append(_not_semantic("spec.binaryVersion", binary))
+    if binary and emulated and version_key(binary) < version_key(emulated):
+        why = "must be greater than or equal to `emulationVersion`"
+        errors.append(invalid("spec.binaryVersion", binary, why))
+    strategy = text(spec.get("strategy"))
+    if not strategy:
+        return [*errors, required(_STRATEGY)]
+    if strategy == _OLDEST and version_key(emulated) == _NO_VERSION:
+        why = "must be specified when `strategy` is 'OldestEmulationVersion'"
+        errors.append(required("spec.emulationVersion", why))
+    return errors + _strategy_errors(strategy)
+
+
+def _not_semantic(path: str, version: str) -> FieldError:
+    return invalid(path, version, "must be a valid semantic version")
+
+
+def version_key(version: str) -> tuple[object, ...]:
+    """Return the sort key of a semantic version; any other text counts as 0.0.0."""
+    match = _match_version(version)
+    if match is None:
+        return _NO_VERSION
+    parts = (match["pre"] or "").split(".") if match["pre"] else []
+    pre = tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in parts)
+    return (*(int(number) for number in match.groups()[:3]), not pre, pre)
+
+
+def _validate_candidate_update(new: Json, old: Json) -> list[FieldError]:
+    name, stored = (mapping(obj.get("spec")).get("leaseName") for obj in (new, old))
+    return [] if name == stored else [invalid("spec.leaseName", name, IMMUTABLE)]
 
 
 KINDS: Final = (
@@ -34,5 +99,20 @@ KINDS: Final = (
         create_on_update=True, unconditional_update=False,
         columns=(NAME, Column("Holder", ".spec.holderIdentity"), AGE),
         rules=KindRules(validate=_validate),
+    ),
+    Kind(
+        "coordination.k8s.io", "v1beta1", "leasecandidates", "LeaseCandidate",
+        schema="coordination/v1beta1.LeaseCandidate",
+        create_on_update=True, unconditional_update=False,
+        fields={**NAMESPACED_FIELDS, "spec.leaseName": value_at("spec", "leaseName")},
+        columns=(
+            NAME, Column("LeaseName", ".spec.leaseName"),
+            Column("BinaryVersion", ".spec.binaryVersion"),
+            Column("EmulationVersion", ".spec.emulationVersion"), AGE,
+        ),
+        rules=KindRules(
+            check_name=config_map_key, validate=_validate_candidate,
+            validate_update=_validate_candidate_update,
+        ),
     ),
 )  # fmt: skip

@@ -18,12 +18,14 @@ _KEY: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE: Final = f"({_KEY})?"
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]+").fullmatch
 _ENVIRONMENT: Final = re.compile(r"[ -<>-~]+").fullmatch
+_CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
 _LETTER: Final = re.compile(r"[a-z]").search
 
 _match_label = re.compile(_LABEL).fullmatch
 _match_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _match_label_1035 = re.compile(_LABEL_1035).fullmatch
 _match_key = re.compile(_KEY).fullmatch
+_match_config_key = re.compile(_CONFIG_KEY).fullmatch
 _match_value = re.compile(_VALUE).fullmatch
 
 _KEY_RULE: Final = (
@@ -41,6 +43,9 @@ _SUBDOMAIN_RULE: Final = (
 _LABEL_1035_RULE: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
     "alphabetic character, and end with an alphanumeric character"
+)
+_CONFIG_KEY_RULE: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
 )
 _VALUE_RULE: Final = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
@@ -141,6 +146,18 @@ def port_name(value: str) -> tuple[str, ...]:
         errors.append("must not contain consecutive hyphens")
     if value[:1] == "-" or value[-1:] == "-":
         errors.append("must not begin or end with a hyphen")
+    return tuple(errors)
+
+
+def config_map_key(value: str) -> tuple[str, ...]:
+    """Check the key of a value in a ConfigMap, or the name of a LeaseCandidate."""
+    errors = ["must be no more than 253 characters"] if len(value) > 253 else []
+    if not _match_config_key(value):
+        examples = ("key.name", "KEY_NAME", "key-name")
+        errors.append(_pattern_error(_CONFIG_KEY_RULE, _CONFIG_KEY, *examples))
+    elif value in (".", "..") or value.startswith(".."):
+        what = f"must not be '{value}'" if value in (".", "..") else "must not start with '..'"
+        errors.append(what)
     return tuple(errors)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import math
 import re
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").fullmatch
@@ -18,6 +19,12 @@ _LAYOUT_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 def timestamp(epoch_seconds: float) -> str:
     """Return a metav1.Time in whole seconds, rounded down, for a time in epoch seconds."""
     return _stamp(int(epoch_seconds))
+
+
+def micro_timestamp(epoch_seconds: float) -> str:
+    """Return a metav1.MicroTime for a time in epoch seconds."""
+    whole = math.floor(epoch_seconds)
+    return f"{timestamp(whole)[:-1]}.{int((epoch_seconds - whole) * 1_000_000):06}Z"
 
 
 @functools.lru_cache(maxsize=256)  # many writes happen in the same second

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from scheduler.config import EffectiveVersion, KubeSchedulerConfiguration
 
 USER_AGENT: Final = "kubesched/scheduler"
+_COORDINATED: Final = "CoordinatedLeaderElection"
 #: The errors after which a binding is sent again. Source: `BindPod` in `pkg/scheduler/util`, v1.37.
 _BINDING_RETRIES: Final = {
     SchedulerVersion.V1_34: Retry.IF_NOT_SENT,
@@ -71,6 +72,9 @@ class Outside:
             clock=clock,
             seed=options.seed,
             metrics=self.metrics,
+            coordinated_as=options.effective_version
+            if _COORDINATED in options.feature_gates
+            else None,
         )
         self.client: Final = self._client(config, connection)
         # Events have a rate limit of their own, so that they do not delay bindings.

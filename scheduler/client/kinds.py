@@ -45,7 +45,7 @@ from scheduler.api.workloads import (
     Service,
     StatefulSet,
 )
-from scheduler.client.objects import Event, Lease
+from scheduler.client.objects import Event, Lease, LeaseCandidate
 from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class Resource(Generic[T]):
     type: type[T]
     namespaced: bool = True
     keeps_json: bool = False
+    #: The namespace whose objects are listed; empty for all.
+    only_namespace: str = ""
 
     @functools.cached_property
     def api_version(self) -> str:
@@ -112,6 +114,7 @@ class Resource(Generic[T]):
 
     def collection_path(self, namespace: str = "") -> str:
         """Return the path of all objects, or of the objects in one namespace."""
+        namespace = namespace or self.only_namespace
         if self.namespaced and namespace:
             return f"{self._root}/namespaces/{_segment(namespace)}/{self.plural}"
         return f"{self._root}/{self.plural}"
@@ -205,6 +208,9 @@ NODES: Final = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", Event)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
+LEASE_CANDIDATES: Final = Resource(
+    "coordination.k8s.io", "v1beta1", "leasecandidates", "LeaseCandidate", LeaseCandidate
+)
 
 POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", PodGroup)
 

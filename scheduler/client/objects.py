@@ -112,6 +112,24 @@ class LeaseSpec(Struct, frozen=True):
     preferred_holder: str | None = None
 
 
+class LeaseCandidateSpec(Struct, frozen=True):
+    """A lease, and the versions by which the API server chooses its holder."""
+
+    lease_name: str = ""
+    ping_time: str | None = None
+    renew_time: str | None = None
+    binary_version: str = ""
+    emulation_version: str = ""
+    strategy: str = ""
+
+
+class LeaseCandidate(Struct, frozen=True):
+    """A process that may be chosen to hold a lease."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseCandidateSpec = LeaseCandidateSpec()
+
+
 class Lease(Struct, frozen=True):
     """A lock that must be renewed, for leader election."""
 

@@ -53,9 +53,8 @@ class _NotBuilt(NamedTuple):
     what: str = "this behaviour is"
 
 
-#: Values that would change the scheduler's decisions, or its leader, in ways that are not built.
+#: Values that would change the scheduler's decisions in ways that are not built.
 _NOT_BUILT: Final[Mapping[str, _NotBuilt]] = {
-    "CoordinatedLeaderElection": _NotBuilt(value=True),
     "GenericWorkload": _NotBuilt(
         value=True, since=SchedulerVersion.V1_37, what="the pod groups of 1.37 are"
     ),

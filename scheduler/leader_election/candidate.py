@@ -29,10 +29,12 @@ RENEW is an UPDATE without a GET before it.
 - The record here changes only after the server has confirmed the write. If the answer to a write is
   lost, the next GET finds out: if the lease names us as the holder, we lead.
 
-Coordinated leader election (the gate CoordinatedLeaderElection, off by default in v1.36), in which
-the API server chooses among the candidates, is not supported.
+With coordinated leader election (the gate CoordinatedLeaderElection, off by default in v1.36) the
+API server writes the holder into the lease. A try is then a GET, and an UPDATE if the lease is
+ours, valid, and not wanted for another candidate (`preferredHolder`).
 
-Source: client-go `tools/leaderelection/leaderelection.go` (`tryAcquireOrRenew`, `release`).
+Source: client-go `tools/leaderelection/leaderelection.go` (`tryAcquireOrRenew`,
+`tryCoordinatedRenew`, `release`).
 """
 
 from __future__ import annotations
@@ -114,9 +116,7 @@ class Candidate:
             )
         if stored is None:
             return False
-        if stored != self.observed_raw:
-            self._observe(stored)
-            self.observed_raw = stored
+        self._look_at(stored)
         if stored.holder_identity and not self.is_leader and self._is_lease_valid(started):
             return False
         if self.is_leader:
@@ -125,6 +125,24 @@ class Candidate:
         else:
             record = self._record(now, transitions=(stored.lease_transitions or 0) + 1)
         return await self._update(record)
+
+    async def try_coordinated_renew(self) -> bool:
+        """Renew the lease once, if the API server has chosen us; return True if we lead."""
+        now, started = self._clock.now(), self._clock.monotonic()
+        try:
+            stored = await self._get()
+        except NotFound as error:
+            self._report(logging.INFO, "Lease lock not found", error)
+            return False
+        if stored is None:
+            return False
+        self._look_at(stored)
+        is_over = bool(stored.preferred_holder) or not self._is_lease_valid(started)
+        if is_over or not self.is_leader:
+            return False
+        self.slow_paths += 1
+        record = self._record(now, continued=stored)
+        return await self._update(msgspec.structs.replace(record, strategy=stored.strategy))
 
     async def release(self) -> bool:
         """Give the lease back, so that no candidate has to wait; return True if we do not lead.
@@ -210,6 +228,12 @@ class Candidate:
         if kind != self._reported or now - self._reported_at_seconds >= _REPORT_SECONDS:
             self._reported, self._reported_at_seconds = kind, now
             _log.log(level, failure, {"lock": str(self._lock), "err": error})
+
+    def _look_at(self, stored: LeaseSpec) -> None:
+        """Take note of the record of a GET; the same one again is no change."""
+        if stored != self.observed_raw:
+            self._observe(stored)
+            self.observed_raw = stored
 
     def _observe(self, record: LeaseSpec) -> None:
         self.observed, self.observed_at_seconds = record, self._clock.monotonic()

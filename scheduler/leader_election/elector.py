@@ -32,6 +32,7 @@ from scheduler.config import ConfigError
 from scheduler.klog import V5
 from scheduler.leader_election.candidate import Candidate
 from scheduler.leader_election.core_events import CoreEventRecorder
+from scheduler.leader_election.lease_candidate import LeaseCandidacy
 from scheduler.leader_election.lease_lock import LeaseLock
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ if TYPE_CHECKING:
 
     from scheduler.client import Connection
     from scheduler.clock import Clock
-    from scheduler.config import KubeSchedulerConfiguration, LeaderElectionConfiguration
+    from scheduler.config import (
+        EffectiveVersion,
+        KubeSchedulerConfiguration,
+        LeaderElectionConfiguration,
+    )
     from scheduler.metrics import SchedulerMetrics
 
 _log: Final = logging.getLogger(__name__)
@@ -84,6 +89,7 @@ class LeaderElector:
         rng: random.Random,
         metrics: SchedulerMetrics,
         report: Callable[[str], None],
+        is_coordinated: bool = False,
     ) -> None:
         _check(config, identity)
         self._lock: Final = lock
@@ -93,6 +99,8 @@ class LeaderElector:
             lease_duration_seconds=config.lease_duration.nanoseconds // SECOND,
             clock=clock,
         )
+        attempt = self._candidate.try_acquire_or_renew
+        self._attempt: Final = self._candidate.try_coordinated_renew if is_coordinated else attempt
         self._expired_seconds: Final = config.lease_duration.seconds + _TOLERATED_SECONDS
         self._retry_seconds: Final = config.retry_period.seconds
         self._deadline_seconds: Final = config.renew_deadline.seconds
@@ -194,7 +202,7 @@ class LeaderElector:
 
     async def _try_acquire_or_renew(self) -> bool:
         started_seconds = self._clock.monotonic()
-        leads = await self._try(self._candidate.try_acquire_or_renew())
+        leads = await self._try(self._attempt())
         if leads:
             self._leads_until_seconds = started_seconds + self._term_seconds
         if self._candidate.slow_paths:
@@ -235,6 +243,7 @@ class LeaderElection:
         clock: Clock,
         seed: int | None,
         metrics: SchedulerMetrics,
+        coordinated_as: EffectiveVersion | None = None,
     ) -> None:
         election, limits = config.leader_election, config.client_connection
         # A generator of its own, so that the election has no influence on decisions.
@@ -257,6 +266,19 @@ class LeaderElection:
         component = config.profiles[0].scheduler_name
         self._events: Final = CoreEventRecorder(self._client, component, clock=clock, rng=rng)
         self._identity: Final = identity
+        self._candidacy: Final = (
+            LeaseCandidacy(
+                self._client,
+                namespace=election.resource_namespace,
+                lease_name=election.resource_name,
+                identity=identity,
+                version=coordinated_as,
+                clock=clock,
+                rng=rng,
+            )
+            if coordinated_as is not None
+            else None
+        )
         self._elector: Final = LeaderElector(
             self._lock,
             election,
@@ -265,6 +287,7 @@ class LeaderElection:
             rng=rng,
             metrics=metrics,
             report=self._report,
+            is_coordinated=coordinated_as is not None,
         )
         self.acquire: Final = self._elector.acquire
         self.renew: Final = self._elector.renew
@@ -285,10 +308,12 @@ class LeaderElection:
         clock: Clock,
         seed: int | None,
         metrics: SchedulerMetrics,
+        coordinated_as: EffectiveVersion | None = None,
     ) -> LeaderElection | None:
         """Build the election, or return None if `leaderElect` is false.
 
-        An empty identity is generated.
+        An empty identity is generated. With `coordinated_as`, the versions of this candidate, the
+        API server chooses the leader.
         """
         if not config.leader_election.leader_elect:
             return None
@@ -299,6 +324,7 @@ class LeaderElection:
             clock=clock,
             seed=seed,
             metrics=metrics,
+            coordinated_as=coordinated_as,
         )
 
     async def __aenter__(self) -> Self:
@@ -313,13 +339,16 @@ class LeaderElection:
             await self._client.__aexit__(*exception)
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Start to write events."""
+        """Start to write events, and to be a candidate if the API server chooses the leader."""
         group.create_task(self._events.run(), name="lease events")
+        if self._candidacy is not None:
+            self._candidacy.start(group)
 
     @property
     def is_idle(self) -> bool:
-        """True if neither a try nor an event is under way."""
-        return self._elector.is_idle and self._events.is_idle
+        """True if neither a try nor an event is under way, nor a write of the candidate."""
+        candidate_is_idle = self._candidacy is None or self._candidacy.is_idle
+        return self._elector.is_idle and self._events.is_idle and candidate_is_idle
 
     def _report(self, words: str) -> None:
         self._events.event(

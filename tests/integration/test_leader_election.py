@@ -74,8 +74,8 @@ class StoppableClock(VirtualClock):
 class Contender:
     """A scheduler that stands for election, behind a proxy that may end it like `kill -9`."""
 
-    def __init__(self, election: Election, name: str, plan: Plan) -> None:
-        self.name = name
+    def __init__(self, election: Election, name: str, plan: Plan, version: str) -> None:
+        self.name, self._version = name, version
         self._election = election
         self.proxy = WriteProxy(election.server.url, plan=plan, on_death=self._die)
         self.scheduler: RunningScheduler | None = None
@@ -94,6 +94,8 @@ class Contender:
             config=self._election.config,
             identity=self.name,
             serve=True,
+            feature_gates=self._election.gates,
+            scheduler_version=self._version,
         )
         async with running as self.scheduler:
             await self._ended.wait()
@@ -137,14 +139,17 @@ class Election:
         self.server, self.api, self.clock, self.directory = server, api, clock, directory
         self.stack = contextlib.AsyncExitStack()
         self.contenders: list[Contender] = []
+        self.gates: dict[str, bool] = {}
         #: The nodes that each pod was ever bound to, by uid.
         self.bound: dict[str, list[str]] = {}
         self.config = directory / "config.yaml"
         head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         self.config.write_text(head + config, encoding="utf-8")
 
-    async def join(self, name: str, plan: Plan = lambda write: None) -> Contender:
-        contender = Contender(self, name, plan)
+    async def join(
+        self, name: str, plan: Plan = lambda write: None, *, version: str = "1.36"
+    ) -> Contender:
+        contender = Contender(self, name, plan, version)
         self.contenders.append(contender)
         await contender.start()
         return contender

@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import NamedTuple, cast
 
 import pytest
+from msgspec.structs import replace
 
 from scheduler.client import ConnectionFailed, LeaseSpec, NotFound
 from scheduler.clock import Clock
@@ -211,6 +212,46 @@ def test_a_failed_get_changes_nothing_and_does_not_lead() -> None:
     assert tried(tested, 2, FAILED, FAILED) == (False, ["UPDATE", "GET"])
     assert tested.is_leader
     assert tested.observed_at_seconds == 100
+
+
+def chosen(candidate: Tried, seconds: float, *answers: Answer) -> tuple[bool, list[Call]]:
+    return candidate.play(candidate.try_coordinated_renew(), seconds, *answers)
+
+
+OURS = LeaseSpec(
+    holder_identity="me",
+    lease_duration_seconds=5,
+    renew_time=AT_START,
+    strategy="OldestEmulationVersion",
+)
+
+
+def test_a_chosen_candidate_renews_its_lease_and_keeps_the_strategy() -> None:
+    tested = candidate()
+    leads, calls = chosen(tested, 1, OURS, DONE)
+    assert leads
+    assert calls[1].record == LeaseSpec(
+        holder_identity="me",
+        lease_duration_seconds=15,
+        renew_time="2026-01-01T00:00:01.250000Z",
+        lease_transitions=0,
+        strategy="OldestEmulationVersion",
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [MISSING, FAILED, OTHERS, replace(OURS, preferred_holder="other")],
+    ids=["no lease", "no answer", "another holder", "end of term"],
+)
+def test_a_candidate_that_is_not_chosen_writes_nothing(answer: Answer) -> None:
+    assert chosen(candidate(), 1, answer) == (False, [Call("GET")])
+
+
+def test_a_chosen_candidate_lets_an_expired_lease_go() -> None:
+    tested = candidate()
+    assert chosen(tested, 0, OURS, FAILED)[0] is False
+    assert chosen(tested, 5, OURS) == (False, [Call("GET")])
 
 
 def test_a_released_lease_has_no_holder_for_a_second() -> None:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from scheduler.api.duration import Duration
 from scheduler.api.dynamic_resources import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.pod_groups import PodGroup
 from scheduler.assembly.claims_in_memory import ClaimsInMemory
 from scheduler.client import Store
 from scheduler.config import DEFAULT_FEATURE_GATES
@@ -28,6 +29,7 @@ from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import Nodes, PodInfo
+from scheduler.snapshot.pod_group_state import PodGroupState
 from scheduler.testing import FakeHandle, VirtualClock
 from tests.plugins.running import verdict_of
 from tests.upstream.loading import Case, Fields, api_object, pod, snapshot, verdict, verdicts
@@ -79,10 +81,15 @@ class ClaimStage:
                 "resourceclaims": self._informer,
                 "deviceclasses": Store(_read(DeviceClass, case.get("classes", ()))),
                 "resourceslices": Store(_read(ResourceSlice, case.get("slices", ()))),
+                "podgroups": Store(_read(PodGroup, case.get("groups", ()))),
             },
             clock=_Clock(self._deliver),
-            feature_gates=DEFAULT_FEATURE_GATES - set(case.get("gates_off", ())),
+            feature_gates=DEFAULT_FEATURE_GATES - set(case.get("gates_off", ()))
+            | set(case.get("gates_on", ())),
         )
+        for member in map(pod, case.get("members", ())):
+            key = f"{member.metadata.namespace}/{member.spec.scheduling_group.pod_group_name}"
+            self._handle.pod_groups.setdefault(key, PodGroupState()).set_pod(PodInfo(member))
         object.__setattr__(self._handle.api, "resource_claims", self._api)
         failures = case.get("failures", {})
         self._api.creation_failure = failures.get("create", "")

@@ -52,6 +52,7 @@ class Play:
             record = record_of(observed["record"])
             self.candidate.observed = self.candidate.observed_raw = record
             self.candidate.observed_at_seconds = SECONDS[observed["at"]]
+        self._is_coordinated = case.get("coordinated", False)
         tries: list[list[Any]] = [[]]
         for call in case["calls"]:
             if call == "release" or "pause" in call:
@@ -89,7 +90,10 @@ class Play:
 
     def _try(self, calls: list[Any]) -> None:
         first, self.calls = calls[0], calls
-        work = self.candidate.try_acquire_or_renew()
+        attempt = self.candidate.try_acquire_or_renew
+        if self._is_coordinated:
+            attempt = self.candidate.try_coordinated_renew
+        work = attempt()
         if first == "release":
             work.close()
             work = self.candidate.release()

@@ -13,8 +13,7 @@ Extended resources that devices provide are one more claim, which PreBind create
 Members of a pod group that are scheduled in one cycle share allocations in flight, as upstream on
 any node; the first that is written counts, and the other members fail in PreBind and are tried
 again. Upstream may bind a member to a node that its devices cannot reach; here it fails too. Nodes
-whose devices and usage are equal get one answer. Not built: claims of pod groups, in
-v1.36 (an alpha gate).
+whose devices and usage are equal get one answer.
 Mirrors `pkg/scheduler/framework/plugins/dynamicresources/*.go`, v1.36.3.
 """
 
@@ -130,7 +129,7 @@ class DynamicResources(Plugin):
     only_ranks = True
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
-    reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules")
+    reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules", "podgroups")
 
     def __init__(self) -> None:
         has_scores = self.handle.version >= SchedulerVersion.V1_35

@@ -31,7 +31,7 @@ var roots = []string{
 	"apps/v1.ControllerRevision", "batch/v1.Job", "batch/v1.CronJob", "discovery/v1.EndpointSlice",
 	"policy/v1.PodDisruptionBudget", "policy/v1.Eviction", "autoscaling/v1.Scale",
 	"scheduling/v1.PriorityClass", "scheduling/v1alpha2.PodGroup", "scheduling/v1alpha2.Workload",
-	"coordination/v1.Lease", "events/v1.Event", "node/v1.RuntimeClass",
+	"coordination/v1.Lease", "coordination/v1beta1.LeaseCandidate", "events/v1.Event", "node/v1.RuntimeClass",
 	"storage/v1.StorageClass", "storage/v1.CSINode", "storage/v1.CSIDriver", "storage/v1.CSIStorageCapacity",
 	"storage/v1.VolumeAttachment", "storage/v1.VolumeAttributesClass",
 	"resource/v1.ResourceClaim", "resource/v1.ResourceClaimTemplate", "resource/v1.ResourceSlice",
