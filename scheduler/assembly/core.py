@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from scheduler.metrics.exposition import MetricsOptions
     from scheduler.queue.gating import NamedPreEnqueuePlugin
     from scheduler.runtime import Framework
-    from scheduler.runtime.handle import DryRun
+    from scheduler.runtime.handle import DryRuns
     from scheduler.snapshot import PodInfo
 
 
@@ -218,7 +218,7 @@ class _Shared:
         #: Set before the first pod is scheduled.
         self.queue: SchedulingQueue | None = None
 
-    def handle(self, profile_name: str, worlds: DryRun) -> PluginHandle:
+    def handle(self, profile_name: str, dry_runs: DryRuns) -> PluginHandle:
         """Make the handle of one profile."""
         ports = self.ports
         return PluginHandle(
@@ -234,10 +234,11 @@ class _Shared:
             clock=ports.clock,
             waiting_pods=self.waiting_pods,
             pods_in_pre_bind=self.pods_in_pre_bind,
-            worlds=worlds,
+            dry_runs=dry_runs,
             lister=self.informers.lister,
             on_change=self.informers.on_change,
             pod_group=self.cache.pod_group,
+            active_pods=self._active_pods,
             activate=self._activate,
             spawn=ports.tasks.spawn_for_plugin,
             run_in_parallel=ports.run_in_parallel,
@@ -245,6 +246,9 @@ class _Shared:
             extenders=ports.extenders,
             let_others_run=ports.let_others_run,
         )
+
+    def _active_pods(self, count: int) -> Sequence[PodInfo]:
+        return () if self.queue is None else self.queue.active_pods(count)
 
     def _activate(self, pods: Mapping[str, PodInfo]) -> None:
         assert self.queue is not None, "plugins activate pods only while pods are scheduled"

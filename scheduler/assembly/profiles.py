@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+#: Plugins in packages of their own, which are imported only if a profile names the plugin.
+_ON_DEMAND: Final = {"FlowPlacement": "scheduler.flow:FlowPlacement"}
+
 #: `DefaultExtenderTimeout`.
 _EXTENDER_TIMEOUT: Final = Duration.parse("5s")
 
@@ -50,6 +53,8 @@ def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, li
     installed package announces. Raises `PluginSetupError`.
     """
     registry = Registry(IN_TREE.values())
+    for name, reference in _ON_DEMAND.items():
+        registry.register_reference(name, reference)
     registry.register_entry_points()
     names = []
     for plugin in plugins:

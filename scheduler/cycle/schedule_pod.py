@@ -159,7 +159,7 @@ class SchedulingAlgorithm:
 
         if _BATCHING in framework.handle.feature_gates:
             framework.handle.metrics.batch_attempts[framework.profile_name, "no_hint"] += 1
-        if nominated := pod.pod.status.nominated_node_name:
+        if nominated := pod.pod.status.nominated_node_name or outcome.result.first_node_name:
             feasible = await self._evaluate_nominated_node(
                 framework, state, pod, nominated, diagnosis
             )

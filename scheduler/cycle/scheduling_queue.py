@@ -60,6 +60,9 @@ class SchedulingQueue:
                 return queued
             self._poppable.clear()
 
+    def active_pods(self, count: int) -> list[PodInfo]:
+        return self._queue.active_pods(count)
+
     def pop_nowait(self) -> QueuedPodInfo | None:
         queued, moves = self._queue.pop_nowait(self._clock.now())
         self._record(moves)

@@ -348,6 +348,11 @@ class Worlds(Protocol):
     """
 
     @property
+    def nodes(self) -> Nodes:
+        """The nodes with their pods in these worlds."""
+        ...
+
+    @property
     def failures(self) -> Mapping[World, Exception]:
         """The error of AddPod or RemovePod, by world in which one failed."""
         ...
@@ -369,6 +374,13 @@ class Worlds(Protocol):
         """Return the rejections of the pod in these worlds (by default all); None if all pass.
 
         Nominated pods are taken into account. A filter that fails gives an Error status.
+        """
+        ...
+
+    def run_scores(self) -> IntArray:
+        """Return the sum of the profile's weighted scores in each world; it includes no extender's.
+
+        PreScore and the normalisation see the nodes of all worlds. Raises `PluginFailedError`.
         """
         ...
 
@@ -427,7 +439,18 @@ class Handle(Protocol):
         ...
 
     def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """Return a dry run of this profile's filters for a pod on some nodes. For PostFilter."""
+        """Return a dry run of this profile's filters and scores for a pod on some nodes.
+
+        `state` is that of PostFilter, or of `feasible_nodes`.
+        """
+        ...
+
+    def feasible_nodes(self, state: CycleState, pod: PodInfo) -> Nodes:
+        """Run this profile's PreFilter and Filter for any pod, and return the nodes that pass.
+
+        `state` is a new one, and ready for `worlds` then. Extenders are not called. For plugins
+        that look at other pods than their cycle's; raises `PluginFailedError`.
+        """
         ...
 
     def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -481,6 +504,10 @@ class Handle(Protocol):
 
     def pod_group(self, key: str, /) -> PodGroupState | None:
         """Return the present members of a pod group, by the group's `namespace/name`."""
+        ...
+
+    def active_pods(self, count: int) -> Sequence[PodInfo]:
+        """Return the next pods of the active queue, at most `count`, in the order of the queue."""
         ...
 
     def activate(self, pods: Mapping[str, PodInfo]) -> None:

@@ -260,7 +260,7 @@ class PreFilterPlugin(Protocol):
 
         Skip: this plugin's Filter is not called for this pod. UnschedulableAndUnresolvable ends the
         search at once; Unschedulable ends it after the other PreFilter plugins have run. A result
-        narrows the search; nodes left out count as unresolvable.
+        narrows the search, or names the node to try first; nodes left out count as unresolvable.
         """
         ...
 

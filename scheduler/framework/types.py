@@ -93,15 +93,21 @@ class EqualMembers(NamedTuple):
 
 
 class PreFilterResult(NamedTuple):
-    """The names of the nodes to search; None for all."""
+    """The names of the nodes to search; None for all.
+
+    `first_node_name` is filtered before all others, as the nominated node of a pod: if it passes,
+    it is taken without a look at the others. The node in the pod's own status goes before it.
+    """
 
     node_names: frozenset[str] | None
+    first_node_name: str = ""
 
     def merge(self, other: PreFilterResult) -> PreFilterResult:
-        """Return the nodes that both results allow."""
-        if self.node_names is None or other.node_names is None:
-            return PreFilterResult(other.node_names if self.node_names is None else self.node_names)
-        return PreFilterResult(self.node_names & other.node_names)
+        """Return the nodes that both results allow, and the first node of the earlier result."""
+        names = other.node_names if self.node_names is None else self.node_names
+        if self.node_names is not None and other.node_names is not None:
+            names = self.node_names & other.node_names
+        return PreFilterResult(names, self.first_node_name or other.first_node_name)
 
 
 class NominatingMode(enum.IntEnum):

@@ -159,6 +159,10 @@ class SchedulerMetrics:
     feature_enabled: StateVec
     #: The result is `equal` or `different`.
     cache_comparisons: NumberVec
+    #: FlowPlacement: the result is `flow` or `one_by_one`, the better of the two.
+    flow_batches: NumberVec
+    flow_unplaced_pods: NumberVec
+    flow_planning_duration: HistogramVec
     #: Shadow mode; the agreement is one of `scheduler.reports.comparison`.
     shadow_decisions: NumberVec
 

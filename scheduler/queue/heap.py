@@ -13,6 +13,7 @@ Source: `pkg/scheduler/backend/heap/heap.go`.
 from __future__ import annotations
 
 import heapq
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Heap(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         """Iterate over all items in no particular order."""
         return (item for _, item in self._items.values())
+
+    def first(self, count: int) -> list[T]:
+        """Return the first items in order, at most `count`."""
+        by_entry = itemgetter(0)
+        return [item for _, item in heapq.nsmallest(count, self._items.values(), key=by_entry)]
 
     def get(self, key: str) -> T | None:
         entry_and_item = self._items.get(key)

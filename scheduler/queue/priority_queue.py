@@ -456,6 +456,10 @@ class PriorityQueue:
 
     # For debugging, metrics and tests.
 
+    def active_pods(self, count: int) -> list[PodInfo]:
+        """Return the next pods of the active queue, at most `count`, in order."""
+        return [info.pod_info for info in self.active_q.first(count)]
+
     def find(self, key: str) -> QueuedPodInfo | None:
         """Return a waiting pod by `namespace/name`; None for other pods and pods in flight."""
         for pool in self.pools.values():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scheduler.framework.handle import PodNominator
     from scheduler.framework.interface import Plugin
     from scheduler.runtime.meter import Meter
+    from scheduler.runtime.scoring import Scores
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -200,15 +201,18 @@ class Filters:
         merged.override(positions, with_them)
         return merged.rejections
 
-    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """Return a dry run for a pod on these nodes.
+    def worlds(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes, *, scores: Scores | None = None
+    ) -> Worlds:
+        """Return a dry run for a pod on these nodes; with `scores` it can score, too.
 
         Where filters only look at room, nominated pods take it in every world from the beginning: a
         node on which the pod fits beside them has room for it without them too.
         """
         if not self._only_take_room(state):
-            return Worlds(self, state, pod, nodes, run=self.run_with_nominated_pods)
-        worlds = Worlds(self, state, pod, nodes, run=self.run, only_room=True)
+            run = self.run_with_nominated_pods
+            return Worlds(self, state, pod, nodes, run=run, scores=scores)
+        worlds = Worlds(self, state, pod, nodes, run=self.run, scores=scores, only_room=True)
         _add_pods(worlds, self._nominated_pods(pod, nodes).items())
         return worlds
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, cast
 
+import numpy as np
+
 from scheduler.config.types import GENERIC_WORKLOAD
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.failures import PluginFailedError, PluginSetupError
@@ -55,7 +57,7 @@ class Framework:
         self.profile_name: Final = profile.scheduler_name
         self.percentage_of_nodes_to_score: Final = profile.percentage_of_nodes_to_score
         #: The handle of the plugins.
-        self.handle: Final = make_handle(self.profile_name, self._worlds)
+        self.handle: Final = make_handle(self.profile_name, self)
         instances = _create(profile, registry, self.handle)
         self.plugins: Final[Mapping[str, Sequence[Plugin]]] = {
             point.field: expand(point, profile.plugins, instances) for point in EXTENSION_POINTS
@@ -174,9 +176,22 @@ class Framework:
             rejector = rejector or plugin.name
         return nominating, unschedulable(*reasons).with_plugin(rejector)
 
-    def _worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        """Return a dry run of this profile's filters, for the plugins' handle."""
-        return self.filters.worlds(state, pod, nodes)
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        """Return a dry run of this profile's filters and scores, for the plugins' handle."""
+        return self.filters.worlds(state, pod, nodes, scores=self.scores)
+
+    def feasible_nodes(self, state: CycleState, pod: PodInfo) -> Nodes:
+        """Return the nodes that pass PreFilter and Filter, for the plugins' handle."""
+        snapshot = self.handle.snapshot
+        nodes = snapshot.nodes_in_placement
+        outcome = self.pre_filters.run(state, pod, snapshot.nodes)
+        if outcome.status is not None:
+            return nodes.slice(0, 0)
+        if (names := outcome.result.node_names) is not None:
+            rows = sorted(snapshot.rows_in_placement(names))
+            nodes = snapshot.nodes.take(np.array(rows, dtype=np.int64))
+        rejections = self.filters.run_with_nominated_pods(state, pod, nodes)
+        return nodes if rejections is None else nodes.take(rejections.passed)
 
     def _check(self) -> None:
         name = self.profile_name

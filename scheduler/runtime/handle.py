@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from scheduler.clock import run_on
 
@@ -42,19 +42,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Starts a dry run of a profile's filters for a pod on some nodes.
-DryRun: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], Worlds]"
 
-#: Makes the handle of a profile from the profile's name and its dry run.
-MakeHandle: TypeAlias = "Callable[[str, DryRun], Handle]"
+class DryRuns(Protocol):
+    """Dry runs of a profile, as `scheduler.framework.handle.Handle` describes them."""
+
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes, /) -> Worlds: ...
+
+    def feasible_nodes(self, state: CycleState, pod: PodInfo, /) -> Nodes: ...
+
+
+#: Makes the handle of a profile from the profile's name and its dry runs.
+MakeHandle: TypeAlias = "Callable[[str, DryRuns], Handle]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PluginHandle:
     """The parts of the scheduler that the plugins of one profile use.
 
-    Satisfies `scheduler.framework.handle.Handle`, which describes the members. `worlds` can be
-    called once all plugins of the profile are created: it runs their filters.
+    Satisfies `scheduler.framework.handle.Handle`, which describes the members. `dry_runs` can be
+    used once all plugins of the profile are created: they run their filters.
     """
 
     profile_name: str
@@ -69,10 +75,11 @@ class PluginHandle:
     clock: Clock
     waiting_pods: WaitingPods
     pods_in_pre_bind: PodsInPreBind
-    worlds: DryRun
+    dry_runs: DryRuns
     lister: Listers
     on_change: Callable[[Kind, Callable[[Any, Any], object]], None]
     pod_group: Callable[[str], PodGroupState | None]
+    active_pods: Callable[[int], Sequence[PodInfo]]
     activate: Callable[[Mapping[str, PodInfo]], None]
     spawn: Callable[[Coroutine[None, None, None], str], None]
     run_in_parallel: Callable[[Iterable[Coroutine[None, None, None]]], Awaitable[None]]
@@ -80,6 +87,12 @@ class PluginHandle:
     shared_objects: dict[object, object]
     extenders: Sequence[Extender] = ()
     let_others_run: Callable[[], Awaitable[None]] = run_on
+
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        return self.dry_runs.worlds(state, pod, nodes)
+
+    def feasible_nodes(self, state: CycleState, pod: PodInfo) -> Nodes:
+        return self.dry_runs.feasible_nodes(state, pod)
 
     def shared(self, kind: Callable[[Handle], T], /) -> T:
         if kind not in self.shared_objects:

@@ -39,25 +39,31 @@ class Registry:
 
     def __init__(self, classes: Iterable[type[Plugin]] = ()) -> None:
         self._classes: dict[str, type[Plugin]] = {}
+        self._references: dict[str, str] = {}
         for plugin_class in classes:
             self.register(plugin_class)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._classes
+        return name in self._classes or name in self._references
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._classes)
+        return iter({**self._classes, **self._references})
 
     def classes(self) -> Collection[type[Plugin]]:
+        """Return the classes that are imported."""
         return self._classes.values()
 
     def register(self, plugin_class: type[Plugin]) -> None:
         """Add a plugin class; raises `PluginSetupError` if its name is taken or it is malformed."""
         name = plugin_class.name
-        if name in self._classes:
+        if name in self:
             raise PluginSetupError(f"a plugin named {name} already exists")
         check_methods(plugin_class)
         self._classes[name] = plugin_class
+
+    def register_reference(self, name: str, reference: str) -> None:
+        """Add a plugin class `module:Class` that is imported when a profile first names it."""
+        self._references[name] = reference
 
     def register_entry_points(self) -> list[str]:
         """Add the plugins of entry points; return their names. Raises `PluginSetupError`."""
@@ -75,6 +81,8 @@ class Registry:
         the defaults. The arguments are completed and validated with the handle's feature gates.
         An exception of the plugin's `__init__` is reported as an error of the profile.
         """
+        if (reference := self._references.pop(name, None)) is not None:
+            self.register(load_plugin_class(reference))
         plugin_class = self._classes.get(name)
         if plugin_class is None:
             raise PluginSetupError(f'plugin "{name}" does not exist')

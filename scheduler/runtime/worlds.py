@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.runtime.scoring import Scores
     from scheduler.snapshot.columns import IntArray, World
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -108,16 +109,23 @@ class Worlds:
         nodes: Nodes,
         *,
         run: RunFilters,
+        scores: Scores | None = None,
         only_room: bool = False,
     ) -> None:
         self.only_room: Final = only_room
         self._filters: Final = filters
         self._run: Final = run
+        self._scores: Final = scores
         self._states: Final = WorldStates(states)
         self._pod: Final = pod
         self._what_if: Final = WhatIf(nodes)
         self._extensions: Final = filters.extensions(self._states)
         self._failures: Final[dict[World, PluginFailedError]] = {}
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes with their pods in these worlds."""
+        return self._what_if.nodes
 
     @property
     def failures(self) -> dict[World, PluginFailedError]:
@@ -160,6 +168,13 @@ class Worlds:
         for failure in self._failures.values():
             raise failure
         return self._filters.run(self._states, self._pod, self._what_if.nodes)
+
+    def run_scores(self) -> IntArray:
+        """Return the sum of the weighted scores in each world; raises `PluginFailedError`."""
+        assert self._scores is not None, "this dry run is of filters only"
+        state = self._states.shared.clone()
+        state.skip_score_plugins = set()
+        return self._scores.run(state, self._pod, self._what_if.nodes).total
 
     def _filtered(self, nodes: Nodes) -> Rejections | None:
         try:

@@ -135,6 +135,11 @@ class Nodes:
         return self._table
 
     @property
+    def images(self) -> ImageTable | None:
+        """The images of these nodes, for copies; None for nodes without."""
+        return self._images
+
+    @property
     def rows(self) -> range | list[int]:
         """The table rows in view."""
         rows = self._rows

@@ -167,6 +167,18 @@ class PodInfo:
             kind = self._kind = kind_of(self.pod)
         return kind
 
+    def is_like(self, other: PodInfo) -> bool:
+        """True if the pods are the same to plugins, but for their volumes.
+
+        Upstream's signature of a pod (`SignPod` of all plugins) compares no more.
+        """
+        return (
+            self.kind is other.kind
+            and self.requests == other.requests
+            and self.annotations == other.annotations
+            and _without_volumes(self.spec) == _without_volumes(other.spec)
+        )
+
     @property
     def required_node_affinity(self) -> RequiredNodeAffinity:
         """The pod's node selector and required node affinity, parsed on first use."""
@@ -177,6 +189,10 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"
+
+
+def _without_volumes(spec: PodSpec) -> PodSpec:
+    return msgspec.structs.replace(spec, volumes=()) if spec.volumes else spec
 
 
 def priority_of(pod: Pod) -> int:

@@ -13,14 +13,16 @@ import numpy as np
 
 from scheduler.api import resources
 from scheduler.snapshot.columns import Row
+from scheduler.snapshot.images import ImageTable
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo, Nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node
-    from scheduler.snapshot.columns import IntArray, Interned, World
+    from scheduler.snapshot.columns import BoolArray, IntArray, Interned, World
+    from scheduler.snapshot.images import Image
     from scheduler.snapshot.node_table import PortSet
     from scheduler.snapshot.pod_info import PodInfo, PodRequests
 
@@ -31,19 +33,22 @@ V = TypeVar("V", bound="Hashable")
 class WhatIf:
     """Copies of some nodes, in the same order, whose pods can be changed: one world per node.
 
-    The copies have labels, taints, pods and counts, but no images. They are valid until the
-    original nodes change.
+    The copies have labels, taints, images, pods and counts. They are valid until the original nodes
+    change.
     """
 
     def __init__(self, nodes: Nodes) -> None:
         self._table: Final = _HypotheticalTable(nodes)
         self._total: Final = nodes.total
         self._base_rows: Final = nodes.base_rows
+        self._images: Final = nodes.images and _HypotheticalImages(nodes.images, nodes)
 
     @property
     def nodes(self) -> Nodes:
         rows = slice(0, len(self._table))
-        return Nodes(self._table, rows, total=self._total, base_rows=self._base_rows)
+        return Nodes(
+            self._table, rows, total=self._total, images=self._images, base_rows=self._base_rows
+        )
 
     def node(self, world: World) -> NodeInfo:
         """Return the node of one world."""
@@ -82,6 +87,22 @@ def nodes_without_pods(nodes: Nodes, objects: Sequence[Node]) -> Nodes:
         table.set_node(table.add_row(node.metadata.name), node)
     base_rows = nodes.base_rows[[positions[name] for name in table.names]]
     return Nodes(table, slice(0, len(table)), total=nodes.total, base_rows=base_rows)
+
+
+class _HypotheticalImages(ImageTable):
+    """The images of the original nodes, by the rows of the copies."""
+
+    def __init__(self, original: ImageTable, nodes: Nodes) -> None:
+        super().__init__()
+        self._original: Final = original
+        self._nodes: Final = nodes
+
+    def get(self, name: str) -> Image | None:
+        return self._original.get(name)
+
+    def mask(self, name: str, row_of: Mapping[str, int], rows_total: int) -> BoolArray:
+        table, rows = self._nodes.table, self._nodes.row_array
+        return self._original.mask(name, table.row_of, len(table))[rows]
 
 
 class _Settled(list[E]):
@@ -203,6 +224,10 @@ class _HypotheticalTable(NodeTable):
     def _set_ports(self, row: Row, ports: PortSet) -> None:
         self._ports_changed.add(row)
         super()._set_ports(row, ports)
+
+    def cached(self, key: Hashable, compute: Callable[[slice | IntArray], IntArray]) -> IntArray:
+        """Return `compute(rows)` of all rows, anew each time: the table is small and changes."""
+        return compute(slice(0, len(self)))
 
     def allocatable_bounds(self, name: str) -> tuple[int, int]:
         """Return the bounds of the whole cluster, which no pod changes."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scheduler.framework.extender import Extender
     from scheduler.framework.handle import Lister, Worlds
     from scheduler.framework.types import QueuedPod
-    from scheduler.runtime.handle import DryRun, MakeHandle
+    from scheduler.runtime.handle import DryRuns, MakeHandle
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_group_state import PodGroupState
     from scheduler.snapshot.pod_info import PodInfo
@@ -84,11 +84,13 @@ class FakeHandle(PluginHandle):
 
     `listers` are by kind, written as in `Plugin.reads`; `change` changes an object of one. Writes
     are in `api`, events in `event_recorder`, activated pods in `activated`, work for the background
-    in `spawned`. For dry runs it needs a framework: `make` serves as its `make_handle`.
+    in `spawned`; `active` is the active queue. For dry runs it needs a framework: `make` serves as
+    its `make_handle`.
     """
 
     api: FakeApi
     clock: VirtualClock
+    dry_runs: DryRuns
     event_recorder: RecordedEvents
     nominator: Nominator
 
@@ -109,7 +111,7 @@ class FakeHandle(PluginHandle):
     ) -> None:
         gates = default_feature_gates(version) if feature_gates is None else feature_gates
         clock, metrics = VirtualClock() if clock is None else clock, SchedulerMetrics()
-        self.dry_run: DryRun | None = None
+        self.active: Final[list[PodInfo]] = []
         self.activated: Final[dict[str, PodInfo]] = {}
         self.pod_groups: Final[dict[str, PodGroupState]] = {}
         self.spawned: Final[list[Coroutine[None, None, None]]] = []
@@ -130,10 +132,11 @@ class FakeHandle(PluginHandle):
             clock=clock,
             waiting_pods=WaitingPods(clock, metrics),
             pods_in_pre_bind=PodsInPreBind(),
-            worlds=self._worlds,
+            dry_runs=_NoDryRuns(),
             lister=self._lister,
             on_change=self._add_function,
             pod_group=self.pod_groups.get,
+            active_pods=lambda count: self.active[:count],
             activate=self.activated.update,
             spawn=self._spawn,
             run_in_parallel=run_in_parallel,
@@ -141,9 +144,9 @@ class FakeHandle(PluginHandle):
             extenders=extenders,
         )
 
-    def make(self, profile_name: str, worlds: DryRun) -> FakeHandle:
-        """Return this handle for a framework, whose filters the handle then runs in dry runs."""
-        self.dry_run = worlds
+    def make(self, profile_name: str, dry_runs: DryRuns) -> FakeHandle:
+        """Return this handle for a framework, whose plugins the handle then runs in dry runs."""
+        self.dry_runs = dry_runs
         return self
 
     def change(self, kind: Kind, old: ApiObject | None, new: ApiObject | None) -> None:
@@ -158,9 +161,9 @@ class FakeHandle(PluginHandle):
         """Return a `make_handle` for other parts, by field name, in place of some of the fakes."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
-        def make_handle(profile_name: str, worlds: DryRun) -> PluginHandle:
+        def make_handle(profile_name: str, dry_runs: DryRuns) -> PluginHandle:
             return PluginHandle(
-                **(fields | {"profile_name": profile_name, "worlds": worlds} | parts)
+                **(fields | {"profile_name": profile_name, "dry_runs": dry_runs} | parts)
             )
 
         return make_handle
@@ -174,12 +177,18 @@ class FakeHandle(PluginHandle):
     def _add_function(self, kind: Kind, function: Callable[[Any, Any], object], /) -> None:
         self._on_change.setdefault(kind_key(kind), []).append(function)
 
-    def _worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
-        assert self.dry_run is not None, "the handle belongs to no framework"
-        return self.dry_run(state, pod, nodes)
-
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         self.spawned.append(work)
+
+
+class _NoDryRuns:
+    """The dry runs of a handle that belongs to no framework."""
+
+    def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
+        raise AssertionError("the handle belongs to no framework")
+
+    def feasible_nodes(self, state: CycleState, pod: PodInfo) -> Nodes:
+        raise AssertionError("the handle belongs to no framework")
 
 
 class _Sort(Plugin):

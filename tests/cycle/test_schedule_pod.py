@@ -489,3 +489,15 @@ def test_a_frameworks_failure_is_met_once_the_search_comes_to_it() -> None:
     with pytest.raises(PluginFailedError, match=r"broken on n140$"):
         schedule_pod(algorithm, framework, CycleState(), _pod())
     assert algorithm.next_start_node_index == 140
+
+
+def test_the_first_node_of_prefilter_is_taken_if_it_fits() -> None:
+    visits, visited = _visits("n0")
+    first = {name: answering(name, pre_filter=PreFilterResult(None, name)) for name in ("n0", "n1")}
+    assert _schedule(_snapshot(3), first["n1"], visits).suggested_host == "n1"
+    assert visited == ["n1"]
+    # One that does not fit is no reason to give up, and the earlier plugin's node goes first.
+    assert _schedule(_snapshot(3), first["n0"], first["n1"], visits).suggested_host == "n1"
+    assert visited[1] == "n0"
+    nominated = _pod(nominated_node_name="n2")
+    assert _schedule(_snapshot(3), first["n1"], visits, pod=nominated).suggested_host == "n2"

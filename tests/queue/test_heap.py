@@ -159,3 +159,10 @@ def test_a_broken_heap_complains(break_it: object, complaint: str) -> None:
     assert callable(break_it)
     break_it(heap)
     assert any(complaint in text for text in heap.complaints())
+
+
+def test_the_first_items_are_listed_in_order_and_stay() -> None:
+    heap = heap_of(c=3, a=1, b=2)
+    assert [item.name for item in heap.first(2)] == ["a", "b"]
+    assert [item.name for item in heap.first(9)] == ["a", "b", "c"]
+    assert len(heap) == 3

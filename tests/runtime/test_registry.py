@@ -393,3 +393,26 @@ def test_a_broken_entry_point_is_reported_in_one_line(packages: Path) -> None:
     with pytest.raises(PluginSetupError) as refusal:
         Registry().register_entry_points()
     assert str(refusal.value) == 'plugin "broken:Plugin": cannot import: division by zero'
+
+
+def test_a_reference_is_imported_when_a_plugin_is_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+from scheduler import Plugin
+
+class OnDemand(Plugin):
+    def reserve(self, state, pod, node_name): ...
+    def unreserve(self, state, pod, node_name): ...
+"""
+    (tmp_path / "on_demand_plugin.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry()
+    registry.register_reference("OnDemand", "on_demand_plugin:OnDemand")
+    assert "OnDemand" in registry
+    assert list(registry) == ["OnDemand"]
+    assert not registry.classes()
+    assert "on_demand_plugin" not in sys.modules
+    for _ in range(2):
+        assert registry.create("OnDemand", None, FakeHandle()).name == "OnDemand"
+    assert [plugin_class.name for plugin_class in registry.classes()] == ["OnDemand"]

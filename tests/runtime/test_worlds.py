@@ -12,12 +12,15 @@ from scheduler.framework import (
     NominatingInfo,
     NominatingMode,
     Plugin,
+    PreFilterResult,
     Rejections,
     StateKey,
     Status,
     unschedulable,
 )
 from scheduler.framework.status import Code
+from scheduler.plugins.image_locality import ImageLocality
+from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.runtime.worlds import Worlds
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
@@ -30,6 +33,7 @@ SNAPSHOT = snapshot_of(
 )
 LOW = SNAPSHOT.get("a").pods[0]
 X, Y = PodInfo(make_pod("x")), PodInfo(make_pod("y"))
+ONE = {"cpu": "1", "memory": "4Gi"}
 COUNTS = StateKey["Counts"]("Counts")
 
 
@@ -179,3 +183,32 @@ def test_nominated_pods_are_added_to_each_world() -> None:
     assert texts(worlds.run_filters(np.array([1, 2])), 2) == ["2 pods came", ""]
     worlds.remove_pods([1], [X])
     assert worlds.run_filters() is None
+
+
+def test_scores_see_the_pods_of_a_world_and_its_images() -> None:
+    nodes = [make_node(name, images={"web:1": 500_000_000} if name == "b" else {}) for name in "ab"]
+    snapshot = snapshot_of(nodes)
+    framework = framework_of(NodeResourcesFit, ImageLocality, handle=FakeHandle(snapshot))
+    pod = PodInfo(make_pod("pod", image="web:1", requests={"cpu": "1", "memory": "4Gi"}))
+    state = CycleState()
+    worlds = framework.worlds(state, pod, framework.feasible_nodes(state, pod))
+    expected = framework.scores.run(CycleState(), pod, snapshot.nodes).total
+    assert worlds.run_scores().tolist() == expected.tolist()
+    assert expected[1] > expected[0]
+    # Three quarters of node b are requested then, and a quarter of node a.
+    worlds.add_pods(np.array([1, 1]), [PodInfo(make_pod(n, requests=ONE)) for n in ("x", "y")])
+    assert (worlds.run_scores() - expected).tolist() == [0, -50]
+
+
+def test_feasible_nodes_pass_pre_filter_and_filter() -> None:
+    narrows = answering("Narrows", pre_filter=PreFilterResult(frozenset("bc")))
+    rejects = plugin(
+        "Rejects",
+        filter=lambda self, state, pod, node: None if node.name == "c" else unschedulable("no"),
+    )
+    framework = framework_of(narrows, rejects, handle=FakeHandle(SNAPSHOT))
+    assert framework.feasible_nodes(CycleState(), POD).names == ["c"]
+    closed = framework_of(
+        answering("Closed", pre_filter=unschedulable("no")), handle=FakeHandle(SNAPSHOT)
+    )
+    assert closed.feasible_nodes(CycleState(), POD).names == []

@@ -61,7 +61,7 @@ async def test_a_gang_passes_its_gates_as_upstreams(case: Case) -> None:
     handle = FakeHandle(snapshot, listers={PodGroup: FakeLister(groups)})
     make_handle = handle.with_parts(pod_group=cache.pod_group)
     plugin = Registry([GangScheduling]).create(
-        "GangScheduling", None, make_handle("default-scheduler", handle.worlds)
+        "GangScheduling", None, make_handle("default-scheduler", handle)
     )
     pods = {
         name: PodInfo(_member(name, GROUP_OF.get(name, "")))

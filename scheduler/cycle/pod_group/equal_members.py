@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from scheduler.framework.types import EqualMembers, FitError
 from scheduler.snapshot.claims_and_disks import NO_VOLUMES
 
@@ -99,15 +97,8 @@ def quorum(fitting: PodGroupResult) -> int:
 
 def _are_equal(pods: list[PodInfo]) -> bool:
     """True if the pods are the same to plugins; pods with claims or devices are not equal."""
-    first = pods[0]
-    spec = replace(first.spec, volumes=())
     return all(
-        pod.volumes is NO_VOLUMES
-        and not pod.spec.resource_claims
-        and pod.kind is first.kind
-        and pod.requests == first.requests
-        and pod.annotations == first.annotations
-        and replace(pod.spec, volumes=()) == spec
+        pod.volumes is NO_VOLUMES and not pod.spec.resource_claims and pod.is_like(pods[0])
         for pod in pods
     )
 

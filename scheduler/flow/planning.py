@@ -1,0 +1,265 @@
+"""A plan for a batch of pods: by minimum-cost flow, or one by one if that is as good.
+
+    classes --> slots --> flow --> replay --> pods that found their node taken: next round
+                                     |
+    one by one: replay of the best node for each pod in turn --> the better plan of the two
+
+The flow knows the room for pods of one class on a node, and shares it between classes by number:
+where pods of different sizes share a node, the flow may take too many. The replay finds that out,
+as it places the pods one after another in a dry run.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from scheduler.flow.classes import classes_of
+from scheduler.flow.network import Network, min_cost_flow
+from scheduler.flow.trial import FeasibleClass, Trial
+from scheduler.framework.failures import FrameworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.flow.classes import PodClass
+    from scheduler.flow.cost_models import CostModel
+    from scheduler.framework.handle import Handle, Worlds
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+_log: Final = logging.getLogger(__name__)
+
+#: Rounds of the flow. Each places the pods whose node was taken in the round before.
+_ROUNDS: Final = 4
+
+
+class Placed(NamedTuple):
+    """A pod with its node and its cost there."""
+
+    pod: PodInfo
+    node_name: str
+    cost: int
+
+
+class Course(NamedTuple):
+    """The pods that got a node, in order."""
+
+    placed: Sequence[Placed] = ()
+
+    @property
+    def score(self) -> int:
+        """The total score: the sum of the costs, negated."""
+        return -sum(each.cost for each in self.placed)
+
+    @property
+    def rank(self) -> tuple[tuple[int, ...], int]:
+        """The measure by which plans are compared: pods of high priority, of lower, the score."""
+        return tuple(sorted((each.pod.priority for each in self.placed), reverse=True)), self.score
+
+    def find(self, uid: str) -> Placed | None:
+        return next((each for each in self.placed if each.pod.uid == uid), None)
+
+
+class Plan(NamedTuple):
+    """The nodes of the pods of a batch; a pod that is considered and has none is left out.
+
+    `chosen` is one of `by_flow` and `one_by_one`.
+    """
+
+    chosen: Course
+    by_flow: Course
+    one_by_one: Course
+    considered: frozenset[str]
+    num_classes: int
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The name of each pod's node, by the pod's uid."""
+        return {each.pod.uid: each.node_name for each in self.chosen.placed}
+
+    @property
+    def is_by_flow(self) -> bool:
+        """True if the flow is better than one by one."""
+        return self.chosen is self.by_flow
+
+    def story(self, uid: str, node_name: str) -> str:
+        """Return a line about the plan of a pod that is now on a node."""
+        flow, single = self.by_flow, self.one_by_one
+        return (
+            f"FlowPlacement: a batch of {len(self.considered)} pods in {self.num_classes} classes; "
+            f"by flow {len(flow.placed)} of them get a node, total score {flow.score}, one by one "
+            f"{len(single.placed)}, total score {single.score}; this pod by flow "
+            f"{_place(flow, uid)}, one by one {_place(single, uid)}"
+            + ("" if self.nodes.get(uid) == node_name else f", in its own cycle {node_name}")
+        )
+
+
+def _place(course: Course, uid: str) -> str:
+    placed = course.find(uid)
+    return "no node" if placed is None else f"{placed.node_name} (score {-placed.cost})"
+
+
+class Batch:
+    """The pods of a batch in their order, with the nodes that fit each class of them."""
+
+    def __init__(
+        self, handle: Handle, model: CostModel, pods: Sequence[PodInfo], *, candidates: int
+    ) -> None:
+        self._candidates: Final = candidates
+        self._pods: Final = pods
+        self._feasible: Final[list[FeasibleClass]] = []
+        for pod_class in classes_of(pods):
+            try:
+                self._feasible.append(FeasibleClass(handle, model, pod_class))
+            except FrameworkError as failure:
+                # The pods meet the same failure in their own cycles, where it is reported.
+                _log.info("Flow: %s is left out: %s", pod_class.first.key, failure)
+
+    @property
+    def is_simple(self) -> bool:
+        """True if the plan has all pods: no class has only one pod in a round."""
+        return not any(each.pod_class.one_per_round for each in self._feasible)
+
+    def plan(self, nodes: Nodes) -> Plan:
+        """Plan the batch on some nodes. Raises `FrameworkError` and `NoSolutionError`."""
+        count = sum(len(each.pod_class.pods) for each in self._feasible)
+        trials = [
+            Trial(each, nodes, num_pods=count, candidates=self._candidates)
+            for each in self._feasible
+        ]
+        trial_of = {pod.uid: trial for trial in trials for pod in trial.pod_class.pods}
+        order = [pod for pod in self._pods if pod.uid in trial_of]
+        one_by_one = _one_by_one(order, trial_of)
+        by_flow = _by_flow(order, trial_of)
+        return Plan(
+            by_flow if by_flow.rank > one_by_one.rank else one_by_one,
+            by_flow,
+            one_by_one,
+            frozenset(trial_of),
+            len(trials),
+        )
+
+
+class _View:
+    """A class in a replay: where its next pod fits, and its cost there."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial: Final = trial
+        self._worlds: Final[Worlds] = trial.dry_run()
+        self._seen = 0
+        self.fits = np.ones(len(trial.names), dtype=np.bool_)
+        self.costs = trial.costs(self._worlds)
+
+    def follow(self, placed: Sequence[Placed]) -> None:
+        """Add the pods that were placed since the last call."""
+        new = [(each.pod, each.node_name) for each in placed[self._seen :]]
+        self._seen = len(placed)
+        changed = self._trial.add(self._worlds, new)
+        if len(changed):
+            rejections = self._worlds.run_filters(changed)
+            self.fits[changed] = True if rejections is None else rejections.passed
+            self.costs = self._trial.costs(self._worlds)
+
+
+class _Replay:
+    """Places pods one after another, in dry runs."""
+
+    def __init__(self, trial_of: Mapping[str, Trial]) -> None:
+        self._trial_of: Final = trial_of
+        self._views: Final[dict[PodClass, _View]] = {}
+        self.placed: Final[list[Placed]] = []
+
+    def place_best(self, pod: PodInfo) -> bool:
+        """Place a pod on the node with the lowest cost; False if it fits on none."""
+        view = self._view(pod)
+        fitting = np.flatnonzero(view.fits)
+        if not len(fitting):
+            return False
+        self._place(pod, view, int(fitting[np.argmin(view.costs[fitting])]))
+        return True
+
+    def place_on(self, pod: PodInfo, node_name: str) -> bool:
+        """Place a pod on a node; False if it does not fit there any more."""
+        view = self._view(pod)
+        position = self._trial_of[pod.uid].names.index(node_name)
+        if not view.fits[position]:
+            return False
+        self._place(pod, view, position)
+        return True
+
+    def _view(self, pod: PodInfo) -> _View:
+        trial = self._trial_of[pod.uid]
+        view = self._views.get(trial.pod_class)
+        if view is None:
+            view = self._views[trial.pod_class] = _View(trial)
+        view.follow(self.placed)
+        return view
+
+    def _place(self, pod: PodInfo, view: _View, position: int) -> None:
+        name = self._trial_of[pod.uid].names[position]
+        self.placed.append(Placed(pod, name, int(view.costs[position])))
+
+
+def _one_by_one(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
+    """Place each pod in turn where it costs least, as the scheduling cycle does."""
+    replay = _Replay(trial_of)
+    for pod in order:
+        replay.place_best(pod)
+    return Course(replay.placed)
+
+
+def _by_flow(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
+    """Place all pods by flows; raises `NoSolutionError`."""
+    replay, waiting = _Replay(trial_of), list(order)
+    for number in range(_ROUNDS):  # noqa: B007 - read below
+        chosen = _flow(waiting, trial_of, replay.placed)
+        placed = {
+            pod.uid
+            for pod in waiting
+            if pod.uid in chosen and replay.place_on(pod, chosen[pod.uid])
+        }
+        waiting = [pod for pod in waiting if pod.uid not in placed]
+        if len(placed) in (0, len(chosen)):
+            break
+    if number == 0:
+        return Course(replay.placed)
+    # The pods of later rounds are tried in their order, too.
+    node_of = {each.pod.uid: each.node_name for each in replay.placed}
+    replay = _Replay(trial_of)
+    for pod in order:
+        if pod.uid in node_of:
+            replay.place_on(pod, node_of[pod.uid])
+    return Course(replay.placed)
+
+
+def _flow(
+    pods: Sequence[PodInfo], trial_of: Mapping[str, Trial], placed: Sequence[Placed]
+) -> dict[str, str]:
+    """Return the node of each pod in a minimum-cost flow, beside pods that are placed already."""
+    of_class: dict[Trial, list[PodInfo]] = {}
+    for pod in pods:
+        of_class.setdefault(trial_of[pod.uid], []).append(pod)
+    beside = [(each.pod, each.node_name) for each in placed]
+    arcs: list[tuple[int, int, int, str]] = []
+    slot_of: dict[tuple[str, int], int] = {}
+    for number, trial in enumerate(of_class):
+        for name, costs in trial.slots(beside).items():
+            for index, cost in enumerate(costs):
+                arcs.append((number, slot_of.setdefault((name, index), len(slot_of)), cost, name))
+    columns = np.array([arc[:3] for arc in arcs], dtype=np.int64).reshape(-1, 3).T
+    flow = min_cost_flow(
+        Network(
+            supplies=[len(some) for some in of_class.values()],
+            priorities=[some[0].priority for some in of_class.values()],
+            num_slots=len(slot_of),
+            classes=columns[0],
+            slots=columns[1],
+            costs=columns[2],
+        )
+    )
+    used = sorted((arcs[arc] for arc in np.flatnonzero(flow)), key=lambda arc: arc[2])
+    left = [iter(some) for some in of_class.values()]
+    return {next(left[number]).uid: name for number, _, _, name in used}

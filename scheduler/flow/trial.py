@@ -1,0 +1,130 @@
+"""Dry runs of one class of pods: its candidate nodes, what its pods cost there, and the room.
+
+    feasible nodes --> first costs --> the best ones are candidates --> slots of each candidate
+
+The cost of a pod is that of the cost model. All costs of a batch have one scale: scores are
+normalised over the feasible nodes as the batch finds them, and change from there with the node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from scheduler.framework.cycle_state import CycleState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scheduler.flow.classes import PodClass
+    from scheduler.flow.cost_models import CostModel
+    from scheduler.framework.handle import Handle, Worlds
+    from scheduler.snapshot.columns import IntArray, World
+    from scheduler.snapshot.nodes import Nodes
+    from scheduler.snapshot.pod_info import PodInfo
+
+
+class FeasibleClass:
+    """A class with the nodes that fit its first pod, as the profile's filters see them."""
+
+    def __init__(self, handle: Handle, model: CostModel, pod_class: PodClass) -> None:
+        self.pod_class: Final = pod_class
+        self.model: Final = model
+        self._handle: Final = handle
+        self._state: Final = CycleState()
+        self._nodes: Final = handle.feasible_nodes(self._state, pod_class.first)
+
+    def within(self, nodes: Nodes) -> Nodes:
+        """Return the nodes that fit, out of some."""
+        return self._nodes.take(np.isin(self._nodes.row_array, nodes.row_array))
+
+    def dry_run(self, nodes: Nodes) -> Worlds:
+        return self._handle.worlds(self._state, self.pod_class.first, nodes)
+
+
+class Trial:
+    """The dry runs of a class on its candidates among some nodes, for a batch of `num_pods`."""
+
+    def __init__(self, of: FeasibleClass, nodes: Nodes, *, num_pods: int, candidates: int) -> None:
+        self.pod_class: Final = of.pod_class
+        self._of: Final = of
+        self._num_pods: Final = num_pods
+        feasible = of.within(nodes)
+        costs = of.model(of.pod_class.first, of.dry_run(feasible)) if len(feasible) else _NONE
+        best = np.argsort(costs, kind="stable")
+        count = candidates
+        while True:
+            self._choose(feasible, np.sort(best[:count]), costs)
+            room = sum(map(len, self.slots(()).values()))
+            if count >= len(best) or room >= num_pods:
+                break
+            count += num_pods - room
+
+    def _choose(self, feasible: Nodes, which: IntArray, costs: IntArray) -> None:
+        self.nodes = feasible.take(which)
+        self.names = self.nodes.names
+        self._position_of = {name: number for number, name in enumerate(self.names)}
+        # Scores of the candidates alone may be normalised in another way than those of all nodes.
+        self._offset = costs[which] - self._of.model(self.pod_class.first, self.dry_run())
+
+    def dry_run(self) -> Worlds:
+        """Return a dry run on the candidates as they are."""
+        return self._of.dry_run(self.nodes)
+
+    def costs(self, worlds: Worlds) -> IntArray:
+        """Return the cost of the next pod in each world."""
+        return self._of.model(self.pod_class.first, worlds) + self._offset
+
+    def add(self, worlds: Worlds, placed: Iterable[tuple[PodInfo, str]]) -> IntArray:
+        """Add pods to their nodes; return the positions of the candidates that have changed."""
+        here = [(self._position_of[n], pod) for pod, n in placed if n in self._position_of]
+        positions = [position for position, _ in here]
+        worlds.add_pods(cast("list[World]", positions), [pod for _, pod in here])
+        return np.unique(np.array(positions, dtype=np.int64))
+
+    def slots(self, placed: Iterable[tuple[PodInfo, str]]) -> dict[str, list[int]]:
+        """Return the costs of the first pod, the second and so on, by node; they never fall.
+
+        A node gets a further slot while its last one is among the cheapest that the batch can use.
+        """
+        worlds = self.dry_run()
+        self.add(worlds, placed)
+        slots: list[list[int]] = [[] for _ in self.names]
+        found: list[int] = []
+        left = np.arange(len(self.names))
+        for number in range(self._num_pods):
+            rejections = worlds.run_filters(left) if len(left) else None
+            if rejections is not None:
+                left = left[rejections.passed]
+            if not len(left):
+                break
+            costs = self.costs(worlds)[left]
+            for position, cost in zip(left.tolist(), costs.tolist(), strict=True):
+                slots[position].append(cost)
+            found = sorted([*found, *costs.tolist()])[: self._num_pods]
+            if len(found) == self._num_pods:
+                left = left[costs < found[-1]]
+            filler = self.pod_class.filler(number)
+            worlds.add_pods(cast("list[World]", left.tolist()), [filler] * len(left))
+        return {n: rising(some) for n, some in zip(self.names, slots, strict=True) if some}
+
+
+_NONE: Final = np.zeros(0, dtype=np.int64)
+
+
+def rising(costs: list[int]) -> list[int]:
+    """Return costs that never fall, with the sums of the first k costs nowhere above the given.
+
+    Where a next pod is cheaper than the one before, neighbours get their mean: a flow fills the
+    cheap slot first, and would pay too little for one pod. (Pool adjacent violators.)
+    """
+    blocks: list[tuple[float, int]] = []
+    for cost in costs:
+        mean, count = float(cost), 1
+        while blocks and blocks[-1][0] > mean:
+            before, number = blocks.pop()
+            mean = (mean * count + before * number) / (count + number)
+            count += number
+        blocks.append((mean, count))
+    return [round(mean) for mean, count in blocks for _ in range(count)]

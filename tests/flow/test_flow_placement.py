@@ -1,0 +1,189 @@
+"""FlowPlacement in a whole scheduler: gangs, batches, priorities, domains, and what it reports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from scheduler.testing import make_node, make_pod
+from tests.flow.clusters import (
+    DOMAINS,
+    GROUPS,
+    cluster_of,
+    first_cycle,
+    gang,
+    member,
+    nested,
+    nodes_of,
+    on_nodes,
+)
+
+_ONE = {"cpu": "1"}
+
+
+def _node(name: str, cpu: str = "1", **labels: str):
+    return make_node(name, allocatable={"cpu": cpu, "pods": "9"}, labels=labels)
+
+
+@pytest.mark.parametrize("gates", [GROUPS, DOMAINS])
+@pytest.mark.parametrize("size", [3, 12, pytest.param(200, marks=pytest.mark.slow)])
+async def test_a_gang_with_one_perfect_matching_fits(size: int, gates: frozenset[str]) -> None:
+    nodes, pods = nested(size)
+    alone = await nodes_of(cluster_of(nodes, pods, [gang(size)], flow=False, gates=gates))
+    assert set(alone.values()) == {""}
+    by_flow = await nodes_of(cluster_of(nodes, pods, [gang(size)], gates=gates))
+    last = size - 1
+    assert by_flow == {f"member-{i:03}": f"node-{last - i:03}" for i in range(size)}
+
+
+async def test_a_batch_gets_more_nodes_than_one_by_one() -> None:
+    nodes = [_node("a"), _node("b")]
+    pods = [
+        make_pod("any", requests=_ONE),
+        make_pod("choosy", requests=_ONE, affinity=on_nodes("a")),
+    ]
+    assert await nodes_of(cluster_of(nodes, pods, flow=False)) == {"any": "a", "choosy": ""}
+    assert await nodes_of(cluster_of(nodes, pods)) == {"any": "b", "choosy": "a"}
+
+
+async def test_a_pod_keeps_its_place_to_a_pod_of_lower_priority() -> None:
+    nodes = [_node("a"), _node("b")]
+    # Both low pods fit if the high one goes to b, where it would rather not.
+    high = make_pod("high", requests=_ONE, priority=9, affinity=_prefers("a"))
+    low = [make_pod(f"low-{i}", requests=_ONE, affinity=on_nodes("a")) for i in range(2)]
+    assert await nodes_of(cluster_of(nodes, [*low, high])) == {
+        "high": "a",
+        "low-0": "",
+        "low-1": "",
+    }
+
+
+def _prefers(*names: str) -> dict[str, object]:
+    values = {"key": "kubernetes.io/hostname", "operator": "In", "values": [*names]}
+    term = {"weight": 100, "preference": {"matchExpressions": [values]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+async def test_members_of_high_priority_come_first_if_not_all_fit() -> None:
+    nodes = [_node("a"), _node("b")]
+    pods = [
+        member("low", requests=_ONE, priority=0, affinity=on_nodes("a")),
+        member("middle", requests=_ONE, priority=5, affinity=on_nodes("a")),
+        member("high", requests=_ONE, priority=9),
+    ]
+    nodes_by_name = await nodes_of(cluster_of(nodes, pods, [gang(2)], gates=GROUPS))
+    assert nodes_by_name == {"high": "b", "middle": "a", "low": ""}
+
+
+async def test_a_pod_whose_place_is_taken_is_searched_another() -> None:
+    nodes = [_node("a"), _node("b"), _node("c")]
+    pods = [
+        make_pod("any-0", requests=_ONE),
+        make_pod("any-1", requests=_ONE),
+        make_pod("choosy", requests=_ONE, affinity=on_nodes("a")),
+    ]
+    cluster = cluster_of(nodes, pods)
+    await first_cycle(cluster)
+    # The first pod has its node, and the other two are nominated. One of their nodes is cordoned.
+    taken = cluster.core.queue.nominator.nominations["uid-default-any-1"]
+    node = cluster.find_node(taken)
+    assert node is not None
+    cluster.apply(
+        msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
+    )
+    placed = await nodes_of(cluster)
+    assert taken not in placed.values()
+    assert placed["choosy"] == "a"
+
+
+async def test_pods_with_required_anti_affinity_are_planned_one_in_a_round() -> None:
+    far = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "labelSelector": {"matchLabels": {"app": "far"}},
+                    "topologyKey": "kubernetes.io/hostname",
+                }
+            ]
+        }
+    }
+    nodes = [_node(name, cpu="4") for name in "abc"]
+    pods = [
+        *(
+            make_pod(f"far-{i}", labels={"app": "far"}, affinity=far, requests=_ONE)
+            for i in range(3)
+        ),
+        *(make_pod(f"other-{i}", requests=_ONE) for i in range(3)),
+    ]
+    placed = await nodes_of(cluster_of(nodes, pods))
+    assert {placed[f"far-{i}"] for i in range(3)} == {"a", "b", "c"}
+    assert all(placed.values())
+
+
+async def test_a_gang_goes_to_the_domain_where_it_fits() -> None:
+    nodes = [
+        *(_node(f"small-{i}", rack="first") for i in range(2)),
+        *(_node(f"large-{i}", rack="second") for i in range(3)),
+    ]
+    names = ["large-0", "large-1", "large-2", "small-0", "small-1"]
+    pods = [
+        member(f"m-{i}", requests=_ONE, affinity=on_nodes(*names[: 3 - i], *names[3:]))
+        for i in range(3)
+    ]
+    group = gang(3, domain_label="rack")
+    assert not any(
+        (await nodes_of(cluster_of(nodes, pods, [group], flow=False, gates=DOMAINS))).values()
+    )
+    assert await nodes_of(cluster_of(nodes, pods, [group], gates=DOMAINS)) == {
+        "m-0": "large-2",
+        "m-1": "large-1",
+        "m-2": "large-0",
+    }
+
+
+async def test_the_story_has_both_choices() -> None:
+    nodes = [_node("a"), _node("b")]
+    pods = [
+        make_pod("any", requests=_ONE),
+        make_pod("choosy", requests=_ONE, affinity=on_nodes("a")),
+    ]
+    cluster = cluster_of(nodes, pods)
+    await nodes_of(cluster)
+    story = msgspec.json.decode(cluster.core.stories.as_json("default", "any") or b"")
+    [reserved] = [entry for entry in story["entries"] if entry["kind"] == "reserved"]
+    assert reserved["notes"] == [
+        "FlowPlacement: a batch of 2 pods in 2 classes; by flow 2 of them get a node, total score "
+        "750, one by one 1, total score 375; this pod by flow b (score 375), one by one a "
+        "(score 375)"
+    ]
+
+
+async def test_metrics_count_batches_and_pods_left_out() -> None:
+    nodes = [_node("a"), _node("b")]
+    pods = [
+        make_pod("any", requests=_ONE),
+        make_pod("choosy-0", requests=_ONE, affinity=on_nodes("a")),
+        make_pod("choosy-1", requests=_ONE, affinity=on_nodes("a")),
+    ]
+    cluster = cluster_of(nodes, pods)
+    await nodes_of(cluster)
+    metrics = cluster.core.ports.metrics
+    assert dict(metrics.flow_batches.items()) == {("flow", "default-scheduler"): 1}
+    assert dict(metrics.flow_unplaced_pods.items()) == {("default-scheduler",): 1}
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_the_plugin_imports_nothing_of_it() -> None:
+    program = """
+import sys
+from tests.flow.clusters import cluster_of
+cluster_of([], flow=False)
+assert not [name for name in sys.modules if name.startswith("scheduler.flow")]
+assert "highspy" not in sys.modules
+cluster_of([])
+assert "highspy" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, encoding="utf-8")
