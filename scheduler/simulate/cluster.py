@@ -129,13 +129,17 @@ class SimulatedCluster:
         """Call back after some seconds."""
         self.at(self.clock.now() + seconds, callback)
 
-    async def settle(self) -> None:
-        """Run until nothing happens any more: all pods are bound, or wait for a change.
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing happens any more: all pods are bound, or wait for a change.
 
         The retry after five minutes without an event is no such happening.
         """
-        backoff = self.core.queue.backoff_q
-        await self._run(math.inf, backoff.next_deadline)
+        return self._next_time(self.core.queue.backoff_q.next_deadline) == math.inf
+
+    async def settle(self) -> None:
+        """Run until the cluster is settled."""
+        await self._run(math.inf, self.core.queue.backoff_q.next_deadline)
 
     async def run_until(self, seconds: float) -> None:
         """Run until a time (epoch seconds)."""
@@ -151,10 +155,7 @@ class SimulatedCluster:
         queue = self.core.cycle.queue
         while True:
             await self._schedule_all()
-            times = [self.clock.next_wake_up, next_flush()]
-            if self._timed:
-                times.append(self._timed[0][0])
-            due = min((time for time in times if time is not None), default=math.inf)
+            due = self._next_time(next_flush)
             if due > end or due == math.inf:
                 return
             self.clock.advance_nowait(max(0.0, due - self.clock.now()))
@@ -162,6 +163,13 @@ class SimulatedCluster:
             while self._timed and self._timed[0][0] <= now:
                 heapq.heappop(self._timed)[2]()
             queue.flush_due()
+
+    def _next_time(self, next_flush: Callable[[], float | None]) -> float:
+        """Return the next time at which something happens by itself."""
+        times = [self.clock.next_wake_up, next_flush()]
+        if self._timed:
+            times.append(self._timed[0][0])
+        return min((time for time in times if time is not None), default=math.inf)
 
     async def _schedule_all(self) -> None:
         """Run cycles and background work until nothing can be done without a change or time."""

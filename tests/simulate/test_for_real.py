@@ -1,10 +1,13 @@
 """The answers of `kubesched-simulate`, confirmed by doing the same on an API server over HTTP.
 
 The API server has actors (owners, kubelets, disruption budgets); the scheduler is our process's.
-Both sides break ties by name. The tests compare the nodes of each owner's pods, the waiting pods,
-and the pods that were evicted.
+Both sides break ties by name. Actors and scheduler take turns, so that the order of requests is not
+left to chance: each works until nothing is left to be done at this moment, and the requests of a
+cycle are answered before the next one. The tests compare the nodes of each owner's pods, the
+waiting pods, and the pods that were evicted.
 """
 
+import asyncio
 import contextlib
 import random
 from collections import Counter
@@ -18,11 +21,15 @@ import msgspec
 import pytest
 
 from fakeapi import Actors, FakeApiServer
+from fakeapi.actors.controller import WorkQueue
 from scheduler.assembly import build as assembly
 from scheduler.config import DEFAULT_FEATURE_GATES, default_config
+from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.explain.manifests import read_manifests
 from scheduler.explain.references import MissingKinds
 from scheduler.plugins import SCHEME
+from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.queue import QueuedPodInfo
 from scheduler.reports.build import owner_of
 from scheduler.reports.decision import FirstByName
 from scheduler.simulate.answers import Outcome
@@ -42,6 +49,10 @@ ZONE = "topology.kubernetes.io/zone"
 PODS = "/api/v1/namespaces/default/pods"
 CREATED = "2025-12-01T00:00:00Z"
 SEEDS = range(SEED, SEED + 50) if IS_THOROUGH else range(2)
+#: A drain tries again after so many seconds.
+STEP_SECONDS = 5.0
+#: 30 s of grace and 10 s of backoff, and one step more.
+STEPS_WITHOUT_CHANGE = 9
 CLASSES = {"low": 0, "middle": 10, "high": 100}
 
 
@@ -144,13 +155,47 @@ def _pod(name: str, app: str, spec: Json, on: str) -> Json:
     }
 
 
+class Turns:
+    """Lets actors work, or the scheduler for one cycle."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.actors, self.scheduler = asyncio.Event(), asyncio.Event()
+        self.has_popped = False
+        take = WorkQueue.take
+
+        async def take_in_turn(queue: WorkQueue) -> str:
+            key = await take(queue)
+            await self.actors.wait()
+            return key
+
+        async def pop_in_turn(queue: SchedulingQueue) -> QueuedPodInfo:
+            queued = None
+            while queued is None:
+                await self.scheduler.wait()
+                queued = queue.pop_nowait()
+                self.has_popped = queued is not None
+                self.scheduler.clear()
+            return queued
+
+        monkeypatch.setattr(WorkQueue, "take", take_in_turn)
+        monkeypatch.setattr(SchedulingQueue, "pop", pop_in_turn)
+        is_idle = property(lambda _: not self.scheduler.is_set())
+        monkeypatch.setattr(SchedulingQueue, "is_idle", is_idle)
+
+
 class Real:
     """The same cluster on an API server."""
 
     def __init__(
-        self, server: FakeApiServer, actors: Actors, api: ApiClient, stack: AsyncExitStack
+        self,
+        server: FakeApiServer,
+        actors: Actors,
+        api: ApiClient,
+        turns: Turns,
+        stack: AsyncExitStack,
     ) -> None:
         self.server, self.actors, self.api, self.stack = server, actors, api, stack
+        self.turns = turns
         self.scheduler: Simulation | None = None
 
     async def start_scheduler(self) -> None:
@@ -158,16 +203,46 @@ class Real:
         await self.settle()
 
     async def settle(self) -> None:
-        for _ in range(3):
+        """Let actors and scheduler take turns until nothing is left to be done at this moment."""
+        while True:
+            self.turns.actors.set()
             await self.actors.wait_until_idle()
-            if self.scheduler is not None:
+            self.turns.actors.clear()
+            if self.scheduler is None:
+                return
+            await self.scheduler.idle()
+            self.turns.has_popped = True
+            while self.turns.has_popped:
+                self.turns.scheduler.set()
                 await self.scheduler.idle()
+            if self.actors.is_idle:
+                return
 
-    async def pass_time(self, seconds: float) -> None:
+    async def pass_time(self) -> None:
+        """Let `STEP_SECONDS` pass."""
         assert self.scheduler is not None
-        for _ in range(int(seconds // 5)):
-            await self.scheduler.advance(5.0)
+        for _ in range(int(STEP_SECONDS)):
+            await self.scheduler.advance(1.0)
             await self.settle()
+
+    async def rest(self) -> None:
+        """Let time pass until no pod changes within a grace period and a backoff."""
+        steps, before = 0, await self.state()
+        while steps < STEPS_WITHOUT_CHANGE:
+            await self.pass_time()
+            now = await self.state()
+            steps, before = (steps + 1 if now == before else 0), now
+
+    async def state(self) -> list[tuple[str | None, ...]]:
+        """Return the pods, their nodes and the times at which they end."""
+        return [
+            (
+                pod["metadata"]["uid"],
+                pod["spec"].get("nodeName"),
+                pod["metadata"].get("deletionTimestamp"),
+            )
+            for pod in await self.items()
+        ]
 
     async def items(self, path: str = PODS) -> list[Json]:
         items: list[Json] = (await self.api.get(path)).body["items"]
@@ -182,7 +257,7 @@ class Real:
     async def place(self, wanted: Json) -> None:
         await self.request("POST", "/apis/apps/v1/namespaces/default/deployments", wanted)
         await self.settle()
-        await self.pass_time(45)
+        await self.rest()
 
     async def lose(self, names: Iterable[str]) -> None:
         for name in names:
@@ -193,7 +268,7 @@ class Real:
             await self.settle()
         # The scheduler sees the whole loss at once.
         await self.start_scheduler()
-        await self.pass_time(45)
+        await self.rest()
 
     async def drain(self, names: Iterable[str]) -> None:
         """Cordon and evict as kubectl does; a node whose pods stay is left in the end."""
@@ -207,13 +282,13 @@ class Real:
         for name in names:
             pods = [p for p in await self.items() if p["spec"].get("nodeName") == name]
             left = sorted(pod["metadata"]["name"] for pod in pods)
-            idle_rounds = 0
-            while left and idle_rounds < 3:
-                stays = [pod for pod in left if not await self._evict(pod)]
-                idle_rounds = 0 if len(stays) < len(left) else idle_rounds + 1
-                left = stays
-                await self.pass_time(5)
-            await self.pass_time(40)
+            steps, before = 0, await self.state()
+            while left and steps < STEPS_WITHOUT_CHANGE:
+                left = [pod for pod in left if not await self._evict(pod)]
+                await self.pass_time()
+                now = await self.state()
+                steps, before = (steps + 1 if now == before else 0), now
+            await self.rest()
 
     async def _evict(self, name: str) -> bool:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
@@ -223,9 +298,16 @@ class Real:
         return True
 
 
+@pytest.fixture(autouse=True)
+def without_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Break ties by name, and begin the search for victims at the first node."""
+    monkeypatch.setattr(assembly, "RandomTie", lambda rng: FirstByName())
+    monkeypatch.setattr(DefaultPreemption, "offset_and_num_candidates", lambda _, total: (0, total))
+
+
 @contextlib.asynccontextmanager
 async def real(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Real]:
-    monkeypatch.setattr(assembly, "RandomTie", lambda rng: FirstByName())
+    turns = Turns(monkeypatch)
     clock = VirtualClock()
     async with (
         FakeApiServer(clock=clock, seed=1, load=world.objects) as server,
@@ -233,7 +315,7 @@ async def real(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[R
         aiohttp.ClientSession() as session,
         AsyncExitStack() as stack,
     ):
-        running = Real(server, actors, ApiClient(session, server.url), stack)
+        running = Real(server, actors, ApiClient(session, server.url), turns, stack)
         await running.settle()
         yield running
 

@@ -90,10 +90,10 @@ async def _drain_node(simulation: Simulation, name: str) -> DrainedNode:
         stays = [pod for pod in left if pod.key in stopped_by]
         if len(stays) < len(left):
             steps += 1
-            await cluster.run_until(cluster.clock.now() + _RETRY_SECONDS)
-        elif not await _goes_on(simulation):
+        elif cluster.is_settled:
             break
         left = stays
+        await cluster.run_until(cluster.clock.now() + _RETRY_SECONDS)
     course.now(f"the pods of {name} end")
     await cluster.settle()
     return DrainedNode(
@@ -118,10 +118,3 @@ async def _evict_all(simulation: Simulation, pods: Sequence[Pod]) -> dict[str, s
             # Owner and scheduler react before the next eviction.
             await cluster.run_until(cluster.clock.now())
     return stopped_by
-
-
-async def _goes_on(simulation: Simulation) -> bool:
-    """True if time changes anything that the budgets count."""
-    before = simulation.cluster.clock.now()
-    await simulation.cluster.settle()
-    return simulation.cluster.clock.now() > before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -24,7 +25,9 @@ _TWO_BUDGETS: Final = "it has more than one PodDisruptionBudget, which evictions
 class Budgets:
     """Keeps the status of budgets up to date, and evicts pods. Created before pods are loaded.
 
-    How many pods must be healthy is computed once, in `start`: the owners do not scale.
+    The scheduler sees a new status once no pod can be scheduled at this moment: a controller is
+    slower than a cycle. How many pods must be healthy is computed once, in `start`: the owners do
+    not scale.
     """
 
     def __init__(self, cluster: SimulatedCluster, kubelets: Kubelets) -> None:
@@ -49,6 +52,9 @@ class Budgets:
                 budget.expected += 1
         for pod in pods:
             self._count(pod)
+        for budgets in self._by_namespace.values():
+            for budget in budgets:
+                self._publish(budget)
 
     def evict(self, pod: Pod) -> str:
         """Evict a pod. Returns the reason why this is not allowed now, or an empty text.
@@ -86,8 +92,11 @@ class Budgets:
                 and self._is_healthy(pod)
             )
             budget.count(pod.metadata.uid, is_healthy=is_healthy)
-            if (changed := budget.changed()) is not None:
-                self._cluster.apply(changed)
+            self._cluster.after(0, functools.partial(self._publish, budget))
+
+    def _publish(self, budget: _Budget) -> None:
+        if (changed := budget.changed()) is not None:
+            self._cluster.apply(changed)
 
     def _is_healthy(self, pod: Pod) -> bool:
         """True if a bound pod is ready. A pod of a file may have no conditions; it is ready."""

@@ -1,8 +1,9 @@
 """The FGD study (USENIX ATC 2023): policies for shared GPUs on variants of one trace.
 
 The pods of a trace arrive one after another in random order, until they have asked for 130 % of all
-GPUs. A pod that fits nowhere is dropped, and no pod leaves. The scheduler is the real one: each
-policy is a profile, and each decision a scheduling cycle.
+GPUs. A pod that fits nowhere is dropped, and no pod leaves. Of equally good nodes the first by name
+is taken. The nodes have new names, so that their order is random. The scheduler is the real one:
+each policy is a profile, and each decision a scheduling cycle.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from scheduler.assembly.part_sharing import PartSharing
 from scheduler.client import PODS
@@ -98,10 +100,11 @@ async def _run(trace: Trace, policy: str, seed: int) -> Curves:
     cluster = SimulatedCluster(
         _config(plugin, policy, typical), plugins=(plugin,), tie_break=FirstInOrder(), seed=seed
     )
-    cluster.api.load({"nodes": trace.nodes})
+    rng = random.Random(seed)
+    cluster.api.load({"nodes": _in_random_order(trace.nodes, rng)})
     measure = _Measure(cluster, Fragmentation(typical))
     share, pods = PartSharing(), cluster.api.objects(PODS.plural)
-    for pod in arrivals(trace, seed=seed):
+    for pod in arrivals(trace, rng):
         waiting = share(pod_object(pod))
         cluster.apply(waiting)
         await cluster.settle()
@@ -113,9 +116,17 @@ async def _run(trace: Trace, policy: str, seed: int) -> Curves:
     return measure.curves()
 
 
-def arrivals(trace: Trace, *, seed: int) -> list[OpenbPod]:
+def _in_random_order(nodes: Sequence[Node], rng: random.Random) -> list[Node]:
+    """Return the nodes with new names, whose order is random."""
+    numbered = enumerate(rng.sample(nodes, k=len(nodes)))
+    return [
+        replace(node, metadata=replace(node.metadata, name=f"{i:09}-{node.metadata.name}"))
+        for i, node in numbered
+    ]
+
+
+def arrivals(trace: Trace, rng: random.Random) -> list[OpenbPod]:
     """Return the trace's pods in random order, cut or extended by random ones to the full load."""
-    rng = random.Random(seed)
     gpus = sum(int(node.status.allocatable.get(GPU_COUNT, "0")) for node in trace.nodes)
     room = gpus * WHOLE * LOAD_PERCENT_MAX // 100
     pods = list(trace.pods)
