@@ -5,6 +5,7 @@ Source: `filterPodsWithPDBViolation` in `plugins/defaultpreemption/default_preem
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -36,19 +37,25 @@ class Budgets:
     A budget whose selector is malformed, empty or missing matches no pod.
     """
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._by_namespace: Final[dict[str, list[_Budget]]] = {}
+    def __init__(self, budgets: Collection[PodDisruptionBudget]) -> None:
+        self._budgets: Final = budgets
         self._of_kind: Final[dict[PodKind, list[_Budget]]] = {}
-        for number, budget in enumerate(budgets):
+
+    @functools.cached_property
+    def _by_namespace(self) -> dict[str, list[_Budget]]:
+        """The budgets that match pods. Most preemptions find no candidate, and need none."""
+        found: dict[str, list[_Budget]] = {}
+        for number, budget in enumerate(self._budgets):
             try:
                 selector = parse_label_selector(budget.spec.selector)
             except (SelectorError, FieldErrors):
                 continue
             if not selector.is_empty:
                 status = budget.status
-                self._by_namespace.setdefault(budget.metadata.namespace, []).append(
+                found.setdefault(budget.metadata.namespace, []).append(
                     _Budget(number, selector, status.disruptions_allowed, status.disrupted_pods)
                 )
+        return found
 
     def __bool__(self) -> bool:
         return bool(self._by_namespace)
@@ -72,7 +79,9 @@ class Budgets:
         for budget, by_kind in matched.values():
             if sum(totals[code] for code in by_kind) <= budget.disruptions_allowed:
                 continue
-            counts: IntArray = np.isin(codes, by_kind).astype(np.int64)
+            is_matched: IntArray = np.zeros(len(code_of), dtype=np.int64)
+            is_matched[by_kind] = 1
+            counts = is_matched.take(codes)
             if budget.disrupted_pods:
                 counts *= [pod.name not in budget.disrupted_pods for pod in pods]
             disruptions: IntArray = np.cumsum(counts)

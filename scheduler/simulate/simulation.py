@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from scheduler.collector import paused_collection
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.simulate.controllers import Budgets, Kubelets, Owners, Volumes
@@ -44,14 +45,15 @@ class Situation:
     @contextlib.asynccontextmanager
     async def simulation(self, *, settles: bool = True) -> AsyncIterator[Simulation]:
         """Yield the cluster in virtual time. By default its waiting pods have been decided."""
-        simulation = Simulation(self)
-        try:
-            if settles:
-                await simulation.cluster.settle()
-            simulation.course.begin()
-            yield simulation
-        finally:
-            await simulation.cluster.close()
+        with paused_collection():
+            simulation = Simulation(self)
+            try:
+                if settles:
+                    await simulation.cluster.settle()
+                simulation.course.begin()
+                yield simulation
+            finally:
+                await simulation.cluster.close()
 
 
 class Simulation:
