@@ -16,6 +16,7 @@ import shlex
 import shutil
 import signal
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import yaml
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncIterator, Iterator
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from fakeapi import FakeApiServer
 
@@ -43,6 +43,9 @@ _KUBECONFIG: Final = "{kubeconfig}"
 _CONFIG: Final = "{config}"
 _PORT: Final = "{port}"
 _GATES: Final = "{feature-gates}"
+#: The program of our scheduler, and the features of its own plugins.
+_OURS: Final = "kubesched"
+_OWN_FEATURES: Final = frozenset({"flow"})
 #: Below the range of ephemeral ports, so that no outgoing connection takes one meanwhile.
 _PORTS: Final = range(20_000, 30_000)
 _LOG_LINES_MAX: Final = 30
@@ -76,7 +79,12 @@ class CommandKind:
             )
 
     def why_not(self, case: Case) -> str | None:
-        """Return a reason to skip: a placeholder is missing, or the case waits too long."""
+        """Return a reason to skip: a placeholder is missing, or the case waits too long.
+
+        Or the case is about a plugin that only our scheduler has.
+        """
+        if case.feature in _OWN_FEATURES and Path(self._words[0]).name != _OURS:
+            return f"belongs to the feature {case.feature}, a plugin of {_OURS}"
         if case.needs_config and not self._takes_config:
             return f"needs a configuration, and the command has no {_CONFIG}"
         if case.gates and not self._takes_gates:

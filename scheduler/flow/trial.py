@@ -15,7 +15,7 @@ import numpy as np
 from scheduler.framework.cycle_state import CycleState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from scheduler.flow.classes import PodClass
     from scheduler.flow.cost_models import CostModel
@@ -56,7 +56,8 @@ class Trial:
         count = candidates
         while True:
             self._choose(feasible, np.sort(best[:count]), costs)
-            room = sum(map(len, self.slots(()).values()))
+            self._first_slots = self._count_slots(())
+            room = sum(map(len, self._first_slots.values()))
             if count >= len(best) or room >= num_pods:
                 break
             count += num_pods - room
@@ -83,11 +84,14 @@ class Trial:
         worlds.add_pods(cast("list[World]", positions), [pod for _, pod in here])
         return np.unique(np.array(positions, dtype=np.int64))
 
-    def slots(self, placed: Iterable[tuple[PodInfo, str]]) -> dict[str, list[int]]:
+    def slots(self, placed: Sequence[tuple[PodInfo, str]]) -> dict[str, list[int]]:
         """Return the costs of the first pod, the second and so on, by node; they never fall.
 
         A node gets a further slot while its last one is among the cheapest that the batch can use.
         """
+        return self._count_slots(placed) if placed else self._first_slots
+
+    def _count_slots(self, placed: Sequence[tuple[PodInfo, str]]) -> dict[str, list[int]]:
         worlds = self.dry_run()
         self.add(worlds, placed)
         slots: list[list[int]] = [[] for _ in self.names]

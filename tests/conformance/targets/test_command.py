@@ -185,6 +185,16 @@ GATED = BOUND.replace("  cluster:", "  gates: {GenericWorkload: true}\n  cluster
             "true {kubeconfig}",
             "reads metrics, and the command has no {port} to serve them on",
         ),
+        (
+            BOUND.replace("  steps:\n", "  level: extended\n  feature: flow\n  steps:\n"),
+            "true {kubeconfig}",
+            "belongs to the feature flow, a plugin of kubesched",
+        ),
+        (
+            BOUND.replace("  steps:\n", "  level: extended\n  feature: flow\n  steps:\n"),
+            "kubesched {kubeconfig}",
+            None,
+        ),
     ],
 )
 def test_cases_that_a_command_cannot_run_are_skipped(
