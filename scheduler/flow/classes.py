@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from scheduler.api.core import PodResourceClaim
 from scheduler.snapshot.claims_and_disks import NO_VOLUMES
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-#: The value of `whenUnsatisfiable` of a hard constraint.
-_HARD: Final = "DoNotSchedule"
 
 
 class PodClass:
@@ -22,6 +20,7 @@ class PodClass:
     def __init__(self, pod: PodInfo) -> None:
         self.pods: Final = [pod]
         self.one_per_round: Final = depends_on_other_nodes(pod)
+        self.has_claims: Final = bool(pod.spec.resource_claims)
 
     @property
     def first(self) -> PodInfo:
@@ -31,11 +30,11 @@ class PodClass:
         """Return a pod that takes the place of a pod of this class in a dry run.
 
         A class of which one pod is planned may share a node with other classes: its fillers only
-        have its requests.
+        have its requests. So do those of a class with claims, which dry runs do not allocate.
         """
         pod = self.first.pod
         metadata = replace(pod.metadata, uid=f"{pod.metadata.uid}/{number}")
-        if not self.one_per_round:
+        if not self.one_per_round and not self.has_claims:
             return PodInfo(replace(pod, metadata=metadata), like=self.first)
         spec = replace(
             pod.spec,
@@ -48,18 +47,35 @@ class PodClass:
 
 
 def depends_on_other_nodes(pod: PodInfo) -> bool:
-    """True if pods on other nodes, volumes or devices can make the pod fit or not fit on a node.
+    """True if pods on other nodes, or volumes, decide where the pod fits, or its score.
 
     A dry run changes one node at a time and does not see what such pods do to one another.
     """
-    terms, spec = pod.kind.affinity, pod.spec
+    terms = pod.kind.affinity
     return bool(
         terms.required_affinity
         or terms.required_anti_affinity
-        or any(c.when_unsatisfiable == _HARD for c in spec.topology_spread_constraints)
+        or pod.spec.topology_spread_constraints
         or pod.volumes is not NO_VOLUMES
-        or spec.resource_claims
     )
+
+
+def with_claims_of(pod: PodInfo, others: Iterable[PodInfo]) -> PodInfo:
+    """Return the pod with the claims of others, too: it fits where devices suffice for all."""
+    claims = [
+        PodResourceClaim(name=f"{number}/{claim.name}", resource_claim_name=_name_of(claim, each))
+        for number, each in enumerate((pod, *others))
+        for claim in each.spec.resource_claims
+    ]
+    return PodInfo(replace(pod.pod, spec=replace(pod.spec, resource_claims=tuple(claims))))
+
+
+def _name_of(claim: PodResourceClaim, pod: PodInfo) -> str | None:
+    """Return the name of a claim of a pod; None if there is none yet."""
+    if claim.resource_claim_name is not None:
+        return claim.resource_claim_name
+    made = pod.pod.status.resource_claim_statuses
+    return next((each.resource_claim_name for each in made if each.name == claim.name), None)
 
 
 def classes_of(pods: Iterable[PodInfo]) -> list[PodClass]:

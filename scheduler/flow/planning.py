@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-#: Rounds of the flow. Each places the pods whose node was taken in the round before.
-_ROUNDS: Final = 4
+#: Rounds of the flow. Each places the pods whose node was taken in the round before, and one pod
+#: with claims on a node.
+_ROUNDS_MAX: Final = 16
 
 
 class Placed(NamedTuple):
@@ -160,7 +161,7 @@ class _View:
         changed = self._trial.add(self._worlds, new)
         if len(changed):
             rejections = self._worlds.run_filters(changed)
-            self.fits[changed] = True if rejections is None else rejections.passed
+            self.fits[changed] &= True if rejections is None else rejections.passed
             self.costs = self._trial.costs(self._worlds)
 
 
@@ -170,25 +171,33 @@ class _Replay:
     def __init__(self, trial_of: Mapping[str, Trial]) -> None:
         self._trial_of: Final = trial_of
         self._views: Final[dict[PodClass, _View]] = {}
+        #: The nodes whose devices are taken, for each class.
+        self._without_devices: Final[set[tuple[Trial, str]]] = set()
         self.placed: Final[list[Placed]] = []
 
     def place_best(self, pod: PodInfo) -> bool:
         """Place a pod on the node with the lowest cost; False if it fits on none."""
         view = self._view(pod)
-        fitting = np.flatnonzero(view.fits)
-        if not len(fitting):
-            return False
-        self._place(pod, view, int(fitting[np.argmin(view.costs[fitting])]))
-        return True
+        while len(fitting := np.flatnonzero(view.fits)):
+            position = int(fitting[np.argmin(view.costs[fitting])])
+            if self._place(pod, view, position):
+                return True
+        return False
 
     def place_on(self, pod: PodInfo, node_name: str) -> bool:
         """Place a pod on a node; False if it does not fit there any more."""
         view = self._view(pod)
         position = self._trial_of[pod.uid].names.index(node_name)
-        if not view.fits[position]:
-            return False
-        self._place(pod, view, position)
-        return True
+        return bool(view.fits[position]) and self._place(pod, view, position)
+
+    def slots(self, trial: Trial) -> dict[str, list[int]]:
+        """Return the slots of a class beside the pods that are placed."""
+        beside = [(each.pod, each.node_name) for each in self.placed]
+        return {
+            name: costs
+            for name, costs in trial.slots(beside).items()
+            if (trial, name) not in self._without_devices
+        }
 
     def _view(self, pod: PodInfo) -> _View:
         trial = self._trial_of[pod.uid]
@@ -198,9 +207,20 @@ class _Replay:
         view.follow(self.placed)
         return view
 
-    def _place(self, pod: PodInfo, view: _View, position: int) -> None:
-        name = self._trial_of[pod.uid].names[position]
+    def _place(self, pod: PodInfo, view: _View, position: int) -> bool:
+        """Place a pod that fits; False if its devices are taken, where it does not fit then."""
+        trial = self._trial_of[pod.uid]
+        name = trial.names[position]
+        if pod.spec.resource_claims:
+            others = [
+                e.pod for e in self.placed if e.node_name == name and e.pod.spec.resource_claims
+            ]
+            if others and not trial.of.has_devices(pod, others, name):
+                self._without_devices.add((trial, name))
+                view.fits[position] = False
+                return False
         self.placed.append(Placed(pod, name, int(view.costs[position])))
+        return True
 
 
 def _one_by_one(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
@@ -214,15 +234,16 @@ def _one_by_one(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Cour
 def _by_flow(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
     """Place all pods by flows; raises `NoSolutionError`."""
     replay, waiting = _Replay(trial_of), list(order)
-    for number in range(_ROUNDS):  # noqa: B007 - read below
-        chosen = _flow(waiting, trial_of, replay.placed)
+    for number in range(_ROUNDS_MAX):  # noqa: B007 - read below
+        chosen = _flow(waiting, trial_of, replay)
         placed = {
             pod.uid
             for pod in waiting
             if pod.uid in chosen and replay.place_on(pod, chosen[pod.uid])
         }
         waiting = [pod for pod in waiting if pod.uid not in placed]
-        if len(placed) in (0, len(chosen)):
+        is_all = len(placed) == len(chosen) and not any(p.spec.resource_claims for p in waiting)
+        if not placed or is_all:
             break
     if number == 0:
         return Course(replay.placed)
@@ -236,17 +257,16 @@ def _by_flow(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
 
 
 def _flow(
-    pods: Sequence[PodInfo], trial_of: Mapping[str, Trial], placed: Sequence[Placed]
+    pods: Sequence[PodInfo], trial_of: Mapping[str, Trial], replay: _Replay
 ) -> dict[str, str]:
     """Return the node of each pod in a minimum-cost flow, beside pods that are placed already."""
     of_class: dict[Trial, list[PodInfo]] = {}
     for pod in pods:
         of_class.setdefault(trial_of[pod.uid], []).append(pod)
-    beside = [(each.pod, each.node_name) for each in placed]
     arcs: list[tuple[int, int, int, str]] = []
     slot_of: dict[tuple[str, int], int] = {}
     for number, trial in enumerate(of_class):
-        for name, costs in trial.slots(beside).items():
+        for name, costs in replay.slots(trial).items():
             for index, cost in enumerate(costs):
                 arcs.append((number, slot_of.setdefault((name, index), len(slot_of)), cost, name))
     columns = np.array([arc[:3] for arc in arcs], dtype=np.int64).reshape(-1, 3).T

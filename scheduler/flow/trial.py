@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from scheduler.flow.classes import with_claims_of
 from scheduler.framework.cycle_state import CycleState
 
 if TYPE_CHECKING:
@@ -42,13 +43,18 @@ class FeasibleClass:
     def dry_run(self, nodes: Nodes) -> Worlds:
         return self._handle.worlds(self._state, self.pod_class.first, nodes)
 
+    def has_devices(self, pod: PodInfo, others: Sequence[PodInfo], node_name: str) -> bool:
+        """True if the devices of a node suffice for a pod of this class and others on the node."""
+        together = with_claims_of(pod, others)
+        return self._handle.feasible_nodes(CycleState(), together).position(node_name) is not None
+
 
 class Trial:
     """The dry runs of a class on its candidates among some nodes, for a batch of `num_pods`."""
 
     def __init__(self, of: FeasibleClass, nodes: Nodes, *, num_pods: int, candidates: int) -> None:
         self.pod_class: Final = of.pod_class
-        self._of: Final = of
+        self.of: Final = of
         self._num_pods: Final = num_pods
         feasible = of.within(nodes)
         costs = of.model(of.pod_class.first, of.dry_run(feasible)) if len(feasible) else _NONE
@@ -67,15 +73,15 @@ class Trial:
         self.names = self.nodes.names
         self._position_of = {name: number for number, name in enumerate(self.names)}
         # Scores of the candidates alone may be normalised in another way than those of all nodes.
-        self._offset = costs[which] - self._of.model(self.pod_class.first, self.dry_run())
+        self._offset = costs[which] - self.of.model(self.pod_class.first, self.dry_run())
 
     def dry_run(self) -> Worlds:
         """Return a dry run on the candidates as they are."""
-        return self._of.dry_run(self.nodes)
+        return self.of.dry_run(self.nodes)
 
     def costs(self, worlds: Worlds) -> IntArray:
         """Return the cost of the next pod in each world."""
-        return self._of.model(self.pod_class.first, worlds) + self._offset
+        return self.of.model(self.pod_class.first, worlds) + self._offset
 
     def add(self, worlds: Worlds, placed: Iterable[tuple[PodInfo, str]]) -> IntArray:
         """Add pods to their nodes; return the positions of the candidates that have changed."""
@@ -88,6 +94,7 @@ class Trial:
         """Return the costs of the first pod, the second and so on, by node; they never fall.
 
         A node gets a further slot while its last one is among the cheapest that the batch can use.
+        For pods with claims it has one: a round gives the devices of a node to one pod.
         """
         return self._count_slots(placed) if placed else self._first_slots
 
@@ -97,7 +104,7 @@ class Trial:
         slots: list[list[int]] = [[] for _ in self.names]
         found: list[int] = []
         left = np.arange(len(self.names))
-        for number in range(self._num_pods):
+        for number in range(1 if self.pod_class.has_claims else self._num_pods):
             rejections = worlds.run_filters(left) if len(left) else None
             if rejections is not None:
                 left = left[rejections.passed]

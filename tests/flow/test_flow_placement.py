@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config.load import load_text
+from scheduler.plugins import SCHEME
+from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.testing import make_node, make_pod
 from tests.flow.clusters import (
     DOMAINS,
@@ -20,6 +26,7 @@ from tests.flow.clusters import (
     nodes_of,
     on_nodes,
 )
+from tests.flow.devices import GPU, claim_of, claiming, devices_of
 
 _ONE = {"cpu": "1"}
 
@@ -144,6 +151,37 @@ async def test_a_gang_goes_to_the_domain_where_it_fits() -> None:
     }
 
 
+async def _with_devices(models: dict[str, list[str]], wanted: list[list[str]], *, flow: bool):
+    """Return the nodes of a gang whose members claim a device of one of several models each."""
+    claims = [claim_of(f"claim-{i}", *each) for i, each in enumerate(wanted)]
+    cluster = cluster_of([], flow=flow, gates=GROUPS)
+    for obj in (
+        GPU,
+        *(_node(name, cpu="8") for name in models),
+        *(devices_of(name, *each) for name, each in models.items()),
+        *claims,
+        gang(len(wanted)),
+        *(claiming(member(f"m-{i}"), claim) for i, claim in enumerate(claims)),
+    ):
+        cluster.apply(obj)
+    return list((await nodes_of(cluster)).values())
+
+
+async def test_a_claim_takes_the_alternative_that_leaves_the_other_claim_its_device() -> None:
+    models, wanted = {"a": ["fast"], "b": ["slow"]}, [["fast", "slow"], ["fast"]]
+    assert await _with_devices(models, wanted, flow=False) == ["", ""]
+    assert await _with_devices(models, wanted, flow=True) == ["b", "a"]
+
+
+async def test_a_node_gets_as_many_claims_as_it_has_devices() -> None:
+    models = {"a": ["fast"] * 3, "b": ["fast"], "c": ["slow"]}
+    wanted = [["fast", "slow"], *([["fast"]] * 4)]
+    assert "" in await _with_devices(models, wanted, flow=False)
+    placed = await _with_devices(models, wanted, flow=True)
+    assert placed[0] == "c"
+    assert sorted(placed) == ["a", "a", "a", "b", "c"]
+
+
 async def test_the_story_has_both_choices() -> None:
     nodes = [_node("a"), _node("b")]
     pods = [
@@ -179,6 +217,7 @@ async def test_metrics_count_batches_and_pods_left_out() -> None:
 def test_a_scheduler_without_the_plugin_imports_nothing_of_it() -> None:
     program = """
 import sys
+from tests.flow.devices import GPU, claim_of, claiming, devices_of
 from tests.flow.clusters import cluster_of
 cluster_of([], flow=False)
 assert not [name for name in sys.modules if name.startswith("scheduler.flow")]
@@ -187,3 +226,14 @@ cluster_of([])
 assert "highspy" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True, encoding="utf-8")
+
+
+async def test_the_configuration_of_the_docs_works() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "flow.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    for gates in (DEFAULT_FEATURE_GATES, DOMAINS):
+        config = load_text(text, SCHEME._replace(gates=gates))
+        cluster = SimulatedCluster(config, feature_gates=gates)
+        cluster.apply(_node("a"))
+        cluster.apply(make_pod("p", requests=_ONE))
+        assert await nodes_of(cluster) == {"p": "a"}
