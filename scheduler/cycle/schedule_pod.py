@@ -4,7 +4,7 @@
        Filter, extenders                              Score, extenders
 
 Each step is pure: no I/O, no clock, randomness only from the generator passed in. The steps wait
-for nothing but extenders, and other tasks where a filter takes long (`FilterPausedError`). The
+for nothing but extenders, and other tasks where a plugin takes long (`FilterPausedError`). The
 scheduling cycle runs them through `schedule_pod`, `kubesched-explain` runs them one by one.
 Source: `pkg/scheduler/schedule_one.go` (`schedulePod`, `findNodesThatFitPod`,
 `findNodesThatPassExtenders`, `prioritizeNodes`).
@@ -13,8 +13,9 @@ Source: `pkg/scheduler/schedule_one.go` (`schedulePod`, `findNodesThatFitPod`,
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from scheduler.framework.types import EXTENDER_NAME, NO_NODES_AVAILABLE, Diagnos
 from scheduler.runtime.scoring import NodeScores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.extender import Extender
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.snapshot import Snapshot
+
+R = TypeVar("R")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -148,7 +151,9 @@ class SchedulingAlgorithm:
             raise NoNodesAvailableError
         table = self.snapshot.table
         diagnosis = Diagnosis(NodeToStatus(table.names, table.row_of))
-        outcome = framework.pre_filters.run(state, pod, self.snapshot.nodes)
+        outcome = await run_with_pauses(
+            framework, state, lambda: framework.pre_filters.run(state, pod, self.snapshot.nodes)
+        )
         diagnosis.unschedulable_plugins |= outcome.plugins_with_nodes
         diagnosis.pre_filter_node_names = outcome.result.node_names
         if outcome.status is not None:
@@ -370,10 +375,13 @@ class _Search:
             return
         blocks = _blocks(self._nodes, self._start, max(_BLOCK_MIN, self._wanted))
         blocks.reverse()
+        run = framework.filters.run_with_nominated_pods
         while blocks:
             block = blocks.pop()
             try:
-                rejections = await _filtered(framework, state, pod, block)
+                rejections = await run_with_pauses(
+                    framework, state, functools.partial(run, state, pod, block)
+                )
             except PluginFailedError:
                 if len(block) == 1:
                     raise
@@ -398,15 +406,13 @@ class _Search:
         self.found += len(nodes)
 
 
-async def _filtered(
-    framework: Framework, state: CycleState, pod: PodInfo, block: Nodes
-) -> Rejections | None:
-    """Filter a block of nodes; a filter that pauses lets other tasks run, and goes on."""
+async def run_with_pauses(framework: Framework, state: CycleState, run: Callable[[], R]) -> R:
+    """Call plugins until none pauses; other tasks run in each pause."""
     state.may_pause = True
     try:
         while True:
             with contextlib.suppress(FilterPausedError):
-                return framework.filters.run_with_nominated_pods(state, pod, block)
+                return run()
             await framework.handle.let_others_run()
     finally:
         state.may_pause = False

@@ -415,8 +415,10 @@ async def _decided_in_order(
 ) -> AsyncIterator[PodReport]:
     """Yield the decisions for pods; each decision includes the pods placed before."""
     placed: list[PlacedPod] = []
-    for pod in pods:
-        decision = await world.decide(with_api_defaults(pod))
+    waiting = [with_api_defaults(pod) for pod in pods]
+    world.expect(waiting)
+    for pod in waiting:
+        decision = await world.decide(pod)
         if not only or decision.pod.key in only:
             framework = world.profiles.get(pod.spec.scheduler_name)
             report = pod_report(decision, framework, world.snapshot, scenario=question)

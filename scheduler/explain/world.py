@@ -1,8 +1,8 @@
 """Decide pods one after another in a cluster in memory.
 
 The core is the scheduler's own, on an API server in memory. The differences: time stands still,
-the queue is empty because the caller chooses the pods, and among equal best nodes the first by name
-is chosen, so that equal input gives equal output.
+the caller chooses the pods one by one, out of the queue or not, and among equal best nodes the
+first by name is chosen, so that equal input gives equal output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scheduler.config import (
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, SchedulingAlgorithm
 from scheduler.framework.cycle_state import CycleState, claim_statuses
 from scheduler.framework.status import Code, Status
-from scheduler.framework.types import NominatingInfo, NominatingMode
+from scheduler.framework.types import PODS_TO_ACTIVATE, NominatingInfo, NominatingMode
 from scheduler.preemption import PREEMPTION
 from scheduler.preemption.executor import ASYNC_PREEMPTION
 from scheduler.queue.queued_pod_info import QueuedPodInfo
@@ -129,10 +129,25 @@ class World:
         """The nodes and pods after the last decision. Do not write to it."""
         return self._core.cache.table
 
+    def expect(self, pods: Iterable[Pod]) -> None:
+        """Queue pods that are decided later: plugins may look at them (`Handle.active_pods`)."""
+        for pod in pods:
+            self._core.cycle.queue.add(PodInfo(pod))
+
     async def decide(self, pod: Pod) -> Decision:
         """Schedule a pod. Later decisions include the pod on its node."""
         state = CycleState()
-        decision = await self._decide(pod, state)
+        # It is a cycle of the pod, and not a report: plugins may plan other pods in it.
+        state.write(PODS_TO_ACTIVATE, {})
+        queued = self._core.cycle.queue.pop_specific_pod(pod.key)
+        try:
+            return await self._carry_out(await self._decide(pod, state), state)
+        finally:
+            if queued is not None:
+                self._core.cycle.queue.done(queued.uid)
+
+    async def _carry_out(self, decision: Decision, state: CycleState) -> Decision:
+        """Bind a pod, or preempt for it."""
         if decision.result == "scheduled":
             return await self._bind(state, decision, _host(decision))
         if decision.diagnosis is None:

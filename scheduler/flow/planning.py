@@ -7,12 +7,13 @@
 The flow knows the room for pods of one class on a node, and shares it between classes by number:
 where pods of different sizes share a node, the flow may take too many. The replay finds that out,
 as it places the pods one after another in a dry run.
+A plan takes long. It is made in steps (`Steps`), so that other tasks can run between two of them.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,13 +23,18 @@ from scheduler.flow.trial import FeasibleClass, Trial
 from scheduler.framework.failures import FrameworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from scheduler.flow.classes import PodClass
     from scheduler.flow.cost_models import CostModel
     from scheduler.framework.handle import Handle, Worlds
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
+
+T = TypeVar("T")
+
+#: Work that ends with a result, and can rest at each `yield`.
+Steps: TypeAlias = "Generator[None, None, T]"
 
 _log: Final = logging.getLogger(__name__)
 
@@ -109,32 +115,38 @@ class Batch:
     def __init__(
         self, handle: Handle, model: CostModel, pods: Sequence[PodInfo], *, candidates: int
     ) -> None:
+        self._handle: Final = handle
+        self._model: Final = model
         self._candidates: Final = candidates
         self._pods: Final = pods
         self._feasible: Final[list[FeasibleClass]] = []
-        for pod_class in classes_of(pods):
+
+    def prepare(self) -> Steps[None]:
+        """Find the nodes of each class."""
+        for pod_class in classes_of(self._pods):
             try:
-                self._feasible.append(FeasibleClass(handle, model, pod_class))
+                self._feasible.append(FeasibleClass(self._handle, self._model, pod_class))
             except FrameworkError as failure:
                 # The pods meet the same failure in their own cycles, where it is reported.
                 _log.info("Flow: %s is left out: %s", pod_class.first.key, failure)
+            yield
 
     @property
     def is_simple(self) -> bool:
         """True if the plan has all pods: no class has only one pod in a round."""
         return not any(each.pod_class.one_per_round for each in self._feasible)
 
-    def plan(self, nodes: Nodes) -> Plan:
+    def plan(self, nodes: Nodes) -> Steps[Plan]:
         """Plan the batch on some nodes. Raises `FrameworkError` and `NoSolutionError`."""
         count = sum(len(each.pod_class.pods) for each in self._feasible)
-        trials = [
-            Trial(each, nodes, num_pods=count, candidates=self._candidates)
-            for each in self._feasible
-        ]
+        trials = []
+        for each in self._feasible:
+            trials.append(Trial(each, nodes, num_pods=count, candidates=self._candidates))
+            yield
         trial_of = {pod.uid: trial for trial in trials for pod in trial.pod_class.pods}
         order = [pod for pod in self._pods if pod.uid in trial_of]
-        one_by_one = _one_by_one(order, trial_of)
-        by_flow = _by_flow(order, trial_of)
+        one_by_one = yield from _one_by_one(order, trial_of)
+        by_flow = yield from _by_flow(order, trial_of)
         return Plan(
             by_flow if by_flow.rank > one_by_one.rank else one_by_one,
             by_flow,
@@ -223,24 +235,21 @@ class _Replay:
         return True
 
 
-def _one_by_one(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
+def _one_by_one(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Steps[Course]:
     """Place each pod in turn where it costs least, as the scheduling cycle does."""
     replay = _Replay(trial_of)
     for pod in order:
         replay.place_best(pod)
+        yield
     return Course(replay.placed)
 
 
-def _by_flow(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
+def _by_flow(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Steps[Course]:
     """Place all pods by flows; raises `NoSolutionError`."""
     replay, waiting = _Replay(trial_of), list(order)
     for number in range(_ROUNDS_MAX):  # noqa: B007 - read below
-        chosen = _flow(waiting, trial_of, replay)
-        placed = {
-            pod.uid
-            for pod in waiting
-            if pod.uid in chosen and replay.place_on(pod, chosen[pod.uid])
-        }
+        chosen = yield from _flow(waiting, trial_of, replay)
+        placed = yield from _follow(chosen, waiting, replay)
         waiting = [pod for pod in waiting if pod.uid not in placed]
         is_all = len(placed) == len(chosen) and not any(p.spec.resource_claims for p in waiting)
         if not placed or is_all:
@@ -250,15 +259,25 @@ def _by_flow(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Course:
     # The pods of later rounds are tried in their order, too.
     node_of = {each.pod.uid: each.node_name for each in replay.placed}
     replay = _Replay(trial_of)
-    for pod in order:
-        if pod.uid in node_of:
-            replay.place_on(pod, node_of[pod.uid])
+    yield from _follow(node_of, order, replay)
     return Course(replay.placed)
+
+
+def _follow(
+    node_of: Mapping[str, str], pods: Sequence[PodInfo], replay: _Replay
+) -> Steps[set[str]]:
+    """Place pods on their nodes where they fit; return the uids of the pods that do."""
+    placed = set()
+    for pod in pods:
+        if pod.uid in node_of and replay.place_on(pod, node_of[pod.uid]):
+            placed.add(pod.uid)
+        yield
+    return placed
 
 
 def _flow(
     pods: Sequence[PodInfo], trial_of: Mapping[str, Trial], replay: _Replay
-) -> dict[str, str]:
+) -> Steps[dict[str, str]]:
     """Return the node of each pod in a minimum-cost flow, beside pods that are placed already."""
     of_class: dict[Trial, list[PodInfo]] = {}
     for pod in pods:
@@ -269,6 +288,7 @@ def _flow(
         for name, costs in replay.slots(trial).items():
             for index, cost in enumerate(costs):
                 arcs.append((number, slot_of.setdefault((name, index), len(slot_of)), cost, name))
+        yield
     columns = np.array([arc[:3] for arc in arcs], dtype=np.int64).reshape(-1, 3).T
     flow = min_cost_flow(
         Network(

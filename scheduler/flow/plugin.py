@@ -6,21 +6,22 @@
     GeneratePlacements                --> a plan for each domain of a group, the best one first
 
 A plan is advice. A pod whose node does not pass the filters any more is searched another node in
-the ordinary way, and so is a pod that the plan leaves out.
+the ordinary way, and so is a pod that the plan leaves out. The plugin pauses while it plans, so
+that other tasks can run.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
 
 from scheduler.flow.args import FlowPlacementArgs
 from scheduler.flow.cost_models import COST_MODELS
 from scheduler.flow.network import NoSolutionError
 from scheduler.flow.planning import Batch
 from scheduler.framework.cycle_state import StateKey
-from scheduler.framework.failures import FrameworkError
+from scheduler.framework.failures import FilterPausedError, FrameworkError
 from scheduler.framework.status import Status, skip
 from scheduler.framework.types import (
     PODS_TO_ACTIVATE,
@@ -33,17 +34,21 @@ from scheduler.plugins.topology_placement import TopologyPlacementGenerator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.flow.planning import Plan
+    from scheduler.flow.planning import Plan, Steps
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.types import Placement, PodGroupInfo
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
+T = TypeVar("T")
+
 _log: Final = logging.getLogger(__name__)
 
 #: The plan that a pod's cycle follows.
 _PLAN: Final = StateKey["Plan"]("FlowPlacement")
+#: The work between two pauses.
+_SLICE_SECONDS: Final = 0.02
 #: The smallest batch: for a single pod the flow is the best node, which the cycle finds itself.
 _BATCH_MIN: Final = 2
 
@@ -83,6 +88,8 @@ class FlowPlacement(TopologyPlacementGenerator):
         #: The pods that wait for their cycles, with their plans, by uid.
         self._planned: Final[dict[str, tuple[PodInfo, Plan]]] = {}
         self._of_group = _GroupPlans()
+        #: The work that has paused, with its purpose.
+        self._work: tuple[object, Steps[object]] | None = None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return no events: the plugin rejects no pod."""
@@ -96,10 +103,17 @@ class FlowPlacement(TopologyPlacementGenerator):
         if state.find(PODS_TO_ACTIVATE) is None or pod.pod.status.nominated_node_name:
             return skip()
         try:
-            if state.pod_group_state is not None:
-                plan = self._plan_of_member(state.pod_group_state, pod)
-            else:
-                plan = self._plan_of_pod(pod)
+            plan = (
+                state.find(_PLAN)
+                or self._known_plan(state, pod)
+                or self._continue(
+                    (pod.uid, state),
+                    state,
+                    self._plan_for_pod(pod)
+                    if state.pod_group_state is None
+                    else self._plan_for_member(pod),
+                )
+            )
         except (FrameworkError, NoSolutionError) as failure:
             _log.error("FlowPlacement: no plan for %s: %s", pod.key, failure)
             plan = None
@@ -107,6 +121,23 @@ class FlowPlacement(TopologyPlacementGenerator):
             return skip()
         state.write(_PLAN, plan)
         return PreFilterResult(None, first_node_name=plan.nodes.get(pod.uid, ""))
+
+    def generate_placements(
+        self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
+    ) -> Sequence[Placement] | Status:
+        """Plan the group in each domain of its topology; return the domains, the best first.
+
+        Where the plan knows the room for all members, the domains with room for the most are left.
+        """
+        placements = super().generate_placements(state, pod_group, parent)
+        if isinstance(placements, Status):
+            return placements
+        try:
+            steps = self._placements_in_order(pod_group, placements)
+            return self._continue((pod_group.key, state), state, steps)
+        except (FrameworkError, NoSolutionError) as failure:
+            _log.error("FlowPlacement: no plan for %s: %s", pod_group.key, failure)
+            return placements
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Add both choices to the story of the pod: by flow, and one by one."""
@@ -119,16 +150,39 @@ class FlowPlacement(TopologyPlacementGenerator):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Nothing was reserved."""
 
-    # Single pods.
+    def _continue(self, purpose: object, state: CycleState, steps: Steps[T]) -> T:
+        """Go on with the work for a purpose, or begin it; raises `FilterPausedError`."""
+        if self._work is None or self._work[0] != purpose:
+            self._work = (purpose, steps)
+        started = self.handle.monotonic()
+        try:
+            while True:
+                next(self._work[1])
+                if state.may_pause and self.handle.monotonic() - started > _SLICE_SECONDS:
+                    raise FilterPausedError
+        except StopIteration as end:
+            self._work = None
+            return cast("T", end.value)
+        except (FrameworkError, NoSolutionError):
+            self._work = None
+            raise
 
-    def _plan_of_pod(self, pod: PodInfo) -> Plan | None:
-        if (known := self._planned.pop(pod.uid, None)) is not None:
-            return known[1]
+    def _known_plan(self, state: CycleState, pod: PodInfo) -> Plan | None:
+        """Return the plan that an earlier pod of the batch or the group has made."""
+        if state.pod_group_state is None:
+            planned = self._planned.pop(pod.uid, None)
+            return None if planned is None else planned[1]
+        if self._of_group.cycle not in (None, state.pod_group_state):
+            self._of_group = _GroupPlans()
+        self._of_group.cycle = state.pod_group_state
+        return self._of_group.take(_rows(self.handle.snapshot.nodes_in_placement), pod.uid)
+
+    def _plan_for_pod(self, pod: PodInfo) -> Steps[Plan | None]:
+        """Plan a pod and the next pods, and nominate these; None if there are none."""
         others = self._next_pods(pod)
         if 1 + len(others) < _BATCH_MIN:
             return None
-        batch = self._batch([pod, *others])
-        plan = self._plan(batch, self.handle.snapshot.nodes)
+        _, [plan] = yield from self._plans([pod, *others], [self.handle.snapshot.nodes])
         nodes = plan.nodes
         for other in others:
             if other.uid in plan.considered:
@@ -159,61 +213,50 @@ class FlowPlacement(TopologyPlacementGenerator):
         )
         return list(itertools.islice(able, self._args.batch_size - 1))
 
-    # Pod groups.
+    def _plan_for_member(self, pod: PodInfo) -> Steps[Plan | None]:
+        """Plan all members that have no node in this search, on the nodes that are searched."""
+        nodes = self.handle.snapshot.nodes_in_placement
+        group = self.handle.snapshot.pod_groups.get(pod.pod_group_key)
+        if group is None:
+            return None
+        waiting = [o for o in group.unscheduled_pods.values() if not o.spec.scheduling_gates]
+        waiting.sort(key=lambda other: (other.uid != pod.uid, -other.priority, other.name))
+        _, [plan] = yield from self._plans(waiting, [nodes])
+        self._of_group.add(_rows(nodes), plan)
+        return self._of_group.take(_rows(nodes), pod.uid)
 
-    def generate_placements(
-        self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
-    ) -> Sequence[Placement] | Status:
-        """Plan the group in each domain of its topology; return the domains, the best first.
-
-        Where the plan knows the room for all members, the domains with room for the most are left.
-        """
-        placements = super().generate_placements(state, pod_group, parent)
-        if isinstance(placements, Status):
-            return placements
-        self._of_group = _GroupPlans()
-        try:
-            batch = self._batch(pod_group.unscheduled_pods)
-            plans = [self._plan(batch, placement.nodes) for placement in placements]
-        except (FrameworkError, NoSolutionError) as failure:
-            _log.error("FlowPlacement: no plan for %s: %s", pod_group.key, failure)
-            return placements
-        for placement, plan in zip(placements, plans, strict=True):
-            self._of_group.add(placement.nodes.row_array.tobytes(), plan)
+    def _placements_in_order(
+        self, pod_group: PodGroupInfo, placements: Sequence[Placement]
+    ) -> Steps[Sequence[Placement]]:
+        of_group = self._of_group = _GroupPlans()
+        nodes = [placement.nodes for placement in placements]
+        batch, plans = yield from self._plans(pod_group.unscheduled_pods, nodes)
+        for of_placement, plan in zip(nodes, plans, strict=True):
+            of_group.add(_rows(of_placement), plan)
         ranks = [plan.chosen.rank for plan in plans]
         order = sorted(range(len(plans)), key=lambda number: ranks[number], reverse=True)
         if batch.is_simple:
             order = [number for number in order if ranks[number][0] == ranks[order[0]][0]]
         return [placements[number] for number in order]
 
-    def _plan_of_member(self, cycle: CycleState, pod: PodInfo) -> Plan | None:
-        """Return the plan for the placement that is searched; `cycle` is the group's state."""
-        snapshot = self.handle.snapshot
-        if self._of_group.cycle not in (None, cycle):
-            self._of_group = _GroupPlans()
-        self._of_group.cycle = cycle
-        nodes = snapshot.nodes_in_placement
-        rows = nodes.row_array.tobytes()
-        plan = self._of_group.take(rows, pod.uid)
-        group = snapshot.pod_groups.get(pod.pod_group_key)
-        if plan is None and group is not None:
-            # The members that have a node in this search are assumed in the snapshot.
-            waiting = [o for o in group.unscheduled_pods.values() if not o.spec.scheduling_gates]
-            waiting.sort(key=lambda other: (other.uid != pod.uid, -other.priority, other.name))
-            self._of_group.add(rows, self._plan(self._batch(waiting), nodes))
-            plan = self._of_group.take(rows, pod.uid)
-        return plan
+    def _plans(
+        self, pods: Sequence[PodInfo], placements: Sequence[Nodes]
+    ) -> Steps[tuple[Batch, list[Plan]]]:
+        """Plan pods on the nodes of each placement."""
+        metrics, profile = self.handle.metrics, self.handle.profile_name
+        batch = Batch(self.handle, self._model, pods, candidates=self._args.candidates)
+        started, plans = metrics.stopwatch(), []
+        yield from batch.prepare()
+        for nodes in placements:
+            plan = yield from batch.plan(nodes)
+            plans.append(plan)
+            metrics.flow_planning_duration.observe(metrics.stopwatch() - started, profile)
+            metrics.flow_batches["flow" if plan.is_by_flow else "one_by_one", profile] += 1
+            metrics.flow_unplaced_pods[(profile,)] += len(plan.considered) - len(plan.nodes)
+            started = metrics.stopwatch()
+        return batch, plans
 
-    # Plans.
 
-    def _batch(self, pods: Sequence[PodInfo]) -> Batch:
-        return Batch(self.handle, self._model, pods, candidates=self._args.candidates)
-
-    def _plan(self, batch: Batch, nodes: Nodes) -> Plan:
-        metrics = self.handle.metrics
-        started, profile = metrics.stopwatch(), self.handle.profile_name
-        plan = batch.plan(nodes)
-        metrics.flow_planning_duration.observe(metrics.stopwatch() - started, profile)
-        metrics.flow_batches["flow" if plan.is_by_flow else "one_by_one", profile] += 1
-        metrics.flow_unplaced_pods[(profile,)] += len(plan.considered) - len(plan.chosen.placed)
-        return plan
+def _rows(nodes: Nodes) -> bytes:
+    """Return the rows of some nodes as a key."""
+    return nodes.row_array.tobytes()

@@ -70,7 +70,7 @@ class CycleState:
     def __init__(self, *, records_plugin_metrics: bool = False) -> None:
         self.records_plugin_metrics: Final = records_plugin_metrics
         self.pod_group_state: CycleState | None = None
-        #: True while a filter may raise `FilterPausedError`; never in a dry run.
+        #: True while a plugin may raise `FilterPausedError`; never in a dry run.
         self.may_pause = False
         #: The texts of `note`, in order.
         self.notes: list[str] = []

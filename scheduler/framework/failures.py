@@ -45,9 +45,10 @@ class PluginFailedError(FrameworkError):
 
 
 class FilterPausedError(Exception):
-    """A filter is not done: it goes on when it is called again, after other tasks have run.
+    """A plugin is not done: it goes on when it is called again, after other tasks have run.
 
-    Raised only if the cycle state has `may_pause`.
+    Raised by PreFilter, Filter and GeneratePlacements, and only if the cycle state has `may_pause`.
+    All plugins of the point are called again.
     """
 
 

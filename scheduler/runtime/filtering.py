@@ -68,7 +68,11 @@ class PreFilters:
 
     @measured("PreFilter", status=attrgetter("status"))
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
-        """Run the plugins; raises `PluginFailedError`.
+        """Run the plugins; raises `PluginFailedError`, and `FilterPausedError` if one pauses."""
+        return self.dry_run(state, pod, nodes)
+
+    def dry_run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
+        """Run the plugins without measuring the whole: a plugin may call this in its PreFilter.
 
         An unresolvable rejection ends the run at once. After any other rejection the remaining
         plugins still run, so that preemption finds the state of every plugin.
@@ -80,6 +84,8 @@ class PreFilters:
             run = timed_pre_filter if state.records_plugin_metrics else pre_filter
             try:
                 answer = run(state, pod, nodes)
+            except FilterPausedError:
+                raise
             except Exception as error:
                 raise _pre_filter_failed(name, error) from error
             if answer is None:

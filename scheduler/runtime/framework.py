@@ -184,7 +184,7 @@ class Framework:
         """Return the nodes that pass PreFilter and Filter, for the plugins' handle."""
         snapshot = self.handle.snapshot
         nodes = snapshot.nodes_in_placement
-        outcome = self.pre_filters.run(state, pod, snapshot.nodes)
+        outcome = self.pre_filters.dry_run(state, pod, snapshot.nodes)
         if outcome.status is not None:
             return nodes.slice(0, 0)
         if (names := outcome.result.node_names) is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Code, Status, error, unschedulable
 from scheduler.runtime.meter import measured
 
@@ -53,15 +54,21 @@ class Placements:
         self._weights: Final = weights
 
     @measured("PlacementGenerate", status=_status_of)
-    def generate(self, group: PodGroupInfo, parent: Placement) -> Sequence[Placement] | Status:
-        """Return the placements to try, or why there are none. Without a plugin: the parent."""
+    def generate(
+        self, state: CycleState, group: PodGroupInfo, parent: Placement
+    ) -> Sequence[Placement] | Status:
+        """Return the placements to try, or why there are none. Without a plugin: the parent.
+
+        Raises `FilterPausedError` if the plugin pauses.
+        """
         if not self._generate:
             return [parent]
         plugin = self._generate[0]
-        state = CycleState(records_plugin_metrics=True)
         try:
             with self.meter.plugin(state, plugin.name, "PlacementGenerate"):
                 placements = plugin.generate_placements(state, group, parent)
+        except FilterPausedError:
+            raise
         except Exception as failure:  # noqa: BLE001 - code of a plugin
             return error(failure).with_plugin(plugin.name)
         if isinstance(placements, Status):

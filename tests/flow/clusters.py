@@ -22,6 +22,7 @@ from scheduler.config import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    KubeSchedulerConfiguration,
 )
 from scheduler.config.load import load_text
 from scheduler.cycle.schedule_pod import FirstInOrder
@@ -34,6 +35,31 @@ GROUPS = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD, GANG_SCHEDULING}
 DOMAINS = GROUPS | {TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}
 
 
+def cluster_config(
+    *,
+    flow: bool = True,
+    gates: frozenset[str] = DEFAULT_FEATURE_GATES,
+    args: Mapping[str, Any] | None = None,
+) -> KubeSchedulerConfiguration:
+    """Return the default profile; `flow` adds FlowPlacement to it."""
+    profile: dict[str, Any] = {}
+    if flow:
+        profile["plugins"] = {
+            "multiPoint": {"enabled": [{"name": "FlowPlacement"}]},
+            "placementGenerate": {"disabled": [{"name": "TopologyPlacementGenerator"}]},
+        }
+        profile["pluginConfig"] = [{"name": "FlowPlacement", "args": dict(args or {})}]
+    text = yaml.safe_dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "percentageOfNodesToScore": 100,
+            "profiles": [profile],
+        }
+    )
+    return load_text(text, SCHEME._replace(gates=gates))
+
+
 def cluster_of(
     nodes: Sequence[Node],
     pods: Sequence[Pod] = (),
@@ -42,25 +68,10 @@ def cluster_of(
     flow: bool = True,
     gates: frozenset[str] = DEFAULT_FEATURE_GATES,
     args: Mapping[str, Any] | None = None,
-    score_args: Mapping[str, Any] | None = None,
 ) -> SimulatedCluster:
-    """Return a cluster in which the pods wait; `flow` adds FlowPlacement to the default profile."""
-    plugins: dict[str, Any] = {}
-    config = [{"name": "NodeResourcesFit", "args": dict(score_args)}] if score_args else []
-    if flow:
-        plugins["multiPoint"] = {"enabled": [{"name": "FlowPlacement"}]}
-        plugins["placementGenerate"] = {"disabled": [{"name": "TopologyPlacementGenerator"}]}
-        config.append({"name": "FlowPlacement", "args": dict(args or {})})
-    text = yaml.safe_dump(
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "percentageOfNodesToScore": 100,
-            "profiles": [{"plugins": plugins, "pluginConfig": config}],
-        }
-    )
+    """Return a cluster in which the pods wait."""
     cluster = SimulatedCluster(
-        load_text(text, SCHEME._replace(gates=gates)),
+        cluster_config(flow=flow, gates=gates, args=args),
         feature_gates=gates,
         tie_break=FirstInOrder(),
     )

@@ -12,12 +12,14 @@ import pytest
 
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.config.load import load_text
+from scheduler.explain.world import World
 from scheduler.plugins import SCHEME
 from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.testing import make_node, make_pod
 from tests.flow.clusters import (
     DOMAINS,
     GROUPS,
+    cluster_config,
     cluster_of,
     first_cycle,
     gang,
@@ -237,3 +239,38 @@ async def test_the_configuration_of_the_docs_works() -> None:
         cluster.apply(_node("a"))
         cluster.apply(make_pod("p", requests=_ONE))
         assert await nodes_of(cluster) == {"p": "a"}
+
+
+@pytest.mark.parametrize("gates", [GROUPS, DOMAINS])
+async def test_other_tasks_run_while_a_group_is_planned(
+    gates: frozenset[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scheduler.flow.plugin._SLICE_SECONDS", -1.0)
+    nodes, pods = nested(5)
+    cluster = cluster_of(nodes, pods, [gang(5)], gates=gates)
+    turns = 0
+
+    async def count_turn() -> None:
+        nonlocal turns
+        turns += 1
+
+    [framework] = cluster.core.profiles.values()
+    object.__setattr__(framework.handle, "let_others_run", count_turn)
+    assert all((await nodes_of(cluster)).values())
+    # A step for the nodes of each class, its slots and its arcs, and one for each pod in a replay.
+    assert turns >= 5 * 5
+
+
+async def test_the_explanation_of_waiting_pods_plans_them_together() -> None:
+    nodes = [_node("a"), _node("b")]
+    pods = [
+        make_pod("any", requests=_ONE),
+        make_pod("choosy", requests=_ONE, affinity=on_nodes("a")),
+    ]
+    world = World(cluster_config(), nodes=nodes, pods=pods)
+    world.expect(pods)
+    decisions = [await world.decide(pod) for pod in pods]
+    hosts = [d.schedule_result.suggested_host for d in decisions if d.schedule_result is not None]
+    assert hosts == ["b", "a"]
+    [note] = decisions[0].reserved
+    assert note.endswith("this pod by flow b (score 375), one by one a (score 375)")

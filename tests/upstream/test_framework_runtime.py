@@ -307,7 +307,7 @@ def test_generate_placements(case: Case) -> None:
 
     classes = [plugin("Generator", generate_placements=generate)] if "answer" in case.fields else []
     framework = _framework(*classes, handle=FakeHandle(snapshot))
-    found = framework.placements.generate(GROUP, Placement("", snapshot.nodes))
+    found = framework.placements.generate(CycleState(), GROUP, Placement("", snapshot.nodes))
     if isinstance(found, Status):
         assert str(found.code) == case["code"]
         assert "placements" not in case.fields

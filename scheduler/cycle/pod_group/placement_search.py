@@ -13,6 +13,7 @@ Source: `podGroupSchedulingPlacementAlgorithm` of `pkg/scheduler/schedule_one_po
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -23,6 +24,8 @@ from scheduler.cycle.pod_group.equal_members import (
 )
 from scheduler.cycle.pod_group.placement_room import PlacementRoom
 from scheduler.cycle.pod_group.results import PlacementResult, PodGroupResult
+from scheduler.cycle.schedule_pod import run_with_pauses
+from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.status import Code, Status
 from scheduler.framework.types import Placement, PodGroupAssignments
 
@@ -88,7 +91,9 @@ class PlacementSearch:
         """Return the result of the best placement that fits. `records` keeps all in the attempt."""
         attempt, results = self._attempt, self._results
         parent = Placement("", self._snapshot.nodes)
-        placements = self._framework.placements.generate(attempt.info, parent)
+        framework, state = self._framework, CycleState(records_plugin_metrics=True)
+        generate = functools.partial(framework.placements.generate, state, attempt.info, parent)
+        placements = await run_with_pauses(framework, state, generate)
         if isinstance(placements, Status):
             return PodGroupResult(status=placements)
         if records:
