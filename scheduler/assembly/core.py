@@ -371,6 +371,13 @@ def _read_state_metrics(metrics: SchedulerMetrics, queue: PriorityQueue, cache: 
         ((name,), getattr(queue.statistics(), name))
         for name in ("active", "backoff", "unschedulable", "gated")
     ]
+    # Every entry of the queue is a pod: the groups of 1.37 are not built.
+    metrics.queued_entities.read = lambda: [
+        ((*labels, "pod"), count) for labels, count in metrics.pending_pods.read()
+    ]
+    metrics.queue_incoming_entities.read = lambda: [
+        ((*labels, "pod"), count) for labels, count in queue.incoming_pods.items()
+    ]
     metrics.cache_size.read = lambda: [
         ((name,), getattr(cache.statistics(), name)) for name in ("nodes", "pods", "assumed_pods")
     ]

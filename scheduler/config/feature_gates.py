@@ -59,7 +59,6 @@ _NOT_BUILT: Final[Mapping[str, _NotBuilt]] = {
         value=True, since=SchedulerVersion.V1_37, what="the pod groups of 1.37 are"
     ),
     "InPlacePodVerticalScalingSchedulerPreemption": _NotBuilt(value=True),
-    "SchedulerPreQueueingHints": _NotBuilt(value=True),
     "SchedulerQueueingHints": _NotBuilt(value=False),
 }
 

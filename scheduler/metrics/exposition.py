@@ -65,7 +65,7 @@ class Exposition:
         self._metrics: Final = metrics
         self._options: Final = options
         self._rows: Final = {
-            name: row
+            name: row.as_of(options.version)
             for name, row in METRICS.items()
             if row.since <= options.version <= row.until and row.name not in options.disabled
         }

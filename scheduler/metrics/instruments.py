@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LabelValues: TypeAlias = tuple[str, ...]
 
 _RUNS_PER_SAMPLE: Final = 10
+_NEVER: Final = 2**31
 
 
 class Kind(enum.StrEnum):
@@ -27,11 +28,21 @@ class Kind(enum.StrEnum):
     HISTOGRAM = "histogram"
 
 
+class MetricChange(NamedTuple):
+    """Other texts of a metric in kube-scheduler 1.`since` to 1.`until`; an empty one is as ever."""
+
+    since: int = 0
+    until: int = _NEVER
+    stability: str = ""
+    help: str = ""
+
+
 class Metric(NamedTuple):
     """The definition of a metric. `buckets` are the upper bounds of a histogram.
 
     `stability` is upstream's promise (STABLE, BETA, ALPHA) and part of the help text; it is empty
-    for metrics that upstream does not have. Kube-scheduler 1.`since` to 1.`until` have the metric.
+    for metrics that upstream does not have. Kube-scheduler 1.`since` to 1.`until` have the metric;
+    `changes` are other texts of some of these versions.
     """
 
     name: str
@@ -41,7 +52,18 @@ class Metric(NamedTuple):
     help: str
     buckets: tuple[float, ...] = ()
     since: int = 0
-    until: int = 2**31
+    until: int = _NEVER
+    changes: tuple[MetricChange, ...] = ()
+
+    def as_of(self, version: int) -> Metric:
+        """Return the definition of kube-scheduler 1.`version`."""
+        metric = self
+        for since, until, stability, text in self.changes:
+            if since <= version <= until:
+                metric = metric._replace(
+                    stability=stability or metric.stability, help=text or metric.help
+                )
+        return metric
 
     @property
     def help_text(self) -> str:

@@ -20,6 +20,7 @@ from scheduler.metrics.instruments import (
     HistogramVec,
     Kind,
     Metric,
+    MetricChange,
     NumberVec,
     StateVec,
     exponential_buckets,
@@ -38,6 +39,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "buckets": tuple,
     "since": int,
     "until": int,
+    "changes": lambda rows: tuple(MetricChange(**row) for row in rows),
 }
 _INSTRUMENTS: Final[Mapping[str, Callable[[Metric], object]]] = {
     "CellVec": CellVec,
@@ -97,6 +99,8 @@ class SchedulerMetrics:
     preemption_victims: Histogram
     preemption_attempts: NumberVec
     pending_pods: StateVec
+    #: Entries of the queue; they are pods.
+    queued_entities: StateVec
     inflight_events: StateVec
     #: Tasks in the background.
     goroutines: NumberVec
@@ -108,7 +112,10 @@ class SchedulerMetrics:
     #: Measured in one cycle of ten, see `Sampler`.
     plugin_execution_duration: HistogramVec
     queueing_hint_execution_duration: HistogramVec
+    #: The result is `all_pods` or `narrowed`.
+    pre_queueing_hint_evaluations: NumberVec
     queue_incoming_pods: StateVec
+    queue_incoming_entities: StateVec
     permit_wait_duration: HistogramVec
     cache_size: StateVec
     unschedulable_pods: StateVec
@@ -118,9 +125,11 @@ class SchedulerMetrics:
     #: The operation is `predicate`, `assume` or `bind`.
     volume_scheduling_stage_errors: NumberVec
     #: The result is always `no_hint`. There is no batching here, see ARCHITECTURE.md; so the next
-    #: three metrics never have a value.
+    #: five metrics never have a value.
     batch_attempts: NumberVec
     batch_cache_flushed: NumberVec
+    batch_rescore_attempts: NumberVec
+    batch_rescore_duration: HistogramVec
     get_node_hint_duration: HistogramVec
     store_schedule_results_duration: HistogramVec
     #: The status is `success` or `failure`.

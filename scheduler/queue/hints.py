@@ -26,6 +26,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scheduler.api.core import Pod
@@ -46,7 +47,7 @@ from scheduler.queue.queued_pod_info import HintAnswer
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from scheduler.framework.events import ClusterEventWithHint
+    from scheduler.framework.events import ClusterEventWithHint, PreQueueingHintFn
     from scheduler.framework.registrations import PluginEvents
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
@@ -54,10 +55,12 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
     DependsOn = Callable[[PodInfo], Hashable]
+    IsAffected = Callable[[PodInfo], bool]
 
 _log: Final = logging.getLogger(__name__)
 
 _ERROR: Final = "Error"
+_ALL_AFFECTED: Final[Mapping[str, IsAffected]] = MappingProxyType({})
 
 
 class QueueingHintFunction(NamedTuple):
@@ -70,6 +73,7 @@ class QueueingHintFunction(NamedTuple):
     plugin_name: str
     queueing_hint_fn: QueueingHintFn[Any]
     depends_on: DependsOn | None = None
+    pre_queueing_hint_fn: PreQueueingHintFn[Any] | None = None
 
 
 class QueueingStrategy(enum.IntEnum):
@@ -86,7 +90,15 @@ class QueueingStrategy(enum.IntEnum):
 class RegisteredHints:
     """The hints that are registered for an event. Made once for each kind of event."""
 
-    __slots__ = ("by_profile", "event", "is_of_interest", "is_wildcard", "label", "rejectors")
+    __slots__ = (
+        "by_profile",
+        "event",
+        "is_of_interest",
+        "is_wildcard",
+        "label",
+        "narrowing",
+        "rejectors",
+    )
 
     def __init__(
         self, event: ClusterEvent, by_profile: Mapping[str, Sequence[QueueingHintFunction]]
@@ -101,6 +113,13 @@ class RegisteredHints:
             dict.fromkeys(
                 (profile, hint.plugin_name) for profile, of in by_profile.items() for hint in of
             )
+        )
+        #: The functions that narrow the pods which the event is about, with their plugins.
+        self.narrowing: Final = tuple(
+            (hint.plugin_name, hint.pre_queueing_hint_fn)
+            for of in by_profile.values()
+            for hint in of
+            if hint.pre_queueing_hint_fn is not None and not self.is_wildcard
         )
         #: True if the event may move any pod at all.
         self.is_of_interest: Final = self.is_wildcard or bool(self.rejectors)
@@ -178,8 +197,10 @@ def build_queueing_hint_map(
     for plugin, events in registered:
         depends_on = getattr(plugin, "hints_depend_on", None)
         always = QueueingHintFunction(plugin.name, _always_queue, _nothing)
-        for event, hint in (*events, *added_events(events)):
-            function = QueueingHintFunction(plugin.name, hint, depends_on) if hint else always
+        for event, hint, narrow in (*events, *added_events(events)):
+            function = (
+                QueueingHintFunction(plugin.name, hint, depends_on, narrow) if hint else always
+            )
             hint_map.setdefault(event, []).append(function)
     return hint_map
 
@@ -196,7 +217,7 @@ def _taints_of_new_nodes(events: Sequence[ClusterEventWithHint]) -> Iterable[Clu
     https://github.com/kubernetes/kubernetes/issues/109437
     """
     actions = ActionType.NONE
-    for event, _ in events:
+    for event, *_ in events:
         if event.resource == EventResource.NODE:
             actions |= event.action_type
     if actions & ActionType.ADD and not actions & ActionType.UPDATE_NODE_TAINT:
@@ -235,7 +256,7 @@ class QueueingHints:
         self._depends_on: Final[dict[tuple[str, str], dict[DependsOn | None, None]]] = {}
         for profile, hints in queueing_hint_map.items():
             for event, functions in hints.items():
-                for name, _, depends_on in functions:
+                for name, _, depends_on, _ in functions:
                     self.events_of[name] = (*self.events_of.get(name, ()), event)
                     self._depends_on.setdefault((profile, name), {})[depends_on] = None
 
@@ -298,23 +319,54 @@ class QueueingHints:
         """Decide for all pods of these groups; the pods of each group must be alike."""
         about = [obj.key for obj in (old_obj, new_obj) if isinstance(obj, Pod)]
         decisions = Decisions([], [])
+        affected = self._affected(registered, old_obj, new_obj)
+        if affected:
+            groups = (
+                {key: pod}
+                for group in groups
+                for key, pod in group.items()
+                if any(is_affected(pod.pod_info) for is_affected in affected.values())
+            )
         for group in itertools.chain.from_iterable(_apart(group, about) for group in groups):
             is_shared = len(group) > 1
             for pod in group.values():
                 if not _can_move(pod, registered):
                     break
-                decision = self._decide(pod, registered, old_obj, new_obj)
+                decision = self._decide(pod, registered, old_obj, new_obj, affected)
                 is_shared = is_shared and not decision.has_error
                 decisions.add(decision._replace(pods=group) if is_shared else decision)
                 if is_shared:
                     break
         return decisions
 
+    def _affected(
+        self, registered: RegisteredHints, old_obj: object, new_obj: object
+    ) -> dict[str, IsAffected]:
+        """Return by plugin which pods an event is about; nothing if it is about all.
+
+        Source: `runPreQueueingHintPlugins`, v1.37.2.
+        """
+        affected: dict[str, IsAffected] = {}
+        evaluations = self.metrics.pre_queueing_hint_evaluations
+        for plugin, narrow in registered.narrowing:
+            is_affected = narrow(old_obj, new_obj)
+            if is_affected is None:
+                evaluations[plugin, "all_pods"] += 1
+                return {}
+            evaluations[plugin, "narrowed"] += 1
+            affected[plugin] = is_affected
+        return affected
+
     def _decide(
-        self, pod: QueuedPodInfo, registered: RegisteredHints, old_obj: object, new_obj: object
+        self,
+        pod: QueuedPodInfo,
+        registered: RegisteredHints,
+        old_obj: object,
+        new_obj: object,
+        affected: Mapping[str, IsAffected],
     ) -> Decision:
         answers: list[HintAnswer] = []
-        strategy = self.is_pod_worth_requeuing(pod, registered, old_obj, new_obj, answers)
+        strategy = self.is_pod_worth_requeuing(pod, registered, old_obj, new_obj, answers, affected)
         return Decision({pod.key: pod}, strategy, tuple(answers))
 
     def is_pod_worth_requeuing(
@@ -324,6 +376,7 @@ class QueueingHints:
         old_obj: object,
         new_obj: object,
         answers: list[HintAnswer],
+        affected: Mapping[str, IsAffected] = _ALL_AFFECTED,
     ) -> QueueingStrategy:
         """Decide for one pod by the table at the top of this module.
 
@@ -350,6 +403,8 @@ class QueueingHints:
         for function in functions:
             plugin = function.plugin_name
             if plugin not in unschedulable and plugin not in pending:
+                continue
+            if plugin in affected and not affected[plugin](pod.pod_info):
                 continue
             hint, answer = self._call(function, pod, registered.label, old_obj, new_obj)
             answers.append(answer)

@@ -86,6 +86,25 @@ def test_a_help_text_begins_with_the_promise_of_stability() -> None:
     assert "_created" not in text
 
 
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [
+        (35, "scheduler_goroutines [ALPHA] Number of running goroutines"),
+        (36, "scheduler_goroutines [BETA] Number of running goroutines"),
+        (36, "scheduler_preemption_goroutines_duration_seconds [ALPHA] Duration in seconds"),
+        (37, "scheduler_preemption_goroutines_duration_seconds [ALPHA] (Deprecated since 1.37.0)"),
+        (37, "scheduler_queued_entities [ALPHA] Number of queued scheduling entities"),
+    ],
+)
+def test_texts_are_those_of_the_version(version: int, text: str) -> None:
+    metrics = SchedulerMetrics()
+    metrics.goroutines[("binding",)] = 1
+    metrics.preemption_goroutines_duration.observe(1, "success")
+    metrics.queued_entities.read = lambda: [(("active", "pod"), 1)]
+    page = Exposition(metrics, MetricsOptions(version=version)).text().decode()
+    assert f"# HELP {text}" in page
+
+
 def test_leader_election_has_upstreams_metrics() -> None:
     metrics = SchedulerMetrics()
     metrics.leader_election_master_status[("kube-scheduler",)] = 1

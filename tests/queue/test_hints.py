@@ -1,7 +1,7 @@
 """Effects of events on waiting pods. Cases stem from `Test_isPodWorthRequeuing` (same order) and
 from `Test_buildQueueingHintMap` of `scheduler_test.go`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -22,7 +22,7 @@ from scheduler.framework.registrations import events_of
 from scheduler.metrics import SchedulerMetrics
 from scheduler.queue import HintAnswer, build_queueing_hint_map
 from scheduler.queue.active_queue import InFlightEvent
-from scheduler.queue.hints import QueueingHints, QueueingStrategy
+from scheduler.queue.hints import QueueingHintFunction, QueueingHints, QueueingStrategy
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.queue.world import (
@@ -59,6 +59,48 @@ def counted(judge: QueueingHints) -> dict[tuple[str, ...], int]:
 
 def requeueing(hints: Hints, profile: str = PROFILE) -> QueueingHints:
     return QueueingHints({profile: hint_map(hints)}, SchedulerMetrics(), generic_workload=False)
+
+
+def narrowed(
+    judge_of: dict[str, Callable[[PodInfo], bool] | None],
+) -> tuple[dict[str, QueueingStrategy], dict[tuple[str, ...], float]]:
+    """Return the strategies for waiting pods after an event that each plugin narrows or not."""
+    hints = {
+        NODE_ADD: [
+            QueueingHintFunction(name, queue, None, lambda old, new, f=affected: f)
+            for name, affected in judge_of.items()
+        ]
+    }
+    hints[NODE_ADD].append(QueueingHintFunction("plain", queue))
+    judge = QueueingHints({PROFILE: hints}, SchedulerMetrics(), generic_workload=False)
+    pods = {
+        f"{plugin}-{about}": waiting(
+            make_pod(f"{plugin}-{about}", labels={"about": about}), *filter(None, [plugin])
+        )
+        for plugin in ("claims", "plain", "")
+        for about in ("this", "other")
+    }
+    decisions = judge.decide(
+        [{pod.key: pod} for pod in pods.values()], judge.registered_for(NODE_ADD), None, None
+    )
+    found = {key: each.strategy for each in decisions.requeues for key in each.pods}
+    strategies = {name: found.get(pod.key, SKIP) for name, pod in pods.items()}
+    return strategies, dict(judge.metrics.pre_queueing_hint_evaluations)
+
+
+def test_an_event_about_some_pods_leaves_all_others_alone() -> None:
+    """Also those of other plugins, and those without any: as upstream."""
+    strategies, counts = narrowed({"claims": lambda pod: pod.labels.get("about") == "this"})
+    assert {name for name, strategy in strategies.items() if strategy != SKIP} == {
+        "claims-this", "plain-this", "-this",
+    }  # fmt: skip
+    assert counts == {("claims", "narrowed"): 1}
+
+
+def test_an_event_about_all_pods_is_not_narrowed() -> None:
+    strategies, counts = narrowed({"claims": None})
+    assert SKIP not in strategies.values()
+    assert counts == {("claims", "all_pods"): 1}
 
 
 @pytest.mark.parametrize(
@@ -265,7 +307,7 @@ def listed(plugins: Iterable[Plugin]) -> dict[str, str]:
     hints = build_queueing_hint_map(map(events_of, plugins))
     pod = PodInfo(POD)
     return {
-        event.label: " ".join(f"{name}:{hint(pod, None, None)}" for name, hint, _ in functions)
+        event.label: " ".join(f"{name}:{hint(pod, None, None)}" for name, hint, *_ in functions)
         for event, functions in hints.items()
     }
 

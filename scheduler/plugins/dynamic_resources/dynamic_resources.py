@@ -63,6 +63,11 @@ from scheduler.plugins.dynamic_resources.binding_conditions import (
     is_ready_for_binding,
 )
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBinder
+from scheduler.plugins.dynamic_resources.claim_changes import (
+    frees,
+    frees_if_deleted,
+    names_claim,
+)
 from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter
@@ -81,7 +86,7 @@ from scheduler.plugins.dynamic_resources.scoring import score_of
 from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, ClaimState, StateData
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from scheduler.api.dynamic_resources import AllocationResult, ClaimReference
     from scheduler.framework.cycle_state import CycleState
@@ -111,6 +116,7 @@ _MESSAGES_OF_1_37: Final = _Messages(unschedulable(), unschedulable())
 
 _DEFAULT_BINDING_TIMEOUT_SECONDS: Final = 600.0
 _PRIORITIZED_LIST: Final = "DRAPrioritizedList"
+PRE_QUEUEING_HINTS: Final = "SchedulerPreQueueingHints"
 
 
 class DynamicResourcesError(Exception):
@@ -149,8 +155,11 @@ class DynamicResources(Plugin):
         rules = RULES_OF_1_37 if is_newer else RULES_OF_1_36
         self._allocatable_rules: Final = rules if is_on else None
         self._messages: Final = _MESSAGES_OF_1_37 if is_newer else _MESSAGES
-        self._frees_devices: Final = _frees_if_deleted if is_newer else _frees
+        self._frees_devices: Final = frees_if_deleted if is_newer else frees
         deletion = ActionType.DELETE if is_newer else ActionType.NONE
+        self._pre_queueing_hint: Final = (
+            self.pods_of_claim if PRE_QUEUEING_HINTS in self.handle.feature_gates else None
+        )
         self._claim_actions: Final = ActionType.ADD | ActionType.UPDATE | deletion
 
     @functools.cached_property
@@ -493,7 +502,9 @@ class DynamicResources(Plugin):
         pod_change = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return [
             on(Node, ActionType.ADD | node_change),
-            on(ResourceClaim, self._claim_actions, self.is_schedulable_after_claim_change),
+            on(ResourceClaim, self._claim_actions, self.is_schedulable_after_claim_change)._replace(
+                pre_queueing_hint_fn=self._pre_queueing_hint
+            ),
             *on_pods(self.handle.version, self.is_schedulable_after_pod_change, target=pod_change),
             on(DeviceClass, add_or_update),
             on(ResourceSlice, add_or_update),
@@ -518,6 +529,15 @@ class DynamicResources(Plugin):
         if all(claim.metadata.uid != modified.metadata.uid for claim in claims):
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(original is None or original.status != modified.status)
+
+    def pods_of_claim(
+        self, old: ResourceClaim | None, new: ResourceClaim | None
+    ) -> Callable[[PodInfo], bool] | None:
+        """Return which pods a changed claim is about: all, or those that name the claim."""
+        claim = new or old
+        if claim is None or self._frees_devices(old, new):
+            return None
+        return functools.partial(names_claim, claim)
 
     def is_schedulable_after_pod_change(
         self, pod: PodInfo, old: object, new: object
@@ -552,18 +572,6 @@ class DynamicResources(Plugin):
         if reference.must_be_own:
             self._owners.ensure_is_for_pod(pod, claim)
         return claim
-
-
-def _frees(original: ResourceClaim | None, modified: ResourceClaim | None) -> bool:
-    """Return True if a change of a claim frees its devices. Deletions are not events."""
-    had_devices = original is not None and original.status.allocation is not None
-    return had_devices and modified is not None and modified.status.allocation is None
-
-
-def _frees_if_deleted(original: ResourceClaim | None, modified: ResourceClaim | None) -> bool:
-    """Return True if a change or the deletion of a claim frees its devices (v1.37)."""
-    had_devices = original is not None and original.status.allocation is not None
-    return had_devices and (modified is None or modified.status.allocation is None)
 
 
 def _group_claims(state: CycleState) -> set[str]:
