@@ -21,6 +21,7 @@ from scheduler.config.types import (
     Int32,
     PluginArgs,
 )
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, on_pods
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable, unschedulable
@@ -99,6 +100,7 @@ class DefaultPreemption(Plugin):
                 is_eligible_pod=getattr(self, "is_eligible_pod", None),
                 more_important_pod=getattr(self, "more_important_pod", None),
                 ordered_score_funcs=getattr(self, "ordered_score_funcs", None),
+                in_order_seen=self.handle.version >= SchedulerVersion.V1_37,
             ),
         )
 

@@ -55,12 +55,14 @@ IsEligiblePod = Callable[[NodeInfo, "PodInfo", "PodInfo"], bool]
 class VictimRules(NamedTuple):
     """The rules that a plugin can replace; None is upstream's default.
 
-    A victim has a lower priority than the preemptor, whatever `is_eligible_pod` returns.
+    A victim has a lower priority than the preemptor, whatever `is_eligible_pod` returns. With
+    `in_order_seen` pods without a start time have started in the order of the node's pods (v1.37).
     """
 
     is_eligible_pod: IsEligiblePod | None = None
     more_important_pod: MoreImportantPod | None = None
     ordered_score_funcs: OrderedScoreFuncs | None = None
+    in_order_seen: bool = False
 
 
 class DryRunOutcome(NamedTuple):
@@ -90,6 +92,8 @@ class DryRun:
         self._budgets: Final = budgets
         self._rules: Final = rules
         self._now: Final = now
+        #: Numbers by uid, in the order of the nodes' pods.
+        self._seen: dict[str, int] = {}
 
     def run(self, nodes: Nodes) -> DryRunOutcome:
         """Find the victims on each of these nodes."""
@@ -137,6 +141,8 @@ class DryRun:
             ]
         counts = np.fromiter(map(len, lower), dtype=np.int64, count=len(lower))
         pods = PodsByWorld([pod for pods in lower for pod in pods], counts[counts > 0])
+        if self._rules.in_order_seen and not pods.have_started:
+            self._seen = {pod.uid: number for number, pod in enumerate(pods.pods)}
         return below[counts > 0], pods
 
     def _reprieve_order(
@@ -151,7 +157,7 @@ class DryRun:
         if more_important is None and pods.have_started:
             pods = pods.by_importance()
         else:
-            pods = pods.map(lambda some: by_importance(some, self._now, more_important))
+            pods = pods.map(lambda some: by_importance(some, self._now, more_important, self._seen))
         if not self._budgets:
             return pods, np.zeros(len(fitting), dtype=np.int64)
         worlds = pods.worlds
@@ -165,7 +171,8 @@ class DryRun:
     def _sorted(self, victims: Victims) -> Victims:
         """Return the victims in order of importance, without regard to budgets."""
         if 0 < victims.num_pdb_violations < len(victims.pods):
-            pods = by_importance(victims.pods, self._now, self._rules.more_important_pod)
+            rule = self._rules.more_important_pod
+            pods = by_importance(victims.pods, self._now, rule, self._seen)
             return victims._replace(pods=pods)
         return victims
 

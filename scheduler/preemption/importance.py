@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from scheduler.framework.extender import Victims
     from scheduler.snapshot.pod_info import PodInfo
 
+_UNSEEN: Final[Mapping[str, int]] = MappingProxyType({})
 #: More than the resolution of a time of today as a float.
 _CLOCK_STEP_SECONDS: Final = 1e-6
 
@@ -58,14 +60,18 @@ CRITERIA: Final = (
 
 
 def by_importance(
-    pods: Iterable[PodInfo], now: float, more_important: MoreImportantPod | None = None
+    pods: Iterable[PodInfo],
+    now: float,
+    more_important: MoreImportantPod | None = None,
+    seen: Mapping[str, int] = _UNSEEN,
 ) -> list[PodInfo]:
     """Return pods in order of importance, the most important one first.
 
     By default a pod of higher priority is more important, with equal priority the pod that started
     earlier. A pod without start time counts as started at `now`, in epoch seconds. Several pods
     without start time are in reverse order, as upstream: it reads the clock in each comparison, so
-    the first pod of a comparison has always started earlier.
+    the first pod of a comparison has always started earlier. As of v1.37 it reads the clock once
+    for each victim: pods in `seen`, numbers by uid, are in the order of these numbers.
     """
     if more_important is not None:
 
@@ -74,13 +80,16 @@ def by_importance(
 
         return sorted(pods, key=functools.cmp_to_key(compared))
     pods = list(pods)
-    keys = [_importance(pod, now, position) for position, pod in enumerate(pods)]
+    keys = [
+        _importance(pod, now, position, seen.get(pod.uid, -position))
+        for position, pod in enumerate(pods)
+    ]
     return [pods[position] for position in sorted(range(len(pods)), key=keys.__getitem__)]
 
 
-def _importance(pod: PodInfo, now: float, position: int) -> tuple[int, float, int]:
+def _importance(pod: PodInfo, now: float, position: int, number: int) -> tuple[int, float, int]:
     if pod.started is None:
-        return -pod.priority, now, -position
+        return -pod.priority, now, number
     return -pod.priority, pod.started, position
 
 

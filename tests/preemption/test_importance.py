@@ -20,6 +20,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = 1000.0
 
 
+def test_as_of_1_37_pods_without_start_time_keep_their_order() -> None:
+    pods = [PodInfo(make_pod(name, uid=name)) for name in ("a", "b", "c")]
+    seen = {pod.uid: number for number, pod in enumerate(pods)}
+    assert by_importance(pods, NOW) == pods[::-1]
+    assert by_importance(pods[::-1], NOW, None, seen) == pods
+
+
 def pod(name: str, priority: int = 0, started: float | None = None) -> PodInfo:
     made = make_pod(name, priority=priority)
     start_time = None if started is None else EPOCH + timedelta(seconds=started)
