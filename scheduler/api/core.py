@@ -363,6 +363,14 @@ class PodSchedulingGroup(Struct, frozen=True):
     pod_group_name: str = ""
 
 
+class WorkloadReference(Struct, frozen=True):
+    """The Workload that a pod belongs to in 1.35, and the group in it."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodResourceClaim(Struct, frozen=True):
     """A device claim of a pod, or its template."""
 
@@ -389,6 +397,7 @@ class PodSpec(Struct, frozen=True):
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None

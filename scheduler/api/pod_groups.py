@@ -1,7 +1,7 @@
 """Pod groups: pods that are scheduled together.
 
 A pod names its group in `spec.schedulingGroup`. The scheduler reads no Workload: a PodGroup has
-all that it needs.
+all that it needs. In 1.35 a pod names a Workload and one of its groups in `spec.workloadRef`.
 Source: `k8s.io/api/scheduling/v1alpha2/types.go`.
 """
 
@@ -61,6 +61,26 @@ class PodGroupSpec(Struct, frozen=True):
     disruption_mode: str | None = None
     priority: int | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
+
+
+class WorkloadPodGroup(Struct, frozen=True):
+    """One of the groups of a Workload of 1.35."""
+
+    name: str = ""
+    policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+
+
+class WorkloadSpec(Struct, frozen=True):
+    """The groups of a Workload of 1.35."""
+
+    pod_groups: tuple[WorkloadPodGroup, ...] = ()
+
+
+class Workload(Struct, frozen=True):
+    """`scheduling.k8s.io/v1alpha1.Workload`, of 1.35."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
 
 
 class PodGroupStatus(Struct, frozen=True):

@@ -19,7 +19,7 @@ from scheduler.assembly.profiles import build_profiles, with_extenders
 from scheduler.assembly.shadow import Shadow
 from scheduler.cache import Cache
 from scheduler.client.informer import Required
-from scheduler.client.kinds import POD_GROUPS
+from scheduler.client.kinds import POD_GROUPS, WORKLOADS
 from scheduler.clock import run_on
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
@@ -27,6 +27,7 @@ from scheduler.config import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     POP_FROM_BACKOFF_Q,
+    SchedulerVersion,
 )
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
         EffectiveVersion,
         FeatureGates,
         KubeSchedulerConfiguration,
-        SchedulerVersion,
     )
     from scheduler.cycle.schedule_pod import TieBreak
     from scheduler.framework.extender import Extender
@@ -174,7 +174,8 @@ def build_core(
     shared.queue = SchedulingQueue(queue, clock=ports.clock, stories=stories)
     cycle = _cycle_parts(config, shared, profiles, stories)
     if GENERIC_WORKLOAD in gates:
-        informers.watch(POD_GROUPS, required=Required.IF_SERVED)
+        groups = POD_GROUPS if version >= SchedulerVersion.V1_36 else WORKLOADS
+        informers.watch(groups, required=Required.IF_SERVED)
     informers.watch_other_kinds(profiles, shared.queue, metrics)
     shadow = None
     if options.shadow is not None:

@@ -291,7 +291,7 @@ class PodEventHandler:
     def _delete_unassigned(self, pod: Pod) -> None:
         with self._metrics.event(self._pod_events.label(ActionType.DELETE)):
             self._queue.delete(pod)
-            if pod.spec.scheduling_group is not None:
+            if pod.spec.scheduling_group is not None or pod.spec.workload_ref is not None:
                 self._cache.remove_pod_group_member(PodInfo(pod))
             if self._cache.is_assumed_pod(pod):
                 self._forget_assumed(pod)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from scheduler.api.dynamic_resources import ResourceSliceSpec
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.devices.allocator import BINDING_CONDITIONS, CONSUMABLE_CAPACITY
 from scheduler.plugins.dynamic_resources.node_allocatable import NODE_ALLOCATABLE_RESOURCES
 
@@ -30,13 +31,19 @@ _POD_LEVEL_RESOURCES: Final = "PodLevelResources"
 _POD_LEVEL_RESIZE: Final = "InPlacePodLevelResourcesVerticalScaling"
 _RESIZE: Final = "InPlacePodVerticalScaling"
 _ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
+#: The field of a pod's group that the version does not have.
+_OTHER_GROUPS: Final = {
+    version: "workload_ref" if version >= SchedulerVersion.V1_36 else "scheduling_group"
+    for version in SchedulerVersion
+}
 
 
-def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
+def transforms(
+    gates: FeatureGates, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+) -> Mapping[str, Callable[[Any], Any]]:
     """Return the functions that drop fields, by the plural name of the kind."""
-    by_kind: dict[str, Callable[[Any], Any]] = {}
-    if not {_RESIZE, _POD_LEVEL_RESOURCES, _POD_LEVEL_RESIZE, NODE_ALLOCATABLE_RESOURCES} <= gates:
-        by_kind["pods"] = lambda pod: _pod(pod, gates)
+    other_group = _OTHER_GROUPS[version]
+    by_kind: dict[str, Callable[[Any], Any]] = {"pods": lambda pod: _pod(pod, gates, other_group)}
     if _ATTRIBUTES_CLASS not in gates:
         by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
     if not {CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
@@ -44,8 +51,10 @@ def transforms(gates: FeatureGates) -> Mapping[str, Callable[[Any], Any]]:
     return by_kind
 
 
-def _pod(pod: Pod, gates: FeatureGates) -> Pod:
+def _pod(pod: Pod, gates: FeatureGates, other_group: str) -> Pod:
     status = pod.status
+    if getattr(pod.spec, other_group) is not None:
+        pod = replace(pod, spec=replace(pod.spec, **{other_group: None}))
     if status.node_allocatable_resource_claim_statuses and NODE_ALLOCATABLE_RESOURCES not in gates:
         status = replace(status, node_allocatable_resource_claim_statuses=())
         pod = replace(pod, status=status)

@@ -78,7 +78,7 @@ class Informers:
     ) -> None:
         self._factory: Final = factory
         self._version: Final = version
-        self._transforms: Final = gated_fields.transforms(gates)
+        self._transforms: Final = gated_fields.transforms(gates, version)
         without_cache = [extender for extender in extenders if not extender.node_cache_capable]
         sends_victims = any(extender.preempt_verb for extender in without_cache)
         self.pods: Final = factory.informer(

@@ -15,11 +15,12 @@ from scheduler.client.informer import Required
 from scheduler.client.kinds import (
     DEVICE_TAINT_RULES,
     POD_GROUPS,
+    WORKLOADS,
     GroupVersionResource,
     kind_of_event,
     resource_named,
 )
-from scheduler.config import GENERIC_WORKLOAD
+from scheduler.config import GENERIC_WORKLOAD, SchedulerVersion
 from scheduler.devices import taint_rules
 from scheduler.framework.events import ActionType
 from scheduler.plugins import IN_TREE
@@ -39,6 +40,7 @@ _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
 #: The feature gates of kinds.
 _GATES: Final[Mapping[str, str]] = {
     POD_GROUPS.key: GENERIC_WORKLOAD,
+    WORKLOADS.key: GENERIC_WORKLOAD,
     DEVICE_TAINT_RULES.key: taint_rules.DEVICE_TAINT_RULES,
 }
 
@@ -76,6 +78,8 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
     for framework in profiles.values():
         gates = framework.handle.feature_gates
         left_out = {key for key, gate in _GATES.items() if gate not in gates}
+        has_pod_groups = framework.handle.version >= SchedulerVersion.V1_36
+        left_out.add((WORKLOADS if has_pod_groups else POD_GROUPS).key)
         for plugin in framework.instances:
             for name in plugin.reads:
                 resource = read_by(plugin, name)
@@ -96,7 +100,7 @@ def _required(plugin: Plugin, kind: Resource[Any] | GroupVersionResource) -> Req
     """Return the need of a plugin for a kind that it reads or has registered for."""
     if IN_TREE.get(plugin.name) is not type(plugin):
         return Required.NO
-    return Required.IF_SERVED if kind is POD_GROUPS else Required.YES
+    return Required.IF_SERVED if kind in (POD_GROUPS, WORKLOADS) else Required.YES
 
 
 def read_by(plugin: Plugin | type[Plugin], kind: Kind) -> Resource[Any] | GroupVersionResource:

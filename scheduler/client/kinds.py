@@ -27,7 +27,7 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceSlice,
 )
-from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pod_groups import PodGroup, Workload
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,
@@ -213,6 +213,7 @@ LEASE_CANDIDATES: Final = Resource(
 )
 
 POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", PodGroup)
+WORKLOADS: Final = Resource("scheduling.k8s.io", "v1alpha1", "workloads", "Workload", Workload)
 
 _STORAGE: Final = "storage.k8s.io"
 _DEVICES: Final = "resource.k8s.io"
@@ -245,6 +246,7 @@ _ALL: Final[tuple[Resource[Any], ...]] = (
     Resource(_DEVICES, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False),
     DEVICE_TAINT_RULES,
     POD_GROUPS,
+    WORKLOADS,
 )
 
 

@@ -87,6 +87,7 @@ class EventResource(enum.StrEnum):
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
+    WORKLOAD = "scheduling.k8s.io/Workload"
     WILDCARD = "*"
 
 

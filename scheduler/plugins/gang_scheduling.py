@@ -2,15 +2,17 @@
 
 PreEnqueue keeps a pod out of the queue until its PodGroup and minCount members exist. Permit lets
 the members wait until minCount of them have a node.
-Mirrors `pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go`, v1.36.3.
+Mirrors `pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go`, v1.36.3; in 1.35 the
+groups are those of Workloads, and each member has a cycle of its own.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from scheduler.api.core import Pod
-from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pod_groups import PodGroup, Workload
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, error, unresolvable, wait
@@ -18,32 +20,118 @@ from scheduler.framework.status import Status, error, unresolvable, wait
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from scheduler.api.core import PodSchedulingGroup, WorkloadReference
+    from scheduler.api.pod_groups import GangSchedulingPolicy
     from scheduler.api.unstructured import Kind
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.handle import Handle
     from scheduler.snapshot.pod_info import PodInfo
 
 #: The longest time that a member waits for the others at Permit.
 _PERMIT_TIMEOUT_SECONDS: Final = 5 * 60.0
 
 
+class _UnknownGroup(Exception):
+    """The group of a pod does not exist: why the pod waits, and why its attempt fails."""
+
+    def __init__(self, waits: str, failure: str) -> None:
+        super().__init__(failure)
+        self.waits: Final = waits
+
+
+class _PodGroups:
+    """Groups as of 1.36: a PodGroup for each, which the pod names."""
+
+    kind: ClassVar[type] = PodGroup
+    waits: ClassVar = "waiting for minCount pods from a gang to be scheduled"
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle: Final = handle
+
+    def reference(self, pod: Pod) -> PodSchedulingGroup | None:
+        return pod.spec.scheduling_group
+
+    def object_name(self, reference: PodSchedulingGroup) -> str:
+        return reference.pod_group_name
+
+    def gang_of(self, pod: PodInfo, reference: PodSchedulingGroup) -> GangSchedulingPolicy | None:
+        """Return the policy of a pod's gang, None for another policy. Raises _UnknownGroup."""
+        name = reference.pod_group_name
+        pod_group = self._handle.lister(PodGroup).get(name, pod.namespace)
+        if pod_group is None:
+            raise _UnknownGroup(
+                f'waiting for pods\'s pod group "{name}" to appear in scheduling queue',
+                f"failed to get podGroup {pod.namespace}/{name}: "
+                f'podgroup.scheduling.k8s.io "{name}" not found',
+            )
+        return pod_group.spec.scheduling_policy.gang
+
+    def timeout_seconds(self, key: str) -> float:
+        return _PERMIT_TIMEOUT_SECONDS
+
+
+class _Workloads:
+    """Groups of 1.35: parts of a Workload, with a copy for each replica key of the pods.
+
+    All members wait until the same moment, five minutes after the first of them began to wait.
+    """
+
+    kind: ClassVar[type] = Workload
+    waits: ClassVar = "waiting for minCount pods from a gang to be waiting on permit"
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle: Final = handle
+        self._deadlines: Final[dict[str, float]] = {}
+
+    def reference(self, pod: Pod) -> WorkloadReference | None:
+        return pod.spec.workload_ref
+
+    def object_name(self, reference: WorkloadReference) -> str:
+        return reference.name
+
+    def gang_of(self, pod: PodInfo, reference: WorkloadReference) -> GangSchedulingPolicy | None:
+        """Return the policy of a pod's gang, None for another policy. Raises _UnknownGroup."""
+        name = reference.name
+        workload = self._handle.lister(Workload).get(name, pod.namespace)
+        if workload is None:
+            raise _UnknownGroup(
+                f'waiting for pods\'s workload "{name}" to appear in scheduling queue',
+                f"failed to get workload {pod.namespace}/{name}: "
+                f'workload.scheduling.k8s.io "{name}" not found',
+            )
+        for group in workload.spec.pod_groups:
+            if group.name == reference.pod_group:
+                return group.policy.gang
+        text = f'pod group "{reference.pod_group}" doesn\'t exist for a workload "{name}"'
+        raise _UnknownGroup(text, text)
+
+    def timeout_seconds(self, key: str) -> float:
+        now = self._handle.monotonic()
+        if self._deadlines.get(key, now) <= now:
+            self._deadlines[key] = now + _PERMIT_TIMEOUT_SECONDS
+        return self._deadlines[key] - now
+
+
 class GangScheduling(Plugin):
     """Hold the members of a gang back until enough of them can run."""
 
     only_takes_room: ClassVar[bool] = True
-    reads: ClassVar[tuple[Kind, ...]] = (PodGroup,)
+    reads: ClassVar[tuple[Kind, ...]] = (PodGroup, Workload)
+
+    def __init__(self) -> None:
+        has_pod_groups = self.handle.version >= SchedulerVersion.V1_36
+        rules: Any = _PodGroups if has_pod_groups else _Workloads
+        self._groups: Final = rules(self.handle)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Reject a member until its PodGroup and minCount members are known."""
-        group = pod.spec.scheduling_group
-        if group is None:
+        """Reject a member until its group and minCount members are known."""
+        reference = self._groups.reference(pod.pod)
+        if reference is None:
             return None
-        pod_group = self.handle.lister(PodGroup).get(group.pod_group_name, pod.namespace)
-        if pod_group is None:
-            return unresolvable(
-                f'waiting for pods\'s pod group "{group.pod_group_name}" to appear in scheduling '
-                "queue"
-            )
-        gang = pod_group.spec.scheduling_policy.gang
+        try:
+            gang = self._groups.gang_of(pod, reference)
+        except _UnknownGroup as unknown:
+            return unresolvable(unknown.waits)
         if gang is None:
             return None
         state = self.handle.pod_group(pod.pod_group_key)
@@ -60,19 +148,13 @@ class GangScheduling(Plugin):
 
         In the cycle of the group, members count as the snapshot has them; else as the cache does.
         """
-        group = pod.spec.scheduling_group
-        if group is None:
+        reference = self._groups.reference(pod.pod)
+        if reference is None:
             return None
-        pod_group = self.handle.lister(PodGroup).get(group.pod_group_name, pod.namespace)
-        if pod_group is None:
-            name = group.pod_group_name
-            return error(
-                LookupError(
-                    f"failed to get podGroup {pod.namespace}/{name}: "
-                    f'podgroup.scheduling.k8s.io "{name}" not found'
-                )
-            )
-        gang = pod_group.spec.scheduling_policy.gang
+        try:
+            gang = self._groups.gang_of(pod, reference)
+        except _UnknownGroup as unknown:
+            return error(unknown)
         if gang is None:
             return None
         if state.pod_group_state is not None:
@@ -83,9 +165,7 @@ class GangScheduling(Plugin):
             return error(_StateNotFoundError(pod))
         if members.scheduled_pods_count < gang.min_count:
             self.handle.activate(members.unscheduled_pods)
-            return wait(
-                _PERMIT_TIMEOUT_SECONDS, "waiting for minCount pods from a gang to be scheduled"
-            )
+            return wait(self._groups.timeout_seconds(pod.pod_group_key), self._groups.waits)
         for uid in members.assumed_pods:
             if (waiting := self.handle.get_waiting_pod(uid)) is not None:
                 waiting.allow(self.name)
@@ -94,7 +174,7 @@ class GangScheduling(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [
             on(Pod, ActionType.ADD, self.is_schedulable_after_pod_added),
-            on(PodGroup, ActionType.ADD, self.is_schedulable_after_pod_group_added),
+            on(self._groups.kind, ActionType.ADD, self.is_schedulable_after_group_added),
         ]
 
     def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable:
@@ -110,24 +190,24 @@ class GangScheduling(Plugin):
     ) -> QueueingHint:
         """Queue if the added pod belongs to the same group."""
         _, added = as_kind(Pod, old, new)
-        group = pod.spec.scheduling_group
+        reference = self._groups.reference(pod.pod)
         return QueueingHint(
             added is not None
-            and group is not None
-            and added.spec.scheduling_group == group
+            and reference is not None
+            and self._groups.reference(added) == reference
             and added.metadata.namespace == pod.namespace
         )
 
-    def is_schedulable_after_pod_group_added(
-        self, pod: PodInfo, old: PodGroup | None, new: PodGroup | None
+    def is_schedulable_after_group_added(
+        self, pod: PodInfo, old: PodGroup | Workload | None, new: PodGroup | Workload | None
     ) -> QueueingHint:
-        """Queue if the added PodGroup is the pod's."""
-        _, added = as_kind(PodGroup, old, new)
-        group = pod.spec.scheduling_group
+        """Queue if the added PodGroup or Workload is the pod's."""
+        _, added = as_kind(self._groups.kind, old, new)
+        reference = self._groups.reference(pod.pod)
         return QueueingHint(
             added is not None
-            and group is not None
-            and added.metadata.name == group.pod_group_name
+            and reference is not None
+            and added.metadata.name == self._groups.object_name(reference)
             and added.metadata.namespace == pod.namespace
         )
 

@@ -171,7 +171,11 @@ class BackoffQueue:
         for pod in self.pod_error_backoff_q:
             if pod.rejector_plugins:
                 yield f"{pod.key} backs off after an error, but plugins have rejected it"
-        singles = [p for p in self.pod_backoff_q.in_order() if not p.pod_info.pod_group_key]
+        singles = [
+            pod
+            for pod in self.pod_backoff_q.in_order()
+            if pod.pod_info.spec.scheduling_group is None
+        ]
         if self._single_pods.in_order() != singles:
             yield "the pods without a pod group are not those of the backoff queue"
         ends = [self.backoff_time(pod) for pod in self.pod_backoff_q.in_order()]

@@ -112,9 +112,16 @@ class PodInfo:
 
     @property
     def pod_group_key(self) -> str:
-        """`namespace/name` of the pod's group; empty for a pod without a group."""
-        group = self.pod.spec.scheduling_group
-        return f"{self.pod.metadata.namespace}/{group.pod_group_name}" if group is not None else ""
+        """`namespace/name` of the pod's group; empty for a pod without a group.
+
+        In 1.35 the name has the Workload, the group in it and the key of the replica.
+        """
+        spec, namespace = self.pod.spec, self.pod.metadata.namespace
+        if (group := spec.scheduling_group) is not None:
+            return f"{namespace}/{group.pod_group_name}"
+        if (named := spec.workload_ref) is not None:
+            return f"{namespace}/{named.name}/{named.pod_group}/{named.pod_group_replica_key}"
+        return ""
 
     @property
     def labels(self) -> Mapping[str, str]:

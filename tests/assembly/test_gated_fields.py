@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from scheduler.api.core import Pod
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 from scheduler.assembly.gated_fields import transforms
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, SchedulerVersion
 from scheduler.snapshot import PodInfo
 from tests.upstream.loading import api_object
 
@@ -26,8 +28,15 @@ def _requests(pod: Pod) -> Mapping[str, int]:
     return PodInfo(pod).requests.resources
 
 
-def test_with_all_gates_nothing_is_dropped() -> None:
-    assert transforms(DEFAULT_FEATURE_GATES | {"DRANodeAllocatableResources"}) == {}
+@pytest.mark.parametrize(("minor", "key"), [(35, "ns/w/g/"), (36, "ns/train")])
+def test_a_pod_has_the_group_of_the_version_only(minor: int, key: str) -> None:
+    groups = {
+        "schedulingGroup": {"podGroupName": "train"},
+        "workloadRef": {"name": "w", "podGroup": "g"},
+    }
+    pod = api_object(Pod, {"metadata": {"name": "p", "namespace": "ns"}, "spec": groups})
+    read = transforms(DEFAULT_FEATURE_GATES, SchedulerVersion(minor))["pods"]
+    assert PodInfo(read(pod)).pod_group_key == key
 
 
 def test_what_claims_take_of_a_node_counts_with_its_gate_only() -> None:

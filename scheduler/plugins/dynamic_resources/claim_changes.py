@@ -1,4 +1,4 @@
-"""What a change of a claim is about: devices that become free, and pods that name the claim."""
+"""Changes of claims: the devices that they free, and the pods that name a claim."""
 
 from __future__ import annotations
 

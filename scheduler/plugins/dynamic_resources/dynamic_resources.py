@@ -533,7 +533,7 @@ class DynamicResources(Plugin):
     def pods_of_claim(
         self, old: ResourceClaim | None, new: ResourceClaim | None
     ) -> Callable[[PodInfo], bool] | None:
-        """Return which pods a changed claim is about: all, or those that name the claim."""
+        """Return which pods name a changed claim; None if the change may help any pod."""
         claim = new or old
         if claim is None or self._frees_devices(old, new):
             return None
