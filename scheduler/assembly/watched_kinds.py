@@ -88,7 +88,7 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
             for name in plugin.required:
                 watch(plugin, read_by(plugin, name), required=Required.YES)
         for plugin, registered in framework.registered_events:
-            for (event_resource, actions, _), *_ in registered:
+            for (event_resource, actions, _), _ in registered:
                 kind = _event_kind(plugin, event_resource)
                 if kind is not None and kind.key not in left_out:
                     events = watch(plugin, kind, required=_required(plugin, kind))

@@ -166,7 +166,6 @@ T = TypeVar("T")
 
 #: Called with the waiting pod and the object before and after the event (None where there is none).
 #: It must decide from these alone. An exception counts as `QUEUE`.
-PreQueueingHintFn: TypeAlias = "Callable[[T | None, T | None], Callable[[PodInfo], bool] | None]"
 QueueingHintFn: TypeAlias = "Callable[[PodInfo, T | None, T | None], QueueingHint]"
 
 
@@ -182,16 +181,11 @@ def as_kind(kind: type[T], old: object, new: object) -> tuple[T | None, T | None
 
 
 class ClusterEventWithHint(NamedTuple):
-    """An event that a plugin registers for. Without a hint every such event retries the pod.
-
-    `pre_queueing_hint_fn` takes the object before and after. It returns which pods the event is
-    about, None for all. Other pods, also of other plugins, do not come back by this event.
-    """
+    """An event that a plugin registers for. Without a hint every such event retries the pod."""
 
     event: ClusterEvent
     #: The type of the objects is known to the author of the hint, and checked by `on`.
     queueing_hint_fn: QueueingHintFn[Any] | None = None
-    pre_queueing_hint_fn: PreQueueingHintFn[Any] | None = None
 
     @overload
     @staticmethod

@@ -47,7 +47,7 @@ from scheduler.queue.queued_pod_info import HintAnswer
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from scheduler.framework.events import ClusterEventWithHint, PreQueueingHintFn
+    from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.registrations import PluginEvents
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.active_queue import InFlightEvent
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     DependsOn = Callable[[PodInfo], Hashable]
     IsAffected = Callable[[PodInfo], bool]
+    PreQueueingHintFn = Callable[[Any, Any], IsAffected | None]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -67,13 +68,15 @@ class QueueingHintFunction(NamedTuple):
     """A queueing hint and the plugin whose rejections it is about.
 
     `depends_on` returns the part of a waiting pod that the hint reads (`SharedHintsPlugin`). None
-    means that the hint may read all of the pod.
+    means that the hint may read all of the pod. `pre_queueing_hint_fn` takes the object before and
+    after, and returns which pods the event is about, None for all. Other pods, also of other
+    plugins, do not come back by this event.
     """
 
     plugin_name: str
     queueing_hint_fn: QueueingHintFn[Any]
     depends_on: DependsOn | None = None
-    pre_queueing_hint_fn: PreQueueingHintFn[Any] | None = None
+    pre_queueing_hint_fn: PreQueueingHintFn | None = None
 
 
 class QueueingStrategy(enum.IntEnum):
@@ -197,7 +200,9 @@ def build_queueing_hint_map(
     for plugin, events in registered:
         depends_on = getattr(plugin, "hints_depend_on", None)
         always = QueueingHintFunction(plugin.name, _always_queue, _nothing)
-        for event, hint, narrow in (*events, *added_events(events)):
+        narrowing = getattr(plugin, "pre_queueing_hints", {})
+        for event, hint in (*events, *added_events(events)):
+            narrow = narrowing.get(event.resource)
             function = (
                 QueueingHintFunction(plugin.name, hint, depends_on, narrow) if hint else always
             )
@@ -217,7 +222,7 @@ def _taints_of_new_nodes(events: Sequence[ClusterEventWithHint]) -> Iterable[Clu
     https://github.com/kubernetes/kubernetes/issues/109437
     """
     actions = ActionType.NONE
-    for event, *_ in events:
+    for event, _ in events:
         if event.resource == EventResource.NODE:
             actions |= event.action_type
     if actions & ActionType.ADD and not actions & ActionType.UPDATE_NODE_TAINT:

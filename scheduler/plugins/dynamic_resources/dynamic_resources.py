@@ -47,6 +47,7 @@ from scheduler.framework.cycle_state import CLAIM_STATUSES, CycleStateError
 from scheduler.framework.events import (
     ActionType,
     ClusterEventWithHint,
+    EventResource,
     QueueingHint,
     as_kind,
     on,
@@ -157,8 +158,11 @@ class DynamicResources(Plugin):
         self._messages: Final = _MESSAGES_OF_1_37 if is_newer else _MESSAGES
         self._frees_devices: Final = frees_if_deleted if is_newer else frees
         deletion = ActionType.DELETE if is_newer else ActionType.NONE
-        self._pre_queueing_hint: Final = (
-            self.pods_of_claim if PRE_QUEUEING_HINTS in self.handle.feature_gates else None
+        #: By kind: which pods a change is about.
+        self.pre_queueing_hints: Final = (
+            {EventResource.RESOURCE_CLAIM: self.pods_of_claim}
+            if PRE_QUEUEING_HINTS in self.handle.feature_gates
+            else {}
         )
         self._claim_actions: Final = ActionType.ADD | ActionType.UPDATE | deletion
 
@@ -502,9 +506,7 @@ class DynamicResources(Plugin):
         pod_change = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return [
             on(Node, ActionType.ADD | node_change),
-            on(ResourceClaim, self._claim_actions, self.is_schedulable_after_claim_change)._replace(
-                pre_queueing_hint_fn=self._pre_queueing_hint
-            ),
+            on(ResourceClaim, self._claim_actions, self.is_schedulable_after_claim_change),
             *on_pods(self.handle.version, self.is_schedulable_after_pod_change, target=pod_change),
             on(DeviceClass, add_or_update),
             on(ResourceSlice, add_or_update),
