@@ -147,6 +147,9 @@ class Batch:
         order = [pod for pod in self._pods if pod.uid in trial_of]
         one_by_one = yield from _one_by_one(order, trial_of)
         by_flow = yield from _by_flow(order, trial_of)
+        best = max(one_by_one, by_flow, key=lambda course: course.rank)
+        again = yield from _anew_beside_others(best, order, trial_of)
+        by_flow = max(by_flow, again, key=lambda course: course.rank)
         return Plan(
             by_flow if by_flow.rank > one_by_one.rank else one_by_one,
             by_flow,
@@ -258,6 +261,35 @@ def _by_flow(order: Sequence[PodInfo], trial_of: Mapping[str, Trial]) -> Steps[C
         return Course(replay.placed)
     # The pods of later rounds are tried in their order, too.
     node_of = {each.pod.uid: each.node_name for each in replay.placed}
+    replay = _Replay(trial_of)
+    yield from _follow(node_of, order, replay)
+    return Course(replay.placed)
+
+
+def _anew_beside_others(
+    course: Course, order: Sequence[PodInfo], trial_of: Mapping[str, Trial]
+) -> Steps[Course]:
+    """Place each class anew beside all others: the flow of one class is its cheapest slots.
+
+    The first flow knows what pods of a class cost each other, and not what other classes do.
+    """
+    node_of = {each.pod.uid: each.node_name for each in course.placed}
+    users: dict[str, set[Trial]] = {}
+    for uid, name in node_of.items():
+        users.setdefault(name, set()).add(trial_of[uid])
+    sharing = {trial for some in users.values() if len(some) > 1 for trial in some}
+    if not sharing:
+        return course
+    for trial in dict.fromkeys(trial_of[pod.uid] for pod in order):
+        if trial not in sharing or trial.pod_class.has_claims:
+            continue
+        placed = [pod for pod in order if pod.uid in node_of]
+        others = [(pod, node_of[pod.uid]) for pod in placed if trial_of[pod.uid] is not trial]
+        slots = trial.slots(others).items()
+        cheapest = sorted((cost, name) for name, costs in slots for cost in costs)
+        own = (pod for pod in placed if trial_of[pod.uid] is trial)
+        node_of |= {pod.uid: name for pod, (_, name) in zip(own, cheapest, strict=False)}
+        yield
     replay = _Replay(trial_of)
     yield from _follow(node_of, order, replay)
     return Course(replay.placed)

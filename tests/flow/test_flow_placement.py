@@ -29,6 +29,7 @@ from tests.flow.clusters import (
     on_nodes,
 )
 from tests.flow.devices import GPU, claim_of, claiming, devices_of
+from tests.thoroughness import thorough_only
 
 _ONE = {"cpu": "1"}
 
@@ -37,8 +38,15 @@ def _node(name: str, cpu: str = "1", **labels: str):
     return make_node(name, allocatable={"cpu": cpu, "pods": "9"}, labels=labels)
 
 
-@pytest.mark.parametrize("gates", [GROUPS, DOMAINS])
-@pytest.mark.parametrize("size", [3, 12, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("size", "gates"),
+    [
+        (3, GROUPS),
+        (12, DOMAINS),
+        pytest.param(200, GROUPS, marks=pytest.mark.slow),
+        pytest.param(200, DOMAINS, marks=[pytest.mark.slow, thorough_only]),
+    ],
+)
 async def test_a_gang_with_one_perfect_matching_fits(size: int, gates: frozenset[str]) -> None:
     nodes, pods = nested(size)
     alone = await nodes_of(cluster_of(nodes, pods, [gang(size)], flow=False, gates=gates))
