@@ -54,6 +54,7 @@ FILES = {block.name: block.text for block in BLOCKS if block.name}
     SECOND,
     SHADOW,
     FAKE_API,
+    _,  # tests/simulate/test_readme.py
     REPLAY,
 ) = (block.text.strip() for block in BLOCKS if block.language == "sh")
 

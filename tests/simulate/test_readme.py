@@ -1,23 +1,43 @@
-"""The section "What if?" of the README: its commands run on its files."""
+"""The sections of the README about simulations: their commands run on their files."""
 
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from scheduler.simulate.cli import main
+from tests.simulate.study.small_trace import write_small_trace
 from tests.simulate.what_if import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+HISTORIES = (ROOT / "docs" / "histories.md").read_text(encoding="utf-8")
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def _block(before: str, language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", README[README.index(before) :], re.DOTALL)
+def _block(before: str, language: str, *, page: str = README) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", page[page.index(before) :], re.DOTALL)
     assert found is not None
     return found[1]
+
+
+def _files(texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        Path(name).write_text(text, encoding="utf-8")
+
+
+def _outputs(block: str, *options: str) -> list[str]:
+    """Run the commands of a block, and return the output of each."""
+    outputs = []
+    for line in block.splitlines():
+        _, *arguments = shlex.split(line, comments=True)
+        words = options if arguments[0] in ("run", "study") else ()
+        result = CliRunner().invoke(main, [*arguments, *words])
+        assert result.exit_code == 0, result.output
+        outputs.append(result.stdout)
+    return outputs
 
 
 def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,19 +46,15 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     header = re.search(r"a line `(name,[^`]*)`", README)
     assert row is not None
     assert header is not None
-    for name, text in {
-        "cluster.yaml": _block("## Why is my pod where it is?", "yaml"),
-        "api.yaml": _block("## What if?", "yaml"),
-        "shapes.csv": f"{header[1]}\n{row[1]}\n",
-        "new.yaml": CONFIG,
-    }.items():
-        Path(name).write_text(text, encoding="utf-8")
-    summaries = []
-    for line in _block("## What if?", "sh").splitlines():
-        _, *arguments = shlex.split(line, comments=True)
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == 0, result.output
-        summaries.append(result.stdout.splitlines()[0])
+    _files(
+        {
+            "cluster.yaml": _block("## Why is my pod where it is?", "yaml"),
+            "api.yaml": _block("## What if?", "yaml"),
+            "shapes.csv": f"{header[1]}\n{row[1]}\n",
+            "new.yaml": CONFIG,
+        }
+    )
+    summaries = [each.splitlines()[0] for each in _outputs(_block("## What if?", "sh"))]
     assert summaries == [
         "3 of 10 pods would be bound, 7 would wait; 0 pods would be evicted",
         "would fit: 3 of default/api",
@@ -48,3 +64,18 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
         "waiting: 1 pod; without preemption no node more, with preemption no node more",
         "0 of 1 pods would be decided otherwise; 0 are decided by chance among equal nodes",
     ]
+
+
+def test_policies_are_compared_as_in_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tables = {
+        f"{name}.csv": _block(f"`{name}.csv`", "csv", page=HISTORIES) for name in ("nodes", "pods")
+    }
+    _files({**tables, "packed.yaml": _block("`packed.yaml`:", "yaml", page=HISTORIES)})
+    write_small_trace(Path("openb"))
+    block = _block("## Policies side by side, in virtual time", "sh")
+    _, compared, studied = _outputs(block, "--workers", "0")
+    assert "packed" in compared
+    assert studied.splitlines()[-1] == "2 of 2 runs in study/results.csv"

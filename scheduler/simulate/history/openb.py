@@ -1,6 +1,6 @@
 """The openb trace (Alibaba, cluster-trace-gpu-v2023) as nodes and pods.
 
-GPUs are written as the policies read them (`scheduler.simulate.policies.requests`).
+GPUs are written as the policies read them (`scheduler.simulate.gpu_requests`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api import core
-from scheduler.simulate.history.tables import read_table
-from scheduler.simulate.policies.requests import (
+from scheduler.simulate.gpu_requests import (
     GPU_COUNT,
     GPU_MILLI,
     GPU_MODEL,
@@ -18,6 +17,7 @@ from scheduler.simulate.policies.requests import (
     WHOLE,
     GpuRequest,
 )
+from scheduler.simulate.history.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

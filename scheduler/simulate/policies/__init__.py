@@ -1,4 +1,4 @@
-"""Policies for clusters with shared GPUs: the plugins of the FGD study, and one of our own.
+"""Policies for clusters with shared GPUs: the plugins of the FGD study.
 
 `GpuShare` keeps the idle part of each GPU, rejects nodes without room, and chooses GPUs. A policy
 is a subclass with a score. A profile enables one of them:

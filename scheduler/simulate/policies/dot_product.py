@@ -8,8 +8,8 @@ import numpy as np
 
 from scheduler.api.resources import CPU
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.simulate.gpu_requests import CPU_MAX, GPU_MAX
 from scheduler.simulate.policies.gpu_shares import GpuShare
-from scheduler.simulate.policies.requests import CPU_MAX, GPU_MAX
 
 if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState

@@ -7,17 +7,16 @@ fragmentation is the mean over the typical pods, weighted by their shares.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
 from scheduler.api.resources import CPU
-from scheduler.simulate.policies.requests import GpuRequest, gpu_model
+from scheduler.simulate.gpu_requests import gpu_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -34,36 +33,6 @@ class TypicalPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     gpus: int = 0
     models: tuple[str, ...] = ()
     share: float = 1.0
-
-
-def typical_pods(
-    requests: Iterable[tuple[int, GpuRequest]], *, coverage: float = 0.95
-) -> tuple[TypicalPod, ...]:
-    """Return the most frequent requests (CPU and GPU) that cover this part of the pods.
-
-    Of equally frequent ones the larger goes first.
-    """
-    counts = Counter(requests)
-    models = {request: "|".join(sorted(request[1].models)) for request in counts}
-    ordered = sorted(
-        counts, key=lambda each: (counts[each], each[0], *each[1][:2], models[each]), reverse=True
-    )
-    chosen, covered = [], 0
-    for each in ordered:
-        if covered >= coverage * counts.total():
-            break
-        chosen.append(each)
-        covered += counts[each]
-    return tuple(
-        TypicalPod(
-            cpu_milli=cpu,
-            gpu_milli=gpu.milli,
-            gpus=gpu.gpus,
-            models=tuple(sorted(gpu.models)),
-            share=(counts[cpu, gpu] / counts.total()) / (covered / counts.total()),
-        )
-        for cpu, gpu in chosen
-    )
 
 
 class Fragmentation:

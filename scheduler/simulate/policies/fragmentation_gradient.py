@@ -9,13 +9,13 @@ import numpy as np
 
 from scheduler.api.resources import CPU
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.simulate.gpu_requests import WHOLE, GpuRequest
 from scheduler.simulate.policies.fragmentation import (
     Fragmentation,
     FragmentationColumn,
     TypicalPod,
 )
 from scheduler.simulate.policies.gpu_shares import GpuShare
-from scheduler.simulate.policies.requests import WHOLE, GpuRequest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

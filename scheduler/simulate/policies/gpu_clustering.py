@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.simulate.gpu_requests import GPU_MAX, NO_GPU
 from scheduler.simulate.policies.gpu_shares import GpuShare
-from scheduler.simulate.policies.requests import GPU_MAX, NO_GPU
 
 if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState

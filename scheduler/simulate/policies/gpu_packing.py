@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
+from scheduler.simulate.gpu_requests import NO_GPU, WHOLE
 from scheduler.simulate.policies.gpu_shares import GpuShare
-from scheduler.simulate.policies.requests import NO_GPU, WHOLE
 
 if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState

@@ -13,7 +13,7 @@ from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import reject_by, unresolvable, unschedulable
-from scheduler.simulate.policies.requests import (
+from scheduler.simulate.gpu_requests import (
     GPU_INDEX,
     GPUS_MAX,
     NO_GPU,

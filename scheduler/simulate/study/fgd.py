@@ -23,6 +23,7 @@ from scheduler.config import load_text
 from scheduler.cycle.schedule_pod import FirstInOrder
 from scheduler.plugins import SCHEME
 from scheduler.simulate.cluster import SimulatedCluster
+from scheduler.simulate.gpu_requests import GPU_COUNT, WHOLE
 from scheduler.simulate.history.openb import pod_object
 from scheduler.simulate.policies.best_fit import BestFit
 from scheduler.simulate.policies.dot_product import DotProduct
@@ -30,15 +31,13 @@ from scheduler.simulate.policies.fragmentation import (
     Fragmentation,
     FragmentationColumn,
     TypicalPod,
-    typical_pods,
 )
 from scheduler.simulate.policies.fragmentation_gradient import FragmentationGradient
 from scheduler.simulate.policies.gpu_clustering import GpuClustering
 from scheduler.simulate.policies.gpu_packing import GpuPacking
 from scheduler.simulate.policies.gpu_shares import GpuShare, GpuShares
-from scheduler.simulate.policies.gradient_and_fit import GradientAndFit
 from scheduler.simulate.policies.random_node import RandomNode
-from scheduler.simulate.policies.requests import GPU_COUNT, WHOLE
+from scheduler.simulate.study.typical_pods import typical_pods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,7 +60,6 @@ POLICIES: Final[Mapping[str, type[GpuShare]]] = {
     "05-BestFit": BestFit,
     "06-FGD": FragmentationGradient,
     "07-DefaultProfile": GpuShare,
-    "08-GradientAndFit": GradientAndFit,
 }
 _DEFAULT_PROFILE: Final = "07-DefaultProfile"
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from scheduler.simulate.policies.fragmentation import Fragmentation, TypicalPod, typical_pods
-from scheduler.simulate.policies.requests import GpuRequest
+from scheduler.simulate.gpu_requests import GpuRequest
+from scheduler.simulate.policies.fragmentation import Fragmentation, TypicalPod
+from scheduler.simulate.study.typical_pods import typical_pods
 
 #: Millis of CPU and of each GPU, GPUs, model and share in percent of frequent requests.
 _WITH_GPU = (

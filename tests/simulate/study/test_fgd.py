@@ -11,25 +11,12 @@ from click.testing import CliRunner, Result
 from scheduler.simulate.history.openb import read_nodes, read_pods
 from scheduler.simulate.study.cli import study
 from scheduler.simulate.study.fgd import POLICIES, Trace, arrivals, run
-
-_POD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
+from tests.simulate.study.small_trace import POD_COLUMNS, write_small_trace
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A directory with 6 nodes and 60 pods, which ask for half of all GPUs."""
-    nodes = [
-        f"node-{i},32000,65536,{2 if i % 2 else 4},{'T4' if i % 2 else 'G2'}" for i in range(6)
-    ]
-    header = "sn,cpu_milli,memory_mib,gpu,model\n"
-    (tmp_path / "openb_node_list_gpu_node.csv").write_text(
-        header + "\n".join(nodes) + "\n", encoding="utf-8"
-    )
-    kinds = ("1,300,", "1,500,T4", "0,0,", "1,1000,G2|T4", "2,1000,", "1,90,")
-    pods = [f"pod-{i},{1000 + 500 * (i % 3)},1024,{kinds[i % 6]}" for i in range(30)]
-    (tmp_path / "openb_pod_list_small.csv").write_text(
-        _POD + "\n".join(pods) + "\n", encoding="utf-8"
-    )
+    write_small_trace(tmp_path)
     return tmp_path
 
 
@@ -87,7 +74,7 @@ def test_bad_options_are_named(data: Path, arguments: tuple[str, ...], error: st
 
 def test_a_bad_row_of_the_trace_is_named(data: Path) -> None:
     (data / "openb_pod_list_bad.csv").write_text(
-        _POD + "pod-0,1000,1024,2,500,\n", encoding="utf-8"
+        POD_COLUMNS + "pod-0,1000,1024,2,500,\n", encoding="utf-8"
     )
     result = _study(data, "--trace", "bad", "--policy", "BestFit")
     assert result.exit_code == 1
