@@ -21,14 +21,14 @@ from ..errors import InputError
 from ..format.case import BUILT_IN, load_cases
 from ..format.selection import select
 from ..options import PATH, SuiteCommand, given_by, options_of, takes
-from ..replay.trace import read_trace
+from ..replay.history import read_history
 from ..reports.terminal import output_console
 from ..targets.options import seed_option, time_options, timeout_option
 from ..targets.target import TargetOptions
 from .comparison import Verdict
 from .report import print_report, to_json
 from .run import Compared, compare_all
-from .scenarios import case_of_snapshot, case_of_trace
+from .scenarios import case_of_history, case_of_snapshot
 from .sides import Side, side_of
 
 if TYPE_CHECKING:
@@ -75,22 +75,22 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
         help="The objects of a cluster, as of `kubectl get -o yaml`; pods without a node are "
         "created.",
     )
-    openb_nodes: Path | None = _option(
-        "--openb-nodes", metavar="CSV", type=PATH, help="The nodes of the openb trace."
-    )
-    openb_pods: Path | None = _option(
-        "--openb-pods", metavar="CSV", type=PATH, help="The pods of the openb trace."
+    history: Path | None = _option(
+        "--history",
+        metavar="FILE",
+        type=PATH,
+        help="A history, as of `kubesched-simulate record` or `import`.",
     )
     time: str = _option(
         "--time",
-        type=click.Choice(["none", "trace"]),
+        type=click.Choice(["none", "history"]),
         default="none",
         show_default=True,
-        help="none: create the trace's pods one after another. trace: create and delete them at "
-        "its times (creation_time, deletion_time).",
+        help="none: create the history's pods one after another. history: create and delete them "
+        "at its times.",
     )
     limit: int | None = _option(
-        "--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace."
+        "--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the history."
     )
     seed: int = given_by(seed_option)
     target: TargetOptions = given_by(time_options)
@@ -129,17 +129,17 @@ def diff(options: DiffOptions) -> None:
 
 def _scenarios(options: DiffOptions, a: Side, b: Side) -> list[Case]:
     """Return the scenarios of the one source that is given. Raises InputError."""
-    nodes, pods = options.openb_nodes, options.openb_pods
-    sources = (options.paths, options.fuzz, options.snapshot, nodes or pods)
+    sources = (options.paths, options.fuzz, options.snapshot, options.history)
     if sum(map(bool, sources)) > 1:
-        raise InputError("expected one of --cases, --fuzz, --snapshot, --openb-nodes")
+        raise InputError("expected one of --cases, --fuzz, --snapshot, --history")
     if options.fuzz is not None:
         return _fuzzed(options.fuzz, options.seed, a, b)
     if options.snapshot is not None:
         return [case_of_snapshot(options.snapshot)]
-    if nodes is not None or pods is not None:
-        with_times = options.time == "trace"
-        return [_of_trace(nodes, pods, options.limit, with_times=with_times)]
+    if options.history is not None:
+        history = read_history(options.history, limit=options.limit)
+        with_times = options.time == "history"
+        return [case_of_history(history, options.history.stem, with_times=with_times)]
     cases = select(load_cases(options.paths or (BUILT_IN,)), options.pattern)
     if not cases:
         raise InputError(f"no case matches {options.pattern!r}")
@@ -153,15 +153,6 @@ def _fuzzed(number: int, seed: int, a: Side, b: Side) -> list[Case]:
     in_real_time = any(isinstance(side.kind.new_clock(), RealClock) for side in (a, b))
     advances = _ADVANCES_IN_REAL_TIME if in_real_time else _ADVANCES
     return fuzzed_cases(number, seed_value=seed, advances=advances)
-
-
-def _of_trace(
-    nodes: Path | None, pods: Path | None, limit: int | None, *, with_times: bool
-) -> Case:
-    if nodes is None or pods is None:
-        raise InputError("--openb-nodes and --openb-pods go together")
-    trace = read_trace(nodes, pods, limit=limit, with_times=with_times)
-    return case_of_trace(trace, pods.stem, with_times=with_times)
 
 
 def _compare(

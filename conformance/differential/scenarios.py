@@ -1,4 +1,4 @@
-"""The scenarios of a comparison as cases: case files, a cluster's objects, or the openb trace."""
+"""The scenarios of a comparison as cases: case files, a cluster's objects, or a history."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from ..errors import InputError
 from ..format.case import Case
 from ..format.objects import Item
 from ..format.steps import Action, Advance, Create, Delete, Step
-from ..replay.objects import node_object, pod_object
-from ..replay.trace import GAP_SECONDS_MAX, changes_of
+from ..replay.history import GAP_SECONDS_MAX, changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ..replay.trace import Trace
+    from ..replay.history import History
 
-__all__ = ["case_of_snapshot", "case_of_trace"]
+__all__ = ["case_of_history", "case_of_snapshot"]
 
 #: Longer than the longest backoff of a pod (10 s), so that every pod is tried again.
 _AFTERWARDS_SECONDS: Final = 15.0
@@ -51,26 +50,27 @@ def case_of_snapshot(path: Path) -> Case:
     return _case("snapshot", path.name, cluster, [_created(waiting)])
 
 
-def case_of_trace(trace: Trace, name: str, *, with_times: bool = False) -> Case:
-    """Return a case with a trace's nodes, in which its pods are created one after another.
+def case_of_history(history: History, name: str, *, with_times: bool = False) -> Case:
+    """Return a case with a history's nodes, in which its pods are created one after another.
 
-    With times they are also deleted, and time passes as in the trace, `GAP_SECONDS_MAX` at once.
+    With times they are also deleted, and time passes as in the history, `GAP_SECONDS_MAX` at once.
     """
-    nodes = [Item(object=node_object(node)) for node in trace.nodes]
+    cluster = [Item(object=obj) for obj in history.others]
+    cluster += [Item(object=node.object) for node in history.nodes]
     if with_times:
-        return _case("openb", name, nodes, _moments(trace))
-    return _case("openb", name, nodes, [_created(pod_object(pod) for pod in trace.pods)])
+        return _case("history", name, cluster, _moments(history))
+    return _case("history", name, cluster, [_created(pod.object for pod in history.pods)])
 
 
-def _moments(trace: Trace) -> Iterator[Action]:
-    """Yield the steps of a trace's history."""
-    before = 0
-    for change in changes_of(trace):
+def _moments(history: History) -> Iterator[Action]:
+    """Yield the steps of a history."""
+    before = 0.0
+    for change in changes_of(history):
         if change.seconds > before:
             yield Advance(seconds=min(change.seconds - before, GAP_SECONDS_MAX))
         before = change.seconds
         if change.is_creation:
-            yield _created([pod_object(change.pod)])
+            yield _created([change.pod.object])
         else:
             yield Delete(pod=change.pod.name)
 

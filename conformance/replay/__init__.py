@@ -1,6 +1,6 @@
-"""Replay a production cluster's trace with a real scheduler process, and verify the result.
+"""Replay a history with a real scheduler process, and verify the result.
 
-trace.py -> objects.py -> driver.py (processes.py, held.py, recording.py)
+history.py -> driver.py (processes.py, held.py, recording.py)
                              |
                              v  a Run: lists and placements
              verify.py   allocation.py -> report.py, plot.py

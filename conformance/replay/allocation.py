@@ -8,24 +8,25 @@ and not the speed of the machine.
 from __future__ import annotations
 
 import bisect
-import collections
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
+from ..format.resources import part
+from ..invariants.matching import node_affinity_matches
 from ..judge.allocation import Allocation, PodShape, percent
-from .amounts import NOTHING, Amounts, capacity_of_row, demand_of_row, total
+from .amounts import NOTHING, Amounts, capacity_of, demand_of, total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from .history import History, HistoryPod
     from .recording import Recorder
-    from .trace import Trace
 
-__all__ = ["Sample", "samples_by_load"]
+__all__ = ["Sample", "rules_of", "samples_by_load"]
 
 _CPU: Final = Amounts._fields.index("cpu_milli")
 _GPU: Final = Amounts._fields.index("gpu_milli")
@@ -50,10 +51,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def samples_by_load(
-    trace: Trace, recorder: Recorder, *, start_seconds: float, samples: int
+    history: History, recorder: Recorder, *, start_seconds: float, samples: int
 ) -> list[Sample]:
     """Return samples from the first to the last decision; `unschedulable` pods wait."""
-    cluster = _Cluster(trace)
+    cluster = _Cluster(history)
     arrived = cluster.arrived_loads([verdict.pod for verdict in recorder.verdicts])
     drawn: list[Sample] = []
     for number in _equally_distant(arrived, samples):
@@ -78,23 +79,25 @@ def samples_by_load(
 
 
 class _Cluster:
-    """The trace's nodes with the pods placed so far; resources are the fields of Amounts."""
+    """The history's nodes with the pods placed so far; resources are the fields of Amounts."""
 
-    def __init__(self, trace: Trace) -> None:
-        self._demands = {pod.name: demand_of_row(pod) for pod in trace.pods}
-        self._row_of = {node.name: row for row, node in enumerate(trace.nodes)}
-        self._capacity = total(map(capacity_of_row, trace.nodes))
+    def __init__(self, history: History) -> None:
+        self._demands = {pod.name: demand_of(pod) for pod in history.pods}
+        self._row_of = {node.name: row for row, node in enumerate(history.nodes)}
+        self._capacity = total(map(capacity_of, history.nodes))
         self._scarce = _GPU if self._capacity.gpu_milli else _CPU
         self._on_a_node: dict[str, tuple[int, Amounts]] = {}
         self._applied = 0
-        kinds = collections.Counter((demand_of_row(pod), pod.models) for pod in trace.pods)
+        kinds: dict[tuple[Amounts, bytes], list[HistoryPod]] = {}
+        for pod in history.pods:
+            kinds.setdefault((self._demands[pod.name], rules_of(pod)), []).append(pod)
         self.allocation = Allocation(
-            map(capacity_of_row, trace.nodes),
+            map(capacity_of, history.nodes),
             columns=len(Amounts._fields),
             scarce=self._scarce,
             shapes=[
-                PodShape(np.array(demand), _allowed(trace, models), pods)
-                for (demand, models), pods in kinds.items()
+                PodShape(np.array(demand), _allowed(history, pods[0]), len(pods))
+                for (demand, _), pods in kinds.items()
             ],
         )
 
@@ -128,9 +131,16 @@ class _Cluster:
                 self.allocation.add(row, demand)
 
 
-def _allowed(trace: Trace, models: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return the nodes with one of these GPU models; all nodes without models."""
-    return np.array([not models or node.model in models for node in trace.nodes])
+def rules_of(pod: HistoryPod) -> bytes:
+    """Return the node selector and the affinity of a pod, as bytes."""
+    spec = part(pod.object, "spec")
+    rules = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
+    return msgspec.json.encode(rules, order="deterministic")
+
+
+def _allowed(history: History, pod: HistoryPod) -> NDArray[np.bool_]:
+    """Return the nodes that a pod's node selector and affinity allow."""
+    return np.array([node_affinity_matches(pod.object, node.object) for node in history.nodes])
 
 
 def _equally_distant(arrived: Sequence[float], samples: int) -> list[int]:

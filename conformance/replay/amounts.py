@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from ..format.resources import NANO, nano_units
-from .objects import GPU_RESOURCE, PODS_PER_NODE
+from .held import HeldNode, HeldPod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .held import HeldNode, HeldPod
-    from .trace import TraceNode, TracePod
+    from .history import HistoryNode, HistoryPod
 
 __all__ = [
     "NOTHING",
     "Amounts",
     "allocatable",
-    "capacity_of_row",
-    "demand_of_row",
+    "capacity_of",
+    "demand_of",
     "requested",
     "total",
 ]
 
-_MIB: Final = 1 << 20
+#: Thousandths of GPUs, as `kubesched-simulate import openb` writes them.
+GPU_RESOURCE: Final = "alibabacloud.com/gpu-milli"
 
 
 class Amounts(NamedTuple):
-    """Amounts of the trace's four resources, each in its own unit."""
+    """Amounts of four resources, each in its own unit."""
 
     cpu_milli: int
     memory_bytes: int
@@ -74,14 +76,14 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
     return Amounts(*map(sum, columns)) if columns else NOTHING
 
 
-def demand_of_row(pod: TracePod) -> Amounts:
-    """Return the requests of a pod's row of the trace."""
-    return Amounts(pod.cpu_milli, pod.memory_mib * _MIB, pod.gpu_milli_total, 1)
+def demand_of(pod: HistoryPod) -> Amounts:
+    """Return the requests of a pod of a history."""
+    return requested(msgspec.convert(pod.object, HeldPod))
 
 
-def capacity_of_row(node: TraceNode) -> Amounts:
-    """Return the capacity of a node's row of the trace."""
-    return Amounts(node.cpu_milli, node.memory_mib * _MIB, 1000 * node.gpus, PODS_PER_NODE)
+def capacity_of(node: HistoryNode) -> Amounts:
+    """Return the capacity of a node of a history."""
+    return allocatable(msgspec.convert(node.object, HeldNode))
 
 
 def requested(pod: HeldPod) -> Amounts:

@@ -26,22 +26,21 @@ from ..targets.target import read_configuration
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
+from .history import read_history
 from .plot import write_plot
 from .progress import progress_bar
 from .report import Report, render, summarise, to_json
-from .trace import read_trace
 from .virtual_time import replay_in_virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .driver import Counts, Run
-    from .objects import Json
-    from .trace import Trace
+    from .history import History, Json
 
 __all__ = ["replay"]
 
-_PLOT_NAME = "openb-allocation.svg"
+_PLOT_NAME = "allocation.svg"
 _NEEDS_PYGAL: Final = "needs a package: pip install '.[replay]' in kubesched's checkout"
 
 
@@ -51,19 +50,12 @@ _option = options_of("Options")
 class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the command."""
 
-    openb_nodes: Path = _option(
-        "--openb-nodes",
-        metavar="CSV",
+    history: Path = _option(
+        "--history",
+        metavar="FILE",
         required=True,
         type=PATH,
-        help="The trace's nodes: sn, cpu_milli, memory_mib, gpu, model.",
-    )
-    openb_pods: Path = _option(
-        "--openb-pods",
-        metavar="CSV",
-        required=True,
-        type=PATH,
-        help="The trace's pods: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec, qos.",
+        help="The history: JSON lines, as of `kubesched-simulate record` or `import`.",
     )
     limit: int | None = _option(
         "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N pods."
@@ -96,11 +88,11 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     time: str = _option(
         "--time",
-        type=click.Choice(["none", "trace"]),
+        type=click.Choice(["none", "history"]),
         default="none",
         show_default=True,
-        help="none: create all pods as fast as possible. trace: create and delete them at the "
-        "trace's times (creation_time, deletion_time) in virtual time, with our own scheduler.",
+        help="none: create all pods as fast as possible. history: create and delete them at the "
+        "history's times in virtual time, with our own scheduler.",
     )
     config: Path | None = _option(
         "--config",
@@ -150,12 +142,11 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 @click.command(cls=SuiteCommand)
 @takes(ReplayOptions)
 def replay(options: ReplayOptions) -> None:
-    """Replay the openb trace: create it, let a scheduler place it, and verify every placement."""
-    with_times = options.time == "trace"
+    """Replay a history: create its objects, let a scheduler place the pods, and verify all."""
+    with_times = options.time == "history"
     if with_times and options.target_command:
-        raise InputError("--time trace: expected no --target-command: ours runs in process")
-    nodes, pods = options.openb_nodes, options.openb_pods
-    trace = read_trace(nodes, pods, limit=options.limit, with_times=with_times)
+        raise InputError("--time history: expected no --target-command: ours runs in process")
+    history = read_history(options.history, limit=options.limit)
     runs = dict(map(_baseline, options.baselines))
     settings = Settings(
         target_command=_words(options.target_command) if options.target_command else KUBESCHED,
@@ -167,17 +158,17 @@ def replay(options: ReplayOptions) -> None:
     picture = _picture(options.plot, options.out)
     numbers = None if options.json_file is None else _output(options.json_file)
     try:
-        report = summarise(_run(trace, settings, in_virtual_time=with_times))
+        report = summarise(_run(history, settings, in_virtual_time=with_times))
     except (ReplayError, RequestFailed) as error:
         raise Failure(str(error)) from error
     render(report, output_console())
-    title = f"Allocation of {pods.stem} on {report.nodes} nodes"
+    title = f"Allocation of {options.history.stem} on {report.nodes} nodes"
     _write(report, picture, numbers, {options.name: report.curve, **runs}, title)
     if not report.passed:
         click.get_current_context().exit(1)
 
 
-def _run(trace: Trace, settings: Settings, *, in_virtual_time: bool) -> Run:
+def _run(history: History, settings: Settings, *, in_virtual_time: bool) -> Run:
     """Run the replay with a progress bar on standard error."""
 
     async def run(show: Callable[[Counts], None]) -> Run:
@@ -186,10 +177,10 @@ def _run(trace: Trace, settings: Settings, *, in_virtual_time: bool) -> Run:
         # The processes must not outlive the replay, however it ends.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         if in_virtual_time:
-            return await replay_in_virtual_time(trace, settings, show=show)
-        return await run_replay(trace, settings, clock=RealClock(), show=show)
+            return await replay_in_virtual_time(history, settings, show=show)
+        return await run_replay(history, settings, clock=RealClock(), show=show)
 
-    with progress_bar(Console(stderr=True), len(trace.pods)) as show:
+    with progress_bar(Console(stderr=True), len(history.pods)) as show:
         try:
             return run_quietly(run(show))
         except asyncio.CancelledError:

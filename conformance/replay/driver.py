@@ -1,4 +1,4 @@
-"""Run a replay: an API server and a scheduler, each in a process of its own, and the trace.
+"""Run a replay: an API server and a scheduler, each in a process of its own, and the history.
 
     start server --> start scheduler --> create nodes --> create pods --> settled --> list --> stop
                           |                  |  (16 at once; a watch records what happens)  |
@@ -25,7 +25,6 @@ from ..api import ApiClient
 from ..connection import Connection
 from ..errors import ConformanceError, InputError, ReplayError, first_error
 from .held import NODES, PODS, HeldNode, HeldPod
-from .objects import node_object, pod_object
 from .processes import Child, Usage, own_usage
 from .recording import Recorder
 from .verify import Evidence, Violation, verify
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from ..clock import Clock
-    from .objects import Json
-    from .trace import Trace
+    from .history import History, Json
 
 __all__ = ["KUBESCHED", "Counts", "Run", "Settings", "Timeline", "replay"]
 
@@ -105,7 +103,7 @@ class Timeline:
 class Run:
     """The result of a replay. `missing` are pods without a decision at the timeout."""
 
-    trace: Trace
+    history: History
     settings: Settings
     recorder: Recorder
     evidence: Evidence = field(default_factory=lambda: Evidence((), (), ()))
@@ -123,14 +121,14 @@ class Run:
 
 
 async def replay(
-    trace: Trace,
+    history: History,
     settings: Settings,
     *,
     clock: Clock,
     show: Callable[[Counts], None] = lambda _: None,
 ) -> Run:
-    """Replay a trace and verify the result. `show` gets the progress. Raises ReplayError."""
-    run = Run(trace, settings, Recorder((pod.name for pod in trace.pods), clock))
+    """Replay a history and verify the result. `show` gets the progress. Raises ReplayError."""
+    run = Run(history, settings, Recorder((pod.name for pod in history.pods), clock))
     run.timeline.started = clock.now()
     with tempfile.TemporaryDirectory(prefix="kubesched-replay-") as folder:
         async with _process(run, "the API server", _server(Path(folder), clock)) as server:
@@ -144,7 +142,7 @@ async def replay(
                 await _drive(run, client, server, scheduler, clock, show)
     run.timeline.ended = clock.now()
     run.usage["the replay"] = own_usage()
-    run.violations = tuple(verify(trace, run.evidence))
+    run.violations = tuple(verify(history, run.evidence))
     return run
 
 
@@ -223,7 +221,7 @@ async def _drive(
         failed = first_error(failures)
     if failed is not None:
         raise failed
-    run.missing = tuple(pod.name for pod in run.trace.pods if pod.name in recorder.undecided)
+    run.missing = tuple(pod.name for pod in run.history.pods if pod.name in recorder.undecided)
     run.evidence = Evidence(nodes.items, pods.items, recorder.placements)
     show(run.counts)
 
@@ -233,14 +231,18 @@ async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
     timeline, settings = run.timeline, run.settings
     try:
         async with asyncio.timeout(settings.timeout_seconds):
-            await _each(client.create, map(node_object, run.trace.nodes), settings.concurrency)
+            for other in run.history.others:
+                await client.create_unless_there(other)
+            nodes = (node.object for node in run.history.nodes)
+            await _each(client.create, nodes, settings.concurrency)
             timeline.nodes_created = clock.now()
 
             async def create_pod(pod: Json) -> None:
                 await client.create(pod)
                 run.created += 1
 
-            await _each(create_pod, map(pod_object, run.trace.pods), settings.concurrency)
+            pods = (pod.object for pod in run.history.pods)
+            await _each(create_pod, pods, settings.concurrency)
             timeline.pods_created = clock.now()
             await _settled(run.recorder, settings.settle_seconds, clock)
     except TimeoutError:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from ..api import Ref
+from .history import key_of
 
 __all__ = ["NODES", "PODS", "HeldNode", "HeldPod"]
 
@@ -24,13 +25,16 @@ class _Held(msgspec.Struct, rename="camel"):
 
 
 class Metadata(_Held):
-    """An object's name, version and labels."""
+    """An object's name and version."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    labels: dict[str, str] | None = None
+
+    @property
+    def key(self) -> str:
+        return key_of(self.name, self.namespace)
 
 
 class Condition(_Held):

@@ -97,7 +97,7 @@ class Recorder:
     def observe(self, event_type: str, pod: HeldPod) -> None:
         """Record one event."""
         self._version = pod.metadata.resource_version
-        uid, name = pod.metadata.uid, pod.metadata.name
+        uid, name = pod.metadata.uid, pod.metadata.key
         node = "" if event_type == "DELETED" else pod.spec.node_name
         before = self._nodes.get(uid, "")
         self.last_change_seconds = self._clock.now()

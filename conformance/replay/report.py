@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from .driver import Run
-    from .objects import Json
+    from .history import Json
     from .processes import Usage
     from .verify import Violation
 
@@ -85,8 +85,8 @@ def summarise(run: Run) -> Report:
     scheduling = decided - timeline.nodes_created
     bound = sum(1 for pod in run.evidence.pods if pod.spec.node_name)
     return Report(
-        nodes=len(run.trace.nodes),
-        pods=len(run.trace.pods),
+        nodes=len(run.history.nodes),
+        pods=len(run.history.pods),
         created=run.created,
         bound=bound,
         unschedulable=messages.total(),
@@ -249,7 +249,7 @@ def _messages(run: Run) -> collections.Counter[str]:
 def _allocation(run: Run, samples: int) -> tuple[Sample, ...]:
     start_seconds = run.timeline.nodes_created
     return tuple(
-        samples_by_load(run.trace, run.recorder, start_seconds=start_seconds, samples=samples)
+        samples_by_load(run.history, run.recorder, start_seconds=start_seconds, samples=samples)
     )
 
 

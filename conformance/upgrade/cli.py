@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -17,8 +17,7 @@ import msgspec
 from ..errors import InputError
 from ..format.version import Version
 from ..options import PATH, SuiteCommand, options_of, takes
-from ..replay.objects import node_object, pod_object
-from ..replay.trace import read_trace
+from ..replay.history import created_objects, read_history
 from ..reports.files import check_writable
 from ..reports.terminal import output_console
 from .decisions import decisions
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["upgrade"]
-
-_OPENB_FILES: Final = ("openb_node_list_all_node.csv", "openb_pod_list_default.csv")
 
 
 _option = options_of("Options")
@@ -60,14 +57,14 @@ class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
         type=PATH,
         help="Decide the pods without a node in a dump (`kubesched-explain --dump-command`).",
     )
-    openb: Path | None = _cluster(
-        "--openb",
-        metavar="DIR",
+    history: Path | None = _cluster(
+        "--history",
+        metavar="FILE",
         type=PATH,
-        help=f"Decide the pods of the openb trace: {' and '.join(_OPENB_FILES)}.",
+        help="Decide the pods of a history, as of `kubesched-simulate record` or `import`.",
     )
     limit: int | None = _cluster(
-        "--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the trace."
+        "--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the history."
     )
     config: Path | None = _settings(
         "--config", metavar="FILE", type=PATH, help="The KubeSchedulerConfiguration."
@@ -103,15 +100,15 @@ class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
 def upgrade(options: UpgradeOptions) -> None:
     """Show which pods another version would decide otherwise, and which settings it refuses."""
     versions = options.versions
-    sources = (options.kubeconfig, options.manifests, options.openb)
+    sources = (options.kubeconfig, options.manifests, options.history)
     if sum(map(bool, sources)) > 1:
-        raise InputError("expected one of --kubeconfig, --manifests, --openb")
+        raise InputError("expected one of --kubeconfig, --manifests, --history")
     for path, name in ((options.json_file, "--json"), (options.html_file, "--html")):
         if path is not None:
             check_writable(path, option=name)
     settings = Settings.of(options.scheduler_command, options.config, options.metrics)
     if not any(sources) and settings == Settings():
-        raise InputError("expected a cluster (--kubeconfig, --manifests, --openb) or settings")
+        raise InputError("expected a cluster (--kubeconfig, --manifests, --history) or settings")
     refused = refusals(settings, versions) if settings != Settings() else []
     pods = None
     if any(sources):
@@ -134,17 +131,15 @@ def _cluster_arguments(options: UpgradeOptions) -> Iterator[list[str]]:
     config = ["--config", str(options.config)] if options.config is not None else []
     if options.kubeconfig is not None:
         yield ["--kubeconfig", str(options.kubeconfig), *config]
-    elif options.openb is None:
+    elif options.history is None:
         yield [
             *(word for path in options.manifests for word in ("--manifests", str(path))),
             *config,
         ]
     else:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            dump = Path(folder) / "openb.json"
-            nodes, pods = (options.openb / name for name in _OPENB_FILES)
-            trace = read_trace(nodes, pods, limit=options.limit)
-            objects = [*map(node_object, trace.nodes), *map(pod_object, trace.pods)]
-            whole = {"apiVersion": "v1", "kind": "List", "items": objects}
+            dump = Path(folder) / "history.json"
+            history = read_history(options.history, limit=options.limit)
+            whole = {"apiVersion": "v1", "kind": "List", "items": list(created_objects(history))}
             dump.write_bytes(msgspec.json.encode(whole))
             yield ["--manifests", str(dump), *config]

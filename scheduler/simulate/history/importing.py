@@ -6,8 +6,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from scheduler.api.core import Node, Pod
+from scheduler.api.core import (
+    Affinity,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+)
+from scheduler.simulate.gpu_requests import GPU_MILLI, GPU_MODEL, WHOLE, gpu_count
 from scheduler.simulate.history.errors import InputFileError
 from scheduler.simulate.history.format import PRICE, RUN_SECONDS
 from scheduler.simulate.history.openb import pod_object, read_nodes, read_pods
@@ -18,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scheduler.simulate.history.format import HistoryWriter
+    from scheduler.simulate.history.openb import OpenbPod
     from scheduler.simulate.history.tables import Row
 
 _PODS_PER_NODE: Final = "110"
@@ -45,17 +56,42 @@ def write_trace(writer: HistoryWriter, nodes: Iterable[object], pods: Iterable[A
 
 
 def import_openb(writer: HistoryWriter, nodes: Path, pods: Path) -> int:
-    """Import the openb trace (Alibaba, cluster-trace-gpu-v2023)."""
-    arrivals = []
-    for pod in read_pods(pods):
-        obj = pod_object(pod)
-        annotations = dict(obj.metadata.annotations)
-        if pod.deleted_seconds is not None:
-            annotations[RUN_SECONDS] = str(max(0, pod.deleted_seconds - pod.created_seconds))
-        metadata = msgspec.structs.replace(obj.metadata, annotations=annotations)
-        obj = msgspec.structs.replace(obj, metadata=metadata)
-        arrivals.append(Arrival(pod.created_seconds, obj))
-    return write_trace(writer, read_nodes(nodes), arrivals)
+    """Import the openb trace (Alibaba, cluster-trace-gpu-v2023).
+
+    Thousandths of GPUs are an extended resource too, and the wanted models a node affinity: any
+    scheduler counts them, if not on single GPUs.
+    """
+    arrivals = [Arrival(pod.created_seconds, _openb_pod(pod)) for pod in read_pods(pods)]
+    return write_trace(writer, map(_openb_node, read_nodes(nodes)), arrivals)
+
+
+def _openb_node(node: Node) -> Node:
+    gpus = gpu_count(node)
+    if not gpus:
+        return node
+    allocatable = {**node.status.allocatable, GPU_MILLI: str(gpus * WHOLE)}
+    return replace(node, status=replace(node.status, allocatable=allocatable))
+
+
+def _openb_pod(pod: OpenbPod) -> Pod:
+    obj = pod_object(pod)
+    annotations, spec = dict(obj.metadata.annotations), obj.spec
+    if pod.deleted_seconds is not None:
+        annotations[RUN_SECONDS] = str(max(0, pod.deleted_seconds - pod.created_seconds))
+    if pod.gpu.total:
+        (container,), milli = spec.containers, {GPU_MILLI: str(pod.gpu.total)}
+        resources = replace(
+            container.resources, requests={**container.resources.requests, **milli}, limits=milli
+        )
+        spec = replace(spec, containers=(replace(container, resources=resources),))
+    if pod.gpu.models:
+        spec = replace(spec, affinity=_on_models(sorted(pod.gpu.models)))
+    return replace(obj, metadata=replace(obj.metadata, annotations=annotations), spec=spec)
+
+
+def _on_models(models: list[str]) -> Affinity:
+    term = NodeSelectorTerm((NodeSelectorRequirement(GPU_MODEL, "In", (*models,)),))
+    return Affinity(NodeAffinity(NodeSelector((term,))))
 
 
 def import_csv(writer: HistoryWriter, nodes: Path, pods: Path) -> int:

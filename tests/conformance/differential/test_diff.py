@@ -13,17 +13,18 @@ from conformance.clock import Clock
 from conformance.differential.cli import diff
 from conformance.differential.comparison import Verdict, compare, judge, questions_of
 from conformance.differential.run import Compared, compare_all
-from conformance.differential.scenarios import case_of_trace
+from conformance.differential.scenarios import case_of_history
 from conformance.differential.sides import Side, side_of
 from conformance.errors import InputError
 from conformance.judge.referee import Answer
-from conformance.replay.trace import read_trace
+from conformance.replay.history import History
 from conformance.run.observation import observe
 from conformance.targets.target import TargetOptions
 from scheduler.testing import RunningScheduler, run_in_process
 
 from .. import schedulers
 from ..cases import write_cases
+from ..replay.evidence import CPU_ONLY, T4, task, write_history
 
 MOST_ALLOCATED = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -253,7 +254,7 @@ def test_bad_input_of_the_command_has_status_2(tmp_path: Path) -> None:
     assert (status, "none.yaml: No such file" in output) == (2, True)
     status, output = _diff("--b", "ours", "--cases", cases, "--fuzz", "2")
     assert status == 2
-    assert "expected one of --cases, --fuzz, --snapshot, --openb-nodes" in output
+    assert "expected one of --cases, --fuzz, --snapshot, --history" in output
 
 
 @pytest.mark.slow
@@ -288,37 +289,26 @@ def test_a_snapshot_of_a_cluster_is_a_scenario(tmp_path: Path) -> None:
     assert _diff("--b", "ours", "--snapshot", str(objects))[0] == 2
 
 
-def test_the_openb_trace_is_a_scenario(tmp_path: Path) -> None:
-    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
-    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,1,T4\n", encoding="utf-8")
-    pods.write_text(
-        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
-        "p1,1000,1024,1,500,T4,LS\np2,1000,1024,1,600,,LS\n",
-        encoding="utf-8",
-    )
-    arguments = ("--openb-nodes", str(nodes), "--openb-pods", str(pods))
-    status, output = _diff("--b", "ours", *arguments)
+def test_a_history_is_a_scenario(tmp_path: Path) -> None:
+    pods = (task(name, gpus=1, gpu_milli=1100) for name in ("p1", "p2"))
+    history = write_history(tmp_path / "history.jsonl", T4, *pods)
+    status, output = _diff("--b", "ours", "--history", str(history))
     assert (status, "1 scenarios: 1 the same" in output) == (0, True)
     assert "without a node at the end" in output
-    assert _diff("--b", "ours", "--openb-nodes", str(nodes))[0] == 2
+    assert _diff("--b", "ours", "--history", str(tmp_path / "none"))[0] == 2
 
 
-def test_the_openb_trace_has_its_own_times(tmp_path: Path) -> None:
-    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
-    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,0,\n", encoding="utf-8")
-    pods.write_text(
-        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time\n"
-        "first,3000,1024,0,0,,LS,0,86400\n"
-        "waits,3000,1024,0,0,,LS,10,90000\n"
-        "last,2000,1024,0,0,,LS,172800,172900\n",
-        encoding="utf-8",
-    )
-    case = case_of_trace(read_trace(nodes, pods, with_times=True), "times", with_times=True)
+def test_a_history_has_its_own_times(tmp_path: Path) -> None:
+    first = task("first", cpu_milli=5000)._replace(ended_seconds=86400.0)
+    waits = task("waits", cpu_milli=5000)._replace(created_seconds=10.0, run_seconds=89_990.0)
+    last = task("last")._replace(created_seconds=172_800.0, ended_seconds=172_900.0)
+    history = History((CPU_ONLY,), (first, waits, last))
+    case = case_of_history(history, "times", with_times=True)
     seen = observe(case, _side("ours").kind)
     bound = {pod.key: pod.bound_seconds for pod in seen.placements}
-    # A gap of the trace is at most 30 s long.
+    # A gap of the history is at most 30 s long.
     assert bound == {"default/first": 0.0, "default/waits": 40.0, "default/last": 100.0}
     assert [pod.key for pod in seen.pods if pod.deleted_seconds is None] == ["default/last"]
-    arguments = ("--openb-nodes", str(nodes), "--openb-pods", str(pods), "--time", "trace")
-    status, output = _diff("--b", "ours", *arguments)
+    path = write_history(tmp_path / "history.jsonl", CPU_ONLY, first)
+    status, output = _diff("--b", "ours", "--history", str(path), "--time", "history")
     assert (status, "1 scenarios: 1 the same" in output) == (0, True)

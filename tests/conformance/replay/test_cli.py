@@ -8,39 +8,37 @@ from click.testing import CliRunner
 
 from conformance.cli import main
 from conformance.replay.cli import replay
-
-NODES = "sn,cpu_milli,memory_mib,gpu,model\nn,1,1,0,\n"
-PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\np,1,1,0,0,,LS\n"
+from tests.conformance.replay.evidence import CPU_ONLY, task, write_history
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> list[str]:
-    """The options that name a trace; the files may be spoilt."""
-    (tmp_path / "nodes.csv").write_text(NODES, encoding="utf-8")
-    (tmp_path / "pods.csv").write_text(PODS, encoding="utf-8")
-    return [
-        *("--openb-nodes", str(tmp_path / "nodes.csv")),
-        *("--openb-pods", str(tmp_path / "pods.csv")),
-    ]
+def history(tmp_path: Path) -> list[str]:
+    """The option that names a history; the file may be spoilt."""
+    path = write_history(tmp_path / "history.jsonl", CPU_ONLY, task("p"))
+    return ["--history", str(path)]
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "message"),
+    ("text", "message"),
     [
-        ("nodes.csv", None, "nodes.csv: No such file or directory"),
-        ("pods.csv", "", "pods.csv:1: the file is empty, expected name,cpu_milli"),
-        ("pods.csv", PODS.replace("qos", "class"), "pods.csv:1: column 'qos': missing; found"),
-        ("pods.csv", PODS + "q,1,1,x,0,,LS\n", "pods.csv:3: column 'num_gpu': expected a whole"),
+        (None, "history.jsonl: No such file or directory"),
+        ("", "history.jsonl: expected lines that add nodes and pods"),
+        ("{", "history.jsonl:1: Input data was truncated"),
+        ('{"change":"ADDED","resource":"pods","object":{}}', ":1: object.metadata.name: missing"),
+        (
+            '{"change":"ADDED","resource":"x.y","object":{"metadata":{"name":"a"}}}',
+            ":1: object.kind: missing for 'x.y'",
+        ),
     ],
 )
-def test_a_trace_that_cannot_be_used_is_one_line_and_status_2(
-    tmp_path: Path, trace: list[str], file: str, text: str | None, message: str
+def test_a_history_that_cannot_be_used_is_one_line_and_status_2(
+    tmp_path: Path, history: list[str], text: str | None, message: str
 ) -> None:
-    path = tmp_path / file
+    path = tmp_path / "history.jsonl"
     path.unlink()
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    result = CliRunner().invoke(replay, trace)
+    result = CliRunner().invoke(replay, history)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"kubesched-conformance: {tmp_path}")
     assert message in result.stderr
@@ -57,17 +55,16 @@ def test_a_trace_that_cannot_be_used_is_one_line_and_status_2(
         (["--config", "/dev/null"], "--config: /dev/null: Expected `object`"),
         (["--baseline", "a=/nowhere"], "--baseline: /nowhere: No such file or directory"),
         (["--baseline", "/dev/null"], "--baseline: /dev/null: expected a --json file of a replay"),
-        (["--time", "trace"], "pods.csv:1: column 'creation_time': missing"),
         (
-            ["--time", "trace", "--target-command", "x {config}"],
-            "--time trace: expected no --target-command: ours runs in process",
+            ["--time", "history", "--target-command", "x {config}"],
+            "--time history: expected no --target-command: ours runs in process",
         ),
     ],
 )
 def test_an_option_that_cannot_be_used_is_one_line_and_status_2(
-    trace: list[str], options: list[str], message: str
+    history: list[str], options: list[str], message: str
 ) -> None:
-    result = CliRunner().invoke(replay, [*trace, *options])
+    result = CliRunner().invoke(replay, [*history, *options])
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -76,14 +73,14 @@ def test_an_option_that_cannot_be_used_is_one_line_and_status_2(
 def test_it_is_a_subcommand_of_the_suite() -> None:
     result = CliRunner().invoke(main, ["replay", "--help"])
     assert result.exit_code == 0
-    assert "--openb-nodes" in result.stdout
+    assert "--history" in result.stdout
 
 
 def test_a_plot_without_its_package_names_the_extra(
-    trace: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    history: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pygal", None)
-    result = CliRunner().invoke(replay, [*trace, "--plot", str(tmp_path / "plot.svg")])
+    result = CliRunner().invoke(replay, [*history, "--plot", str(tmp_path / "plot.svg")])
     assert result.exit_code == 2
     assert (
         "--plot needs a package: pip install '.[replay]' in kubesched's checkout" in result.output

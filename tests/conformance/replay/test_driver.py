@@ -8,7 +8,7 @@ from conformance.clock import VirtualClock
 from conformance.errors import InputError
 from conformance.replay import driver
 from conformance.replay.driver import KUBESCHED, Settings, scheduler_config
-from conformance.replay.objects import Json
+from conformance.replay.history import Json
 from conformance.replay.recording import Recorder
 from tests.conformance.replay.evidence import held_pod, task
 

@@ -11,15 +11,15 @@ from rich.console import Console
 from conformance.clock import VirtualClock
 from conformance.replay.allocation import samples_by_load
 from conformance.replay.driver import Run, Settings, Timeline
+from conformance.replay.history import History
 from conformance.replay.plot import write_plot
 from conformance.replay.processes import Usage
 from conformance.replay.recording import Placement, Recorder, Verdict
 from conformance.replay.report import Report, reasons_of, render, summarise, to_json
-from conformance.replay.trace import Trace
 from conformance.replay.verify import verify
 from tests.conformance.replay.evidence import CPU_ONLY, T4, World, task
 
-TRACE = Trace(
+HISTORY = History(
     (CPU_ONLY, T4),
     (
         task("a", cpu_milli=4000, memory_mib=8192),
@@ -32,7 +32,7 @@ MESSAGE = "0/2 nodes are available: 1 Insufficient memory, 2 Insufficient cpu."
 
 def run(*, violated: bool = False, timed_out: bool = False) -> Run:
     """A run that created pods at 10 s, bound two at 11 s and 14 s, and refused one at 12 s."""
-    recorder = Recorder([pod.name for pod in TRACE.pods], VirtualClock(0))
+    recorder = Recorder([pod.name for pod in HISTORY.pods], VirtualClock(0))
     recorder.undecided.clear()
     recorder.placements += [
         Placement(11.0, "a", "uid-a", "node-cpu"),
@@ -40,12 +40,12 @@ def run(*, violated: bool = False, timed_out: bool = False) -> Run:
     ]
     recorder.verdicts += [Verdict(11.0, "a", True), Verdict(12.0, "c", False)]
     recorder.verdicts += [Verdict(14.0, "b", True)]
-    world = World(TRACE, {"a": "node-cpu", "b": "node-t4", "c": ""}, {"c": MESSAGE})
+    world = World(HISTORY, {"a": "node-cpu", "b": "node-t4", "c": ""}, {"c": MESSAGE})
     evidence = world.evidence()
     if violated:
         evidence = evidence._replace(pods=evidence.pods[1:])
     return Run(
-        TRACE,
+        HISTORY,
         Settings(),
         recorder,
         evidence=evidence,
@@ -53,7 +53,7 @@ def run(*, violated: bool = False, timed_out: bool = False) -> Run:
         usage={"the scheduler": Usage(1.5, 0.5, 64 << 20)},
         timed_out=timed_out,
         missing=("c",) if timed_out else (),
-        violations=tuple(verify(TRACE, evidence)),
+        violations=tuple(verify(HISTORY, evidence)),
         created=3,
     )
 
@@ -65,7 +65,7 @@ def printed(report: Report) -> str:
 
 
 def test_samples_are_taken_at_equal_distances_of_arrived_load() -> None:
-    samples = samples_by_load(TRACE, run().recorder, start_seconds=10.0, samples=3)
+    samples = samples_by_load(HISTORY, run().recorder, start_seconds=10.0, samples=3)
     rows = [
         (s.load_percent, s.seconds, s.bound, s.cpu_percent, s.memory_percent, s.gpu_percent)
         for s in samples
@@ -81,31 +81,31 @@ def test_a_pod_that_leaves_its_node_is_subtracted() -> None:
     recorder = run().recorder
     recorder.placements.append(Placement(15.0, "a", "uid-a", ""))
     recorder.verdicts.append(Verdict(15.0, "a", False))
-    *_, last = samples_by_load(TRACE, recorder, start_seconds=10.0, samples=2)
+    *_, last = samples_by_load(HISTORY, recorder, start_seconds=10.0, samples=2)
     assert (last.bound, last.cpu_percent) == (1, 50.0)
 
 
 def test_waiting_pods_are_counted_at_their_time() -> None:
     recorder = run().recorder
     recorder.unschedulable_counts += [(12.0, 1), (14.5, 0)]
-    *_, last = samples_by_load(TRACE, recorder, start_seconds=10.0, samples=2)
+    *_, last = samples_by_load(HISTORY, recorder, start_seconds=10.0, samples=2)
     assert (last.unschedulable, last.unschedulable_percent) == (1, pytest.approx(100 / 3))
 
 
 def test_fragmentation_is_the_free_part_that_an_average_pod_cannot_use() -> None:
     pods = (task("a", cpu_milli=7500), *(task(name, gpus=1, gpu_milli=500) for name in "bc"))
     big = task("d", cpu_milli=600, gpus=1, gpu_milli=500)
-    trace = Trace((CPU_ONLY, T4), (*pods, big))
-    recorder = Recorder([pod.name for pod in trace.pods], VirtualClock(0))
+    history = History((CPU_ONLY, T4), (*pods, big))
+    recorder = Recorder([pod.name for pod in history.pods], VirtualClock(0))
     recorder.placements.append(Placement(1.0, "a", "uid-a", "node-t4"))
     recorder.verdicts.append(Verdict(1.0, "a", True))
-    *_, last = samples_by_load(trace, recorder, start_seconds=0.0, samples=2)
+    *_, last = samples_by_load(history, recorder, start_seconds=0.0, samples=2)
     assert last.fragmentation_percent == pytest.approx(100.0)  # 500m of CPU: for none of the three
 
 
 def test_a_cluster_without_gpus_is_measured_by_cpu() -> None:
-    trace = Trace((CPU_ONLY,), TRACE.pods)
-    *_, last = samples_by_load(trace, run().recorder, start_seconds=0.0, samples=2)
+    history = History((CPU_ONLY,), HISTORY.pods)
+    *_, last = samples_by_load(history, run().recorder, start_seconds=0.0, samples=2)
     assert last.gpu_percent == 0.0
     assert last.load_percent == pytest.approx(100 * 111 / 8)
 

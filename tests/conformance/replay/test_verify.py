@@ -2,8 +2,8 @@
 
 import pytest
 
+from conformance.replay.history import History
 from conformance.replay.recording import Placement
-from conformance.replay.trace import Trace
 from conformance.replay.verify import RULES, Evidence, verify
 from tests.conformance.replay.evidence import CPU_ONLY, NODES, T4, World, held_node, held_pod, task
 
@@ -15,13 +15,13 @@ NO_ROOM = "0/3 nodes are available: 3 Insufficient cpu."
 
 
 def world(**nodes_of: str) -> World:
-    trace = Trace(NODES, (SMALL, BIG, HUGE, PICKY))
+    history = History(NODES, (SMALL, BIG, HUGE, PICKY))
     placed = {"small": "node-cpu", "big": "node-v100", "huge": "", "picky": "node-t4"}
-    return World(trace, placed | nodes_of, {"huge": NO_ROOM})
+    return World(history, placed | nodes_of, {"huge": NO_ROOM})
 
 
 def rules(world: World, evidence: Evidence | None = None) -> list[tuple[str, str]]:
-    found = verify(world.trace, evidence or world.evidence())
+    found = verify(world.history, evidence or world.evidence())
     return [(violation.rule, violation.subject) for violation in found]
 
 
@@ -78,13 +78,13 @@ def test_a_pod_without_a_node_has_a_reason() -> None:
 
 def test_a_model_that_was_not_named_is_wrong() -> None:
     assert rules(world(picky="node-v100", big="node-cpu", small="node-t4")) == [
-        ("wrong-model", "picky")
+        ("wrong-node", "picky")
     ]
 
 
 def test_too_much_on_a_node_is_found_at_the_end_and_on_the_way() -> None:
     overcommitted = world(big="node-cpu")
-    found = verify(overcommitted.trace, overcommitted.evidence())
+    found = verify(overcommitted.history, overcommitted.evidence())
     assert [(violation.rule, violation.subject) for violation in found] == [
         ("over-capacity", "node-cpu"),
         ("over-capacity", "node-cpu"),
@@ -101,14 +101,14 @@ def test_too_much_on_a_node_is_found_at_the_end_and_on_the_way() -> None:
     ],
 )
 def test_every_resource_counts(pod: object, excess: str) -> None:
-    full = World(Trace((T4,), (pod,)), {"p": "node-t4"})  # type: ignore[arg-type]
-    assert excess in str(verify(full.trace, full.evidence())[0])
+    full = World(History((T4,), (pod,)), {"p": "node-t4"})  # type: ignore[arg-type]
+    assert excess in str(verify(full.history, full.evidence())[0])
 
 
 def test_the_number_of_pods_counts() -> None:
     pods = tuple(task(f"p{number}", cpu_milli=1, memory_mib=1) for number in range(111))
-    full = World(Trace((CPU_ONLY,), pods), {pod.name: "node-cpu" for pod in pods})
-    assert "pods 111 > 110" in str(verify(full.trace, full.evidence())[0])
+    full = World(History((CPU_ONLY,), pods), {pod.name: "node-cpu" for pod in pods})
+    assert "pods 111 > 110" in str(verify(full.history, full.evidence())[0])
 
 
 def test_too_much_for_a_moment_is_too_much() -> None:
@@ -156,8 +156,8 @@ def test_a_pod_that_would_fit_is_left_behind() -> None:
 
 
 def test_room_on_a_node_of_the_wrong_model_is_no_room() -> None:
-    trace = Trace(NODES, (task("picky", gpus=1, gpu_milli=500, models=("P100",)),))
-    assert rules(World(trace, {"picky": ""}, {"picky": "no such model"})) == []
+    history = History(NODES, (task("picky", gpus=1, gpu_milli=500, models=("P100",)),))
+    assert rules(World(history, {"picky": ""}, {"picky": "no such model"})) == []
 
 
 def test_violations_come_in_the_order_of_the_rules() -> None:
@@ -168,6 +168,6 @@ def test_violations_come_in_the_order_of_the_rules() -> None:
         "not-reported",
         "over-capacity",
         "over-capacity",
-        "wrong-model",
+        "wrong-node",
     ]
     assert found == sorted(found, key=list(RULES).index)

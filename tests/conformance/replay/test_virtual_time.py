@@ -1,12 +1,12 @@
-"""A trace replayed at its own times, in virtual time."""
+"""A history replayed at its own times, in virtual time."""
 
 import asyncio
 
 import pytest
 
 from conformance.replay.driver import Run, Settings
+from conformance.replay.history import History, HistoryPod
 from conformance.replay.report import summarise
-from conformance.replay.trace import Trace, TracePod
 from conformance.replay.virtual_time import replay_in_virtual_time
 from conformance.targets.quiet import QuietLoop
 from tests.conformance.replay.evidence import CPU_ONLY, task
@@ -16,12 +16,12 @@ DAY = 86_400
 pytestmark = pytest.mark.slow
 
 
-def _at(created: int, deleted: int, name: str, cpu_milli: int) -> TracePod:
+def _at(created: int, ended: int, name: str, cpu_milli: int) -> HistoryPod:
     pod = task(name, cpu_milli=cpu_milli)
-    return pod._replace(created_seconds=created, deleted_seconds=deleted)
+    return pod._replace(created_seconds=created, ended_seconds=ended)
 
 
-TRACE = Trace(
+HISTORY = History(
     (CPU_ONLY,),  # 8 CPUs
     (
         _at(0, DAY, "first", 6000),
@@ -32,12 +32,12 @@ TRACE = Trace(
 )
 
 
-def _replayed() -> Run:
+def _replayed(history: History = HISTORY) -> Run:
     with asyncio.Runner(loop_factory=QuietLoop) as runner:
-        return runner.run(replay_in_virtual_time(TRACE, Settings()))
+        return runner.run(replay_in_virtual_time(history, Settings()))
 
 
-def test_pods_come_and_go_at_the_times_of_the_trace() -> None:
+def test_pods_come_and_go_at_the_times_of_the_history() -> None:
     run = _replayed()
     start = run.timeline.nodes_created
     seen = [(round(p.seconds - start), p.pod, p.node) for p in run.recorder.placements]
@@ -56,6 +56,23 @@ def test_pods_come_and_go_at_the_times_of_the_trace() -> None:
     assert run.missing == ()
     assert run.violations == ()
     assert summarise(run).passed
+
+
+def test_a_pod_runs_from_the_moment_in_which_it_gets_a_node() -> None:
+    first = task("first", cpu_milli=6000)._replace(run_seconds=100.0)
+    waits = task("waits", cpu_milli=5000)._replace(created_seconds=10.0, run_seconds=DAY)
+    last = task("last", cpu_milli=6000)._replace(created_seconds=2.0 * DAY)
+    run = _replayed(History((CPU_ONLY,), (first, waits, last)))
+    start = run.timeline.nodes_created
+    seen = [(round(p.seconds - start), p.pod, bool(p.node)) for p in run.recorder.placements]
+    assert seen == [
+        (0, "first", True),
+        (100, "first", False),
+        (100, "waits", True),
+        (100 + DAY, "waits", False),
+        (2 * DAY, "last", True),
+    ]
+    assert run.violations == ()
 
 
 def test_two_replays_are_equal() -> None:

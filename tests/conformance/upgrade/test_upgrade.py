@@ -60,8 +60,8 @@ def test_settings_that_no_version_accepted_do_not_stop_working() -> None:
     ("arguments", "problem"),
     [
         (("--to", "1.35.4"), "--to: expected another minor version than 1.35"),
-        (("--to", "1.37"), "expected a cluster (--kubeconfig, --manifests, --openb) or settings"),
-        (("--to", "1.37", "--openb", "x", "--manifests", "y"), "expected one of --kubeconfig"),
+        (("--to", "1.37"), "expected a cluster (--kubeconfig, --manifests, --history) or settings"),
+        (("--to", "1.37", "--history", "x", "--manifests", "y"), "expected one of --kubeconfig"),
         (("--to", "1.37", "--metrics", "/no/such"), "--metrics: /no/such: No such file"),
         (("--to", "1.37", "--scheduler-command", "s x"), "expected flags --NAME=VALUE, got 'x'"),
     ],

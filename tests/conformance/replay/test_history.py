@@ -1,0 +1,107 @@
+"""Reading a history: what is created anew, and what is left out."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from conformance.replay.amounts import Amounts, allocatable, capacity_of, demand_of
+from conformance.replay.history import History, changes_of, read_history
+from tests.conformance.replay.evidence import CPU_ONLY, held_node, task, write_history
+
+NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
+
+
+def _pod(name: str, namespace: str = "default", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    metadata = {"name": name, "namespace": namespace, "uid": "u", "resourceVersion": "7"}
+    status = {"phase": "Pending"}
+    return {"metadata": metadata, "spec": {"containers": [container], **spec}, "status": status}
+
+
+def _read(path: Path, *lines: tuple[float, str, str, dict[str, Any]]) -> History:
+    names = ("at", "change", "resource", "object")
+    text = "".join(json.dumps(dict(zip(names, line, strict=True))) + "\n" for line in lines)
+    path.write_text('{"note": "no change"}\n' + text, encoding="utf-8")
+    return read_history(path)
+
+
+def test_objects_are_created_without_what_the_server_writes(tmp_path: Path) -> None:
+    pod = _pod("p", priority=None)
+    history = _read(tmp_path / "h.jsonl", (0, "ADDED", "nodes", NODE), (5, "ADDED", "pods", pod))
+    [created] = history.pods
+    assert created.created_seconds == 5
+    assert created.object["metadata"] == {"name": "p", "namespace": "default"}
+    assert "status" not in created.object
+    [container] = created.object["spec"]["containers"]  # type: ignore[index]
+    assert container["image"]
+    [node] = history.nodes
+    assert (node.object["apiVersion"], node.object["kind"]) == ("v1", "Node")
+    assert capacity_of(node) == Amounts(4000, 0, 0, 9)
+    assert demand_of(created) == Amounts(1000, 0, 0, 1)
+
+
+def test_the_decisions_of_the_history_are_left_out_and_ends_are_kept(tmp_path: Path) -> None:
+    bound = _pod("p", nodeName="n")
+    done = {**_pod("q"), "status": {"phase": "Succeeded"}}
+    history = _read(
+        tmp_path / "h.jsonl",
+        (0, "ADDED", "nodes", NODE),
+        (0, "ADDED", "pods", _pod("p")),
+        (0, "ADDED", "pods", _pod("q")),
+        (1, "MODIFIED", "pods", bound),
+        (2, "MODIFIED", "pods", done),
+        (3, "DELETED", "pods", bound),
+    )
+    assert [(pod.name, pod.ended_seconds) for pod in history.pods] == [("p", 3), ("q", 2)]
+    assert "nodeName" not in str(history.pods[0].object)
+
+
+def test_missing_namespaces_and_classes_are_made(tmp_path: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}
+    }  # fmt: skip
+    pod = _pod("p", "team", priority=7)
+    history = _read(
+        tmp_path / "h.jsonl",
+        (0, "ADDED", "nodes", NODE),
+        (0, "ADDED", "poddisruptionbudgets.policy", budget),
+        (0, "ADDED", "pods", pod),
+    )
+    assert [pod.name for pod in history.pods] == ["team/p"]
+    kinds = [(obj["kind"], obj["metadata"]["name"]) for obj in history.others]  # type: ignore[index]
+    assert kinds == [
+        ("Namespace", "team"), ("PriorityClass", "priority-7"), ("PodDisruptionBudget", "b")
+    ]  # fmt: skip
+    spec = history.pods[0].object["spec"]
+    assert spec["priorityClassName"] == "priority-7"  # type: ignore[index]
+    assert "priority" not in spec  # type: ignore[operator]
+
+
+def test_a_limit_takes_the_first_pods_and_gzip_is_read(tmp_path: Path) -> None:
+    plain = write_history(tmp_path / "h.jsonl", CPU_ONLY, task("a"), task("b"))
+    packed = tmp_path / "h.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert [pod.name for pod in read_history(packed, limit=1).pods] == ["a"]
+
+
+def test_ends_of_a_moment_come_before_creations() -> None:
+    first = task("first")._replace(ended_seconds=10.0)
+    brief = task("brief")._replace(created_seconds=10.0, ended_seconds=10.0)
+    last = task("last")._replace(created_seconds=10.0, run_seconds=5.0)
+    changes = changes_of(History((CPU_ONLY,), (first, brief, last)))
+    assert [(change.is_creation, change.pod.name) for change in changes] == [
+        (True, "first"), (False, "first"), (True, "brief"), (True, "last"), (False, "brief")
+    ]  # fmt: skip
+
+
+def test_quantities_of_other_forms_are_read_as_exactly() -> None:
+    node = held_node(CPU_ONLY)
+    node.status.allocatable = {"cpu": "1.5", "memory": "1Gi", "pods": "3"}
+    assert allocatable(node) == Amounts(1500, 1 << 30, 0, 3)
+
+
+def test_resources_that_are_not_requested_are_not_compared() -> None:
+    full_of_memory = Amounts(1000, -5, 0, 1)
+    assert Amounts(1000, 0, 0, 1).fits_in(full_of_memory)
+    assert not Amounts(1000, 1, 0, 1).fits_in(full_of_memory)
