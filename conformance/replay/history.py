@@ -46,7 +46,7 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _OWN_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 #: Other metadata is the server's.
 _METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
-#: What a server makes itself, or what tells of a run only.
+#: Objects that a server makes itself, or that belong to one run.
 _LEFT_OUT: Final = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
 #: The items of a list have neither version nor kind.
 _KINDS: Final = {
@@ -75,10 +75,10 @@ class HistoryNode(NamedTuple):
 
 
 class HistoryPod(NamedTuple):
-    """A pod, as it is created. `name` is that of `key_of`.
+    """A pod, as it is created. `key_of` makes the `name`.
 
-    Times are in seconds since the start of the history. A pod with `run_seconds` ends so long after
-    it got a node.
+    Times are in seconds since the start of the history; `run_seconds` begin when the pod gets a
+    node.
     """
 
     name: str
@@ -89,7 +89,7 @@ class HistoryPod(NamedTuple):
 
 
 class History(NamedTuple):
-    """The objects of a history; `others` are those that nodes and pods need, in order."""
+    """The objects of a history; nodes and pods need the `others`, which are in order."""
 
     nodes: tuple[HistoryNode, ...]
     pods: tuple[HistoryPod, ...]

@@ -133,7 +133,7 @@ async def _drive(
 
 
 class _Plan:
-    """The changes to come. A pod with `run_seconds` ends so long after it got its node."""
+    """The changes to come; `run_seconds` begin when a pod gets its node."""
 
     def __init__(self, history: History) -> None:
         self._order: Final = itertools.count()

@@ -1,4 +1,4 @@
-"""Reading a history: what is created anew, and what is left out."""
+"""Reading a history: objects that are created anew, and parts that are left out."""
 
 import gzip
 import json
