@@ -23,8 +23,8 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState
 from scheduler.simulate.cluster import SimulatedCluster
+from scheduler.simulate.gpu_requests import GPU_COUNT, GPU_MODEL, WHOLE
 from scheduler.simulate.history.openb import read_nodes, read_pods
-from scheduler.simulate.policies.requests import GPU_COUNT, GPU_MODEL, WHOLE
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod
 from tests.bench.mixed import mixed_workload
