@@ -143,6 +143,7 @@ def test_it_holds_these_blocks_and_no_others() -> None:
         ("python", "test_my_program.py"),
         ("sh", ""),
         ("sh", ""),
+        ("sh", ""),
     ]
 
 
