@@ -23,7 +23,7 @@ class FlowPlacementArgs(PluginArgs, frozen=True):
     cost_model: str = "ProfileScores"
     """`ProfileScores`, `Octopus`, `CpuMemory`, `Locality` or `Network`."""
 
-    batch_size: int = 100
+    batch_size: int = 50
     """The largest number of pods of a batch. A pod group is planned whole, whatever its size."""
 
     candidates: int = 50

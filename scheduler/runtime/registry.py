@@ -81,8 +81,10 @@ class Registry:
         the defaults. The arguments are completed and validated with the handle's feature gates.
         An exception of the plugin's `__init__` is reported as an error of the profile.
         """
-        if (reference := self._references.pop(name, None)) is not None:
-            self.register(load_plugin_class(reference))
+        if (reference := self._references.get(name)) is not None:
+            loaded = load_plugin_class(reference)
+            del self._references[name]
+            self.register(loaded)
         plugin_class = self._classes.get(name)
         if plugin_class is None:
             raise PluginSetupError(f'plugin "{name}" does not exist')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import accumulate
 
 import pytest
@@ -12,8 +13,10 @@ from scheduler.flow import FlowPlacement
 from scheduler.flow.args import FlowPlacementArgs
 from scheduler.flow.classes import classes_of
 from scheduler.flow.trial import rising
+from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import NotJudgedWarning, check_plugin, make_plugin, make_pod
+from tests.flow.clusters import cluster_of
 
 
 def test_equal_pods_are_a_class() -> None:
@@ -90,3 +93,15 @@ def test_it_is_a_good_plugin() -> None:
     # Batches and groups need a whole scheduler, and are in test_flow_placement.py.
     with pytest.warns(NotJudgedWarning, match="generate_placements was never called"):
         check_plugin(FlowPlacement, seeds=range(3))
+
+
+def test_without_the_solver_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("scheduler.flow")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    with pytest.raises(PluginSetupError) as refusal:
+        cluster_of([])
+    assert str(refusal.value).endswith(
+        'plugin "scheduler.flow:FlowPlacement": cannot import: FlowPlacement needs the package '
+        "highspy: pip install 'kubesched[flow]' (import of highspy halted; None in sys.modules)"
+    )
