@@ -9,6 +9,8 @@ waiting pods, and the pods that were evicted.
 
 import asyncio
 import contextlib
+import dataclasses
+import json
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
@@ -23,7 +25,7 @@ import pytest
 from fakeapi import Actors, FakeApiServer
 from fakeapi.actors.controller import WorkQueue
 from scheduler.assembly import build as assembly
-from scheduler.config import DEFAULT_FEATURE_GATES, default_config
+from scheduler.config import DEFAULT_FEATURE_GATES, default_config, load_text
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.explain.manifests import read_manifests
 from scheduler.explain.references import MissingKinds
@@ -33,9 +35,13 @@ from scheduler.queue import QueuedPodInfo
 from scheduler.reports.build import owner_of
 from scheduler.reports.decision import FirstByName
 from scheduler.simulate.answers import Outcome
+from scheduler.simulate.commands.capacity import capacity
+from scheduler.simulate.commands.change import change
 from scheduler.simulate.commands.drain import drain
+from scheduler.simulate.commands.grow import grow
 from scheduler.simulate.commands.lose import lose
 from scheduler.simulate.commands.place import place
+from scheduler.simulate.shapes import NodeShape
 from scheduler.simulate.simulation import Situation
 from scheduler.simulate.templates import read_templates
 from scheduler.testing import Simulation, VirtualClock
@@ -48,7 +54,7 @@ Json = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
 PODS = "/api/v1/namespaces/default/pods"
 CREATED = "2025-12-01T00:00:00Z"
-SEEDS = range(SEED, SEED + 50) if IS_THOROUGH else range(2)
+SEEDS = range(SEED, SEED + 50) if IS_THOROUGH else range(1)
 #: A drain tries again after so many seconds.
 STEP_SECONDS = 5.0
 #: 30 s of grace and 10 s of backoff, and one step more.
@@ -126,6 +132,11 @@ class World:
             ]
             self.objects.append(budget(app, **self.rng.choice(limits)))
 
+    def add_waiting(self, app: str, count: int) -> None:
+        """Add pods without a node and without an owner."""
+        spec = self.spec(app)
+        self.objects += [_pod(f"{app}-{number}", app, spec) for number in range(count)]
+
     def _millis(self, of: Json) -> int:
         return 1000 * int(of["status"]["allocatable"]["cpu"])
 
@@ -141,15 +152,19 @@ def _priority_class(name: str, value: int) -> Json:
     return {**kind, "metadata": {"name": name}, "value": value}
 
 
-def _pod(name: str, app: str, spec: Json, on: str) -> Json:
+def _pod(name: str, app: str, spec: Json, on: str = "") -> Json:
+    """Return a pod of a ReplicaSet on a node, or a pod without both."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": f"uid-{app}"}
     priority = CLASSES[spec["priorityClassName"]]
     references = [{**owner, "controller": True, "blockOwnerDeletion": True}]
     ready = [{"type": kind, "status": "True"} for kind in ("Ready", "PodScheduled")]
+    metadata = {**_metadata(name), "labels": {"app": app}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    if not on:
+        return {**pod, "spec": {**spec, "priority": priority}, "status": {"phase": "Pending"}}
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**_metadata(name), "labels": {"app": app}, "ownerReferences": references},
+        **pod,
+        "metadata": {**metadata, "ownerReferences": references},
         "spec": {**spec, "nodeName": on, "priority": priority},
         "status": {"phase": "Running", "startTime": CREATED, "conditions": ready},
     }
@@ -198,8 +213,9 @@ class Real:
         self.turns = turns
         self.scheduler: Simulation | None = None
 
-    async def start_scheduler(self) -> None:
-        self.scheduler = await self.stack.enter_async_context(Simulation(self.server))
+    async def start_scheduler(self, **args: Json) -> None:
+        simulation = Simulation(self.server, args=args)
+        self.scheduler = await self.stack.enter_async_context(simulation)
         await self.settle()
 
     async def settle(self) -> None:
@@ -395,3 +411,81 @@ async def test_a_zone_is_lost_as_for_real(
         await running.lose([each.metadata.name for each in lost])
         [loss] = answer.losses
         assert _of_simulation(of, loss.outcome) == await _of_server(of, running)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+async def test_as_many_copies_fit_as_for_real(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(seed)
+    of = situation(world, tmp_path)
+    wanted = deployment("new", 1)
+    # The lowest priority evicts no other pod, as copies do.
+    wanted["spec"]["template"]["spec"] = {**world.spec("new"), "priorityClassName": "low"}
+    templates = read_templates(write(tmp_path / "new.yaml", wanted), of.cluster)
+    [found] = (await capacity(of, templates)).capacities
+    async with real(world, monkeypatch) as running:
+        await running.start_scheduler()
+        wanted["spec"]["replicas"] = found.copies + 1
+        await running.place(wanted)
+        assert _of_simulation(of, found.outcome) == await _of_server(of, running)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+async def test_the_grown_cluster_is_as_for_real(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(seed)
+    world.add_waiting("new", world.rng.randint(4, 9))
+    of = situation(world, tmp_path)
+    shapes = [
+        NodeShape(
+            f"new-{zone}-{cpu}", {"cpu": cpu, "memory": "8Gi", "pods": 110}, labels={ZONE: zone}
+        )
+        for zone in "ab"
+        for cpu in (1, 2)
+    ]
+    _, growth = (await grow(of, shapes, by_price=False)).growths
+    for shape in shapes:
+        added = sum(each.count for each in growth.added if each.shape == shape.name)
+        kind = {"apiVersion": "v1", "kind": "Node"}
+        world.objects += [
+            {**kind, **msgspec.to_builtins(shape.node(number))} for number in range(added)
+        ]
+    async with real(world, monkeypatch) as running:
+        await running.start_scheduler()
+        await running.rest()
+        assert _of_simulation(of, growth.outcome) == await _of_server(of, running)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+async def test_another_configuration_decides_as_for_real(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(seed)
+    world.add_waiting("new", world.rng.randint(2, 5))
+    of = situation(world, tmp_path)
+    resources = [{"name": "cpu", "weight": 1}]
+    args = {"scoringStrategy": {"type": "MostAllocated", "resources": resources}}
+    profile = {"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    packed = dataclasses.replace(of, config=load_text(json.dumps(document), SCHEME))
+    changes = (await change(of, packed)).changes
+    assert changes is not None
+    async with real(world, monkeypatch) as running:
+        await running.start_scheduler(NodeResourcesFit=args)
+        await running.rest()
+        nodes = {
+            pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in await running.items()
+        }
+    waiting = [pod for pod in changes.pods if pod.pod.startswith("default/new-")]
+    assert {pod.pod: pod.after for pod in waiting} == {
+        pod.pod: nodes[pod.pod.removeprefix("default/")] or "" for pod in waiting
+    }
