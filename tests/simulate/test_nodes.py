@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from scheduler.simulate.commands import lose
+from scheduler.simulate.processes import can_fork
 from tests.simulate.what_if import answer, budget, deployment, node, pod, write
 
 ZONE = "topology.kubernetes.io/zone"
@@ -59,6 +61,16 @@ def test_each_domain_is_lost_alone(tmp_path: Path) -> None:
     assert (zone_b["domain"], zone_b["survives"], zone_b["lostPods"]) == ("b", False, 4)
     assert len(zone_b["outcome"]["waiting"]) == 1
     assert found["summary"] == "the cluster survives 1 of 2 losses"
+
+
+@pytest.mark.skipif(not can_fork(), reason="needs Linux and two cores")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.slow
+def test_processes_give_the_same_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = ("lose", "--each", ZONE, "--manifests", cluster(tmp_path, *WEB))
+    found = answer(*question)
+    monkeypatch.setattr(lose, "_PODS_FOR_PROCESSES", 0)
+    assert answer(*question) == found
 
 
 def test_an_unknown_node_is_an_error(tmp_path: Path) -> None:

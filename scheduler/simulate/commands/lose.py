@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -10,6 +12,7 @@ from scheduler.explain.cluster import ClusterError
 from scheduler.simulate.answers import Answer, Loss, counted
 from scheduler.simulate.nodes import named_nodes, selected_nodes
 from scheduler.simulate.options import about_a_cluster
+from scheduler.simulate.processes import answered, can_fork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from scheduler.api.core import Node
     from scheduler.simulate.options import Inputs
     from scheduler.simulate.simulation import Situation
+
+#: Fewer pods, over all domains but one, are not worth further processes.
+_PODS_FOR_PROCESSES: Final = 2000
 
 
 @click.command()
@@ -56,7 +62,14 @@ def _domains(nodes: Sequence[Node], key: str) -> dict[str, list[Node]]:
 
 async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> Answer:
     """Lose each domain alone, in a cluster that is as before."""
-    losses = tuple([await _lose(situation, name, nodes) for name, nodes in domains.items()])
+    is_large = len(situation.cluster.pods) * (len(domains) - 1) >= _PODS_FOR_PROCESSES
+    if is_large and can_fork():
+        work = [
+            functools.partial(_lose_now, situation, name, nodes) for name, nodes in domains.items()
+        ]
+        losses = (*answered(work),)
+    else:
+        losses = tuple([await _lose(situation, name, nodes) for name, nodes in domains.items()])
     if len(losses) == 1:
         loss = losses[0]
         waits = sum(bool(pod.successor and not pod.successor_node) for pod in loss.outcome.evicted)
@@ -69,6 +82,10 @@ async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> A
         summary = f"the cluster survives {survived:,} of {len(losses):,} losses"
     warnings = situation.warnings(situation.cluster.pods)
     return Answer(question="lose", summary=summary, warnings=warnings, losses=losses)
+
+
+def _lose_now(situation: Situation, domain: str, nodes: Sequence[Node]) -> Loss:
+    return asyncio.run(_lose(situation, domain, nodes))
 
 
 async def _lose(situation: Situation, domain: str, nodes: Sequence[Node]) -> Loss:

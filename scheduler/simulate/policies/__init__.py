@@ -11,7 +11,5 @@ is a subclass with a score. A profile enables one of them:
         filter:
           enabled: [{name: NodeResourcesFit}]
 
-with `--plugin scheduler.simulate.policies.best_fit:BestFit`. The policies are described in "Beware
-of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC
-2023), and written after its repository `hkust-adsl/kubernetes-scheduler-simulator`.
+with `--plugin scheduler.simulate.policies.best_fit:BestFit`. `docs/fgd.md` names the study.
 """

@@ -38,9 +38,8 @@ class TypicalPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Fragmentation:
     """Computes the fragmentation of nodes for typical pods.
 
-    The terms are added in the order of the study's program: in six sums, one for each cause, over
-    the typical pods. Equal fragmentation before and after is then exactly equal, and scores tie
-    where the study's tie.
+    Terms are added as in the study's program, in six sums, one for each cause: equal fragmentation
+    is then exactly equal, and scores tie where the study's tie.
     """
 
     def __init__(self, typical: Sequence[TypicalPod]) -> None:
