@@ -31,8 +31,8 @@ _LANES: Final = 16
 #: The share of the budget for our scheduler, if another one is under test; and for all searches.
 _OURS: Final = 0.15
 _SEARCHES: Final = 0.7
-#: Every fourth task has the worlds that need feature gates.
-_GATED: Final = 4
+#: The tables of successive tasks: those without gates, of groups, and of devices.
+_TURNS: Final = (0, 2, 0, 1, 0, 2)
 #: The least time for all confirmations, and for shrinking one find.
 _CONFIRM_SECONDS_MIN: Final = 60.0
 _SHRINK_SECONDS_MIN: Final = 20.0
@@ -115,7 +115,7 @@ class _Hunt:
         self._counts: dict[str, dict[str, int]] = {}
         self._notes: dict[str, str] = {}
         self._errors: list[str] = []
-        self._numbers = {False: 0, True: 0}
+        self._numbers = Counter[int]()
         self._tasks = 0
         try:
             options.output.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ class _Hunt:
         with executor_of("", options.workers) as pool:
             if options.target.command:
                 self._search_on(TargetOptions(), pool, until=_OURS * share)
-                self._numbers = {False: 0, True: 0}
+                self._numbers.clear()
             self._search_on(options.target, pool, until=share)
 
     def _search_on(
@@ -147,18 +147,18 @@ class _Hunt:
 
     def _task(self, target: TargetOptions, until: float) -> Task:
         real = target.in_real_time
+        table = _TURNS[self._tasks % len(_TURNS)]
         self._tasks += 1
-        gated = self._tasks % _GATED == 0
-        start = self._numbers[gated]
+        start = self._numbers[table]
         # In real time a task ends by its time: the next one begins after a guess of its worlds.
         step = _WORLDS[False] if not real else 20 * _LANES
-        self._numbers[gated] = start + step
+        self._numbers[table] = start + step
         return Task(
             target=target,
             seed=self._options.seed,
             start=start,
             stop=start + step,
-            gated=gated,
+            table=table,
             seconds=min(_SECONDS[real], max(5.0, until - self._seconds)),
             lanes=_LANES if real else 1,
         )

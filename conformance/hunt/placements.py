@@ -1,21 +1,24 @@
 """Small puzzles with a known answer: worlds in which a placement exists, found by trying them all.
 
-At most 5 pods, 5 nodes and 4 devices a node. A group that is not placed is *incomplete*: no one
+At most 5 pods, 5 nodes and 4 devices a pool. A group that is not placed is *incomplete*: no one
 promises that the greedy order of its members finds the placement. A single pod that gets no devices
 although a choice of devices exists, or that preempts nothing although that would help, is a bug.
 """
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Final, NamedTuple
+import functools
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ..format.objects import Item, objects_of
 from ..format.resources import part
-from ..invariants.feasibility import feasible_nodes
-from ..invariants.state import State
+from ..invariants.devices import Devices, Taken, claims_of
+from ..invariants.feasibility import feasible_nodes, resources
+from ..invariants.state import State, placed_on
+from . import device_puzzles
+from .device_puzzles import device_pair, device_world
 from .world import PAUSE, Pair, World, create, node, obj, pod
 
 if TYPE_CHECKING:
@@ -25,67 +28,69 @@ if TYPE_CHECKING:
     from ..api import Json
 
 GROUP: Final = Pair("group", "a placement exists")
-CLAIMS: Final = Pair("claims with alternatives", "an allocation exists")
 PREEMPTION: Final = Pair("preemption", "a node fits without its less important pods")
 _GATES: Final[Json] = {"GenericWorkload": True, "GangScheduling": True}
 _API: Final = "resource.k8s.io/v1"
 _DRIVER: Final = "gpu.example.com"
-#: A device that can be taken whole or in halves: the sizes of its parts. They share 4 units.
-_PARTS: Final = (4, 2, 2)
-_UNITS: Final = 4
-
-
-class _Device(NamedTuple):
-    node: str
-    name: str
-    counters: str
-    size: int
 
 
 def placement_worlds() -> dict[Pair, Callable[[random.Random], World]]:
     """Return the functions that draw the puzzles, by pair."""
-    return {GROUP: _group, CLAIMS: _claims, PREEMPTION: _preemption}
+    devices = {
+        device_pair(theme): functools.partial(device_world, theme)
+        for theme in device_puzzles.THEMES
+    }
+    return {GROUP: _group, PREEMPTION: _preemption, **devices}
 
 
-def _devices(nodes: Sequence[str], sets: int) -> list[_Device]:
-    return [
-        _Device(name, f"{size}-{number}-{index}", f"g{number}", size)
-        for name in nodes
-        for number in range(sets)
-        for index, size in enumerate(_PARTS)
-    ]
+def _group(rng: random.Random) -> World:
+    """Draw a group, of which each member takes a device or some CPUs, for which there is room."""
+    nodes = ["a", "b"][: rng.choice([1, 2])]
+    number = rng.choice([2, 3])
+    members = tuple(f"m{index}" for index in range(number))
+    in_group: Json = {"pod_group": "train"}
+    if rng.random() < 0.5:
+        cluster = [*map(node, nodes), *_parts(nodes, rng), *(_claim(m, rng) for m in members)]
+        pods = [pod(name, **in_group, **_uses(name)) for name in members]
+    else:
+        cluster = [node(name, cpu=rng.choice([2, 3, 4])) for name in nodes]
+        pods = [pod(name, **in_group, cpu=rng.choice([1, 2, 3])) for name in members]
+    if not _has_room(cluster, pods):
+        return _group(rng)
+    group: Json = {"pod_group": {"name": "train", "min_count": number}}
+    return _world(GROUP, [*cluster, group], [create(*pods)], members, gates=_GATES)
 
 
-def _slices(devices: Sequence[_Device], rng: random.Random) -> Iterator[Json]:
-    """Yield the class and the slices of devices, which are published in any order."""
+def _uses(claim: str) -> Json:
+    return {"spec": {"resourceClaims": [{"name": "d", "resourceClaimName": claim}]}}
+
+
+def _parts(nodes: Sequence[str], rng: random.Random) -> Iterator[Json]:
+    """Yield a class, and per node a device that can be taken whole or in two halves."""
     yield obj(_API, "DeviceClass", "gpu", spec={})
-    for name in dict.fromkeys(device.node for device in devices):
-        own = [device for device in devices if device.node == name]
+    for name in nodes:
         pool = {"name": name, "generation": 1, "resourceSliceCount": 2}
         where: Json = {"driver": _DRIVER, "nodeName": name, "pool": pool}
-        units = {"units": {"value": str(_UNITS)}}
-        counters = [{"name": each, "counters": units} for each in sorted({d.counters for d in own})]
+        counters = [{"name": "g", "counters": {"units": {"value": "4"}}}]
         parts = [
             {
-                "name": device.name,
-                "attributes": {"size": {"int": device.size}},
+                "name": f"part-{index}",
+                "attributes": {"size": {"int": size}},
                 "consumesCounters": [
-                    {
-                        "counterSet": device.counters,
-                        "counters": {"units": {"value": str(device.size)}},
-                    }
+                    {"counterSet": "g", "counters": {"units": {"value": str(size)}}}
                 ],
             }
-            for device in rng.sample(own, len(own))
+            for index, size in enumerate((4, 2, 2))
         ]
+        rng.shuffle(parts)
         yield obj(
             _API, "ResourceSlice", f"{name}-counters", spec={**where, "sharedCounters": counters}
         )
         yield obj(_API, "ResourceSlice", f"{name}-parts", spec={**where, "devices": parts})
 
 
-def _claim(name: str, sizes: Sequence[int]) -> Json:
-    """Return a claim for the first available of some sizes."""
+def _claim(name: str, rng: random.Random) -> Json:
+    """Draw a claim for the first available of some sizes."""
     wanted = [
         {
             "name": f"size-{size}",
@@ -94,84 +99,30 @@ def _claim(name: str, sizes: Sequence[int]) -> Json:
                 {"cel": {"expression": f"device.attributes['{_DRIVER}'].size == {size}"}}
             ],
         }
-        for size in sizes
+        for size in rng.choice([[4, 2], [2, 4], [4], [2]])
     ]
     spec = {"devices": {"requests": [{"name": "r", "firstAvailable": wanted}]}}
     return obj(_API, "ResourceClaim", name, namespace="default", spec=spec)
 
 
-def _fit(wishes: Sequence[Sequence[int]], devices: Sequence[_Device]) -> bool:
-    """Return True if each wish can get a device of one of its sizes."""
-    for choice in itertools.permutations(devices, len(wishes)):
-        used: dict[tuple[str, str], int] = {}
-        for device in choice:
-            key = device.node, device.counters
-            used[key] = used.get(key, 0) + device.size
-        sized = all(one.size in wish for one, wish in zip(choice, wishes, strict=True))
-        if sized and max(used.values()) <= _UNITS:
+def _has_room(cluster: Sequence[Json], pods: Sequence[Json]) -> bool:
+    """Return True if nodes and devices can be chosen for all pods, by the suite's own rules."""
+    state = _state(cluster)
+    there = Devices(state)
+
+    def place(some: Sequence[Json], state: State, taken: Sequence[Taken]) -> bool:
+        if not some:
             return True
-    return False
-
-
-def _wishes(rng: random.Random, number: int) -> list[list[int]]:
-    return [rng.choice([[4, 2], [2, 4], [4], [2]]) for _ in range(number)]
-
-
-def _claims(rng: random.Random) -> World:
-    """Draw a pod with several claims for which the devices of a node suffice."""
-    devices = _devices("a", rng.choice([1, 2]))
-    while True:
-        wishes = _wishes(rng, rng.choice([2, 3]))
-        if len(wishes) <= len(devices) and _fit(wishes, devices):
-            break
-    names = [f"c{number}" for number in range(len(wishes))]
-    uses = {"resourceClaims": [{"name": name, "resourceClaimName": name} for name in names]}
-    claims = [_claim(name, wish) for name, wish in zip(names, wishes, strict=True)]
-    cluster = [node("a"), *_slices(devices, rng), *claims]
-    return _world(CLAIMS, cluster, [create(pod("m0", spec=uses))], ("m0",))
-
-
-def _group(rng: random.Random) -> World:
-    """Draw a group, of which each member takes a device or some CPUs, for which there is room."""
-    nodes = ["a", "b"][: rng.choice([1, 2])]
-    number = rng.choice([2, 3])
-    members = tuple(f"m{index}" for index in range(number))
-    group: Json = {"pod_group": {"name": "train", "min_count": number}}
-    if rng.random() < 0.5:
-        devices = _devices(nodes, 1)
-        wishes = _wishes(rng, number)
-        while not _fit(wishes, devices):
-            wishes = _wishes(rng, number)
-        claims = [_claim(name, wish) for name, wish in zip(members, wishes, strict=True)]
-        pods = [
-            pod(
-                name,
-                pod_group="train",
-                spec={"resourceClaims": [{"name": "d", "resourceClaimName": name}]},
-            )
-            for name in members
-        ]
-        cluster = [*(node(name) for name in nodes), *_slices(devices, rng), *claims, group]
-    else:
-        room = {name: rng.choice([2, 3, 4]) for name in nodes}
-        wants = [rng.choice([1, 2, 3]) for _ in members]
-        while not _packs(wants, room):
-            wants = [rng.choice([1, 2, 3]) for _ in members]
-        pods = [
-            pod(name, pod_group="train", cpu=cpu) for name, cpu in zip(members, wants, strict=True)
-        ]
-        cluster = [*(node(name, cpu=cpu) for name, cpu in room.items()), group]
-    return _world(GROUP, cluster, [create(*pods)], members, gates=_GATES)
-
-
-def _packs(wants: Sequence[int], room: dict[str, int]) -> bool:
-    return any(
-        all(
-            sum(want for want, place in zip(wants, places, strict=True) if place == name) <= size
-            for name, size in room.items()
+        first, *rest = some
+        claims = [claim for claim in claims_of(first, state) if claim is not None]
+        return any(
+            place(rest, state.with_pods([placed_on(first, name)]), more)
+            for name, place_ in state.nodes.items()
+            if resources(first, place_, state) is None
+            for more in there.choices(claims, place_, taken)
         )
-        for places in itertools.product(room, repeat=len(wants))
-    )
+
+    return place([*_expanded(pods)], state, ())
 
 
 def _preemption(rng: random.Random) -> World:
@@ -197,12 +148,22 @@ def _preemption(rng: random.Random) -> World:
 
 def _is_feasible(nodes: Sequence[Json], pods: Sequence[Json], wanted: Json) -> bool:
     """Return True if a pod fits on a node beside some pods, by the suite's own rules."""
-    there, placed, (one,) = (list(_expanded(some)) for some in (nodes, pods, [wanted]))
-    state = State(
-        nodes={str(part(each, "metadata")["name"]): each for each in there},
-        pods={str(part(each, "metadata")["name"]): each for each in placed},
+    (one,) = _expanded([wanted])
+    return bool(feasible_nodes(one, _state([*nodes, *pods])))
+
+
+def _state(entries: Sequence[Json]) -> State:
+    made = [*_expanded(entries)]
+    named = [(str(each["kind"]), part(each, "metadata"), each) for each in made]
+    return State(
+        nodes={str(meta["name"]): each for kind, meta, each in named if kind == "Node"},
+        pods={str(meta["name"]): each for kind, meta, each in named if kind == "Pod"},
+        others={
+            (kind, str(meta.get("namespace", "")), str(meta["name"])): each
+            for kind, meta, each in named
+            if kind not in ("Node", "Pod")
+        },
     )
-    return bool(feasible_nodes(one, state))
 
 
 def _expanded(entries: Sequence[Json]) -> Iterator[Json]:

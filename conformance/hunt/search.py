@@ -6,7 +6,9 @@ World number N of a seed is always the same world: pair N of the table, and vari
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
+import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,7 +21,7 @@ from ..targets import target_kind
 from ..targets.quiet import run_quietly
 from ..targets.target import TargetOptions
 from .lane import Seen, lane
-from .placements import GROUP, placement_worlds
+from .placements import placement_worlds
 from .world import REASONS, Pair, World, pairs, world_of
 
 if TYPE_CHECKING:
@@ -34,16 +36,18 @@ _QUIET_SECONDS: Final = 0.15
 #: A world that takes longer has a scheduler that hangs.
 _WORLD_SECONDS_MAX: Final = 60.0
 _LANE_WORLDS_MAX: Final = 300
+_UNKNOWN: Final = re.compile(r"(?:unrecognized feature gate:|cannot set feature gate) (\w+)")
+_FATAL: Final = re.compile(r"panic:|fatal error:|Observed a panic|^F\d{4} ")
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Some worlds: from `start`, every one of the pairs with these gates, for some seconds."""
+    """Some worlds of a table, by their numbers, for some seconds."""
 
     target: TargetOptions
     seed: int
     start: int
     stop: int
-    gated: bool
+    table: int
     seconds: float
     lanes: int
 
@@ -71,17 +75,28 @@ class Explored(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
 
 
-def table(*, gated: bool) -> list[Pair]:
-    """Return the pairs whose worlds need feature gates, or the others."""
-    some = [pair for pair in pairs() if bool(REASONS[pair.reason].gates) is gated]
-    # As often as a reason with five remedies.
-    return some + [pair for pair in placement_worlds() if (pair == GROUP) is gated] * 5
+@functools.cache
+def tables() -> list[tuple[dict[str, bool], list[Pair]]]:
+    """Return the pairs by the feature gates that their worlds need; first those without gates."""
+    found: list[tuple[dict[str, bool], list[Pair]]] = [({}, [])]
+    draws: list[tuple[Pair, int, Mapping[str, bool]]] = [
+        (pair, 1, REASONS[pair.reason].gates) for pair in pairs()
+    ]
+    for pair, draw in placement_worlds().items():
+        # As often as a reason with five remedies.
+        draws.append((pair, 5, draw(random.Random(0)).gates))
+    for pair, times, gates in draws:
+        some = next((some for known, some in found if known == gates), None)
+        if some is None:
+            found.append(({**gates}, some := []))
+        some += [pair] * times
+    return found
 
 
-def world_number(number: int, seed: int, *, gated: bool) -> World:
+def world_number(number: int, seed: int, *, table: int) -> World:
     """Return a world by its number."""
-    some = table(gated=gated)
-    pair, rng = some[number % len(some)], random.Random(f"{seed}/{number}/{gated}")
+    _, some = tables()[table]
+    pair, rng = some[number % len(some)], random.Random(f"{seed}/{number}/{table}")
     draw = placement_worlds().get(pair)
     return draw(rng) if draw is not None else world_of(pair, rng)
 
@@ -110,7 +125,7 @@ class _Result:
         promise = {"lost": WAKES, "unplaced": PLACES}.get(seen.verdict)
         if promise is not None:
             find = self._find(world, seed, promise, seen.text)
-            self.finds.append(msgspec.structs.replace(find, members=world.members))
+            self.finds.append(msgspec.structs.replace(find, members=world.members or ()))
         for broken in seen.violations:
             if not (broken.invariant == "no_pod_starved" and promise is not None):
                 find = self._find(world, seed, broken.invariant, broken.text)
@@ -119,8 +134,12 @@ class _Result:
                 )
 
     def died(self, world: World, seed: str, error: ConformanceError) -> None:
-        self.errors.append(f"{world.pair} ({seed}): {error}")
-        self.finds.append(self._find(world, seed, LIVES, str(error)))
+        """Add the end of the scheduler, with the line of its log that says why."""
+        log = [line for line in getattr(error, "log", ()) if line.strip()]
+        last = next((line for line in log if _FATAL.search(line)), log[-1] if log else "")
+        text = f"{error}: {last}" if last and last not in str(error) else str(error)
+        self.errors.append(f"{world.pair} ({seed}): {text}")
+        self.finds.append(self._find(world, seed, LIVES, text))
 
     def _find(self, world: World, seed: str, promise: str, text: str) -> Find:
         return Find(
@@ -143,24 +162,32 @@ async def _explored(order: Task, result: _Result) -> None:
     deadline = clock.monotonic() + order.seconds
     numbers = iter(range(order.start, order.stop))
     with run_folder() as folder:
+        gates = {**tables()[order.table][0]}
 
         async def work() -> None:
             while clock.monotonic() < deadline:
-                if not await _lane_of(order, numbers, result, deadline, folder):
+                if not await _lane_of(order, gates, numbers, result, deadline, folder):
                     return
 
         await asyncio.gather(*(work() for _ in range(order.lanes)))
 
 
 async def _lane_of(
-    order: Task, numbers: Iterator[int], result: _Result, deadline: float, folder: Path
+    order: Task,
+    gates: dict[str, bool],
+    numbers: Iterator[int],
+    result: _Result,
+    deadline: float,
+    folder: Path,
 ) -> bool:
-    """Run worlds in one lane until it is old, has died, or nothing is left; return False then."""
+    """Run worlds in one lane until it is old, has died, or nothing is left; return False then.
+
+    Gates that the scheduler does not know are taken out of `gates`.
+    """
     clock = RealClock()
     options = order.target
     if options.in_real_time:
         options = msgspec.structs.replace(options, quiet_seconds=_QUIET_SECONDS)
-    gates: Mapping[str, bool] = REASONS[table(gated=True)[0].reason].gates if order.gated else {}
     configures = not options.command or "{config}" in options.command
     try:
         async with lane(
@@ -170,8 +197,8 @@ async def _lane_of(
                 number = next(numbers, None)
                 if number is None or clock.monotonic() > deadline:
                     return False
-                world = world_number(number, order.seed, gated=order.gated)
-                seed = f"{order.seed}/{number}/{order.gated}"
+                world = world_number(number, order.seed, table=order.table)
+                seed = f"{order.seed}/{number}/{order.table}"
                 try:
                     async with asyncio.timeout(_WORLD_SECONDS_MAX):
                         seen = await running.run(world)
@@ -183,6 +210,15 @@ async def _lane_of(
                     return True
                 result.add(world, seed, seen)
     except ConformanceError as error:
+        unknown = {*_UNKNOWN.findall(" ".join((str(error), *getattr(error, "log", ()))))} & {*gates}
+        for name in unknown:
+            del gates[name]
+        if unknown and not gates:
+            needed, some = tables()[order.table]
+            note = f"the scheduler does not know {', '.join(sorted(needed))}"
+            result.notes |= {str(pair): note for pair in some}
+        if unknown:
+            return bool(gates)
         result.errors.append(f"a lane did not start or end: {error}")
         return False
     return True

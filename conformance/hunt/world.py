@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from ..format.resources import part
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -93,7 +95,12 @@ class World:
     raw: Json
     message: str
     #: Of a world without a waiter: the pods that must get a node, as there is room for them.
-    members: tuple[str, ...] = ()
+    members: tuple[str, ...] | None = None
+
+    @property
+    def gates(self) -> dict[str, bool]:
+        """The feature gates that the world needs."""
+        return {name: bool(value) for name, value in part(self.raw, "gates").items()}
 
 
 def pod(name: str, **fields: object) -> Json:

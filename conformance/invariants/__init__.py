@@ -14,12 +14,16 @@ from .comparisons import (
 )
 from .decisions import (
     budgets_violated_only_if_unavoidable,
+    claims_held,
+    devices_given_once,
+    evictions_end,
     hard_spread_held,
     no_overcommit,
     no_pod_lost,
     no_pod_starved,
     no_port_conflict,
     node_affinity_held,
+    nominated_room_kept,
     pod_affinity_held,
     pod_anti_affinity_held,
     taints_respected,
@@ -29,7 +33,7 @@ from .decisions import (
 )
 from .history import Binding, History, Preemption
 from .judge import violations
-from .reports import bound_pods_reported_as_scheduled, victims_asked_once
+from .reports import bound_pods_reported_as_scheduled, events_agree, victims_asked_once
 from .state import State
 from .violation import INVARIANTS, Invariant, Violation
 from .with_plugins import invariants_with
@@ -44,6 +48,10 @@ __all__ = [
     "Violation",
     "bound_pods_reported_as_scheduled",
     "budgets_violated_only_if_unavoidable",
+    "claims_held",
+    "devices_given_once",
+    "events_agree",
+    "evictions_end",
     "feasibility_monotone_in_capacity",
     "hard_spread_held",
     "invariants_with",
@@ -52,6 +60,7 @@ __all__ = [
     "no_pod_starved",
     "no_port_conflict",
     "node_affinity_held",
+    "nominated_room_kept",
     "pod_affinity_held",
     "pod_anti_affinity_held",
     "single_decision",

@@ -6,17 +6,20 @@ Each is a function of a history and yields its violations. The suite's own arith
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 from ..format.resources import objects, part
-from .feasibility import RULES, feasible_nodes, reasons_against
+from . import feasibility as rules
+from .devices import Devices, held_claims
+from .feasibility import feasible_nodes, reasons_against
 from .history import with_nominated
 from .matching import labels_of, selects
-from .state import is_ending, name_of, node_of, priority_of, uid_of
+from .state import is_ending, name_of, node_of, placed_on, priority_of, uid_of
 from .violation import Violation, invariant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from ..api import Json
     from .history import Binding, History, Preemption
@@ -26,52 +29,86 @@ if TYPE_CHECKING:
 @invariant("pkg/scheduler/framework/plugins/noderesources fitsRequest")
 def no_overcommit(history: History) -> Iterator[Violation]:
     """A bound pod's requests fit into what its node had left: resources and number of pods."""
-    yield from _broken_at_binding(history, "resources")
+    yield from _broken_at_binding(history, rules.resources)
 
 
 @invariant("pkg/scheduler/framework HostPortInfo.CheckConflict")
 def no_port_conflict(history: History) -> Iterator[Violation]:
     """A bound pod's host ports were free on its node."""
-    yield from _broken_at_binding(history, "ports")
+    yield from _broken_at_binding(history, rules.ports)
 
 
 @invariant("https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/")
 def taints_respected(history: History) -> Iterator[Violation]:
     """A bound pod tolerates the taints NoSchedule and NoExecute of its node, and a cordon."""
-    yield from _broken_at_binding(history, "taints")
+    yield from _broken_at_binding(history, rules.taints)
 
 
 @invariant("https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#node-affinity")
 def node_affinity_held(history: History) -> Iterator[Violation]:
     """A bound pod's node matches its node selector and its required node affinity."""
-    yield from _broken_at_binding(history, "node_affinity")
+    yield from _broken_at_binding(history, rules.node_affinity)
 
 
 @invariant("pkg/scheduler/framework/plugins/interpodaffinity satisfyPodAffinity")
 def pod_affinity_held(history: History) -> Iterator[Violation]:
     """The pods that a bound pod's required affinity names were in the domain of its node."""
-    yield from _broken_at_binding(history, "affinity")
+    yield from _broken_at_binding(history, rules.affinity)
 
 
 @invariant("pkg/scheduler/framework/plugins/interpodaffinity satisfyPodAntiAffinity")
 def pod_anti_affinity_held(history: History) -> Iterator[Violation]:
     """No required anti-affinity, its own or another pod's, keeps a bound pod off its node."""
-    yield from _broken_at_binding(history, "anti_affinity")
+    yield from _broken_at_binding(history, rules.anti_affinity)
 
 
 @invariant("pkg/scheduler/framework/plugins/podtopologyspread Filter")
 def hard_spread_held(history: History) -> Iterator[Violation]:
     """A bound pod keeps the skew of its constraints with DoNotSchedule."""
-    yield from _broken_at_binding(history, "spread")
+    yield from _broken_at_binding(history, rules.spread)
 
 
 @invariant("pkg/scheduler/framework/plugins/volumebinding FindPodVolumes")
 def volumes_reachable(history: History) -> Iterator[Violation]:
     """A bound pod's claims are bound, reachable from its node, and free if for one pod only."""
-    yield from _broken_at_binding(history, "volumes")
+    yield from _broken_at_binding(history, rules.volumes)
 
 
-def _broken_at_binding(history: History, rule: str) -> Iterator[Violation]:
+@invariant("pkg/scheduler/framework/plugins/dynamicresources Reserve, PreBind")
+def claims_held(history: History) -> Iterator[Violation]:
+    """A bound pod's claims of devices are allocated for its node, and reserved for it."""
+    yield from _broken_at_binding(history, held_claims)
+
+
+@invariant("https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/")
+def devices_given_once(history: History) -> Iterator[Violation]:
+    """No device, capacity or counter is given to more claims than it suffices for."""
+    for allocation in history.allocations:
+        reasons = []
+        for state in allocation.moments:
+            there = Devices(state)
+            # A conflict that was there before is none of this claim.
+            known = there.conflict(there.taken)
+            reasons.append(
+                None if known else there.conflict([*there.taken, *there.taken_by(allocation.claim)])
+            )
+        if all(reasons):
+            name = name_of(allocation.claim)
+            text = f"with the devices of claim {name}, {reasons[0]}"
+            claims = [*allocation.moments[0].of_kind("ResourceClaim"), allocation.claim]
+            users = sorted({user for claim in claims for user in _users(claim)})
+            expect: Json = {"pods": users, "bound_count": {"at_most": len(users) - 1}}
+            yield Violation(text=text, step=allocation.step, expect=expect)
+
+
+def _users(claim: Json) -> list[str]:
+    """Return the pods for which a claim is reserved."""
+    namespace = part(claim, "metadata").get("namespace")
+    prefix = "" if namespace == "default" else f"{namespace}/"
+    return [f"{prefix}{user['name']}" for user in objects(part(claim, "status").get("reservedFor"))]
+
+
+def _broken_at_binding(history: History, rule: rules.Rule) -> Iterator[Violation]:
     """Yield the bindings that break a rule at each moment on which they may be based."""
     for binding in history.bindings:
         reasons = [_reason(binding, rule, state) for state in binding.moments]
@@ -80,9 +117,9 @@ def _broken_at_binding(history: History, rule: str) -> Iterator[Violation]:
             yield Violation(text=text, step=binding.step, expect=_elsewhere(binding))
 
 
-def _reason(binding: Binding, rule: str, state: State) -> str | None:
+def _reason(binding: Binding, rule: rules.Rule, state: State) -> str | None:
     node = state.nodes.get(binding.node_name)
-    return None if node is None else RULES[rule](binding.pod, node, state)
+    return None if node is None else rule(binding.pod, node, state)
 
 
 def _elsewhere(binding: Binding) -> Json:
@@ -168,6 +205,61 @@ def budgets_violated_only_if_unavoidable(history: History) -> Iterator[Violation
                 f"{name_of(violated)}; on {ways[0]} no budget would be violated"
             )
             yield Violation(text=text, step=event.step, expect=_still_there(event.victims))
+
+
+@invariant("pkg/scheduler/framework/runtime RunFilterPluginsWithNominatedPods")
+def nominated_room_kept(history: History) -> Iterator[Violation]:
+    """Room that is nominated for a pod is not given to a pod of lower priority."""
+    for binding in history.bindings:
+        rivals = [_rival(binding, state, history.scheduler_names) for state in binding.moments]
+        if all(rivals) and rivals[0] is not None:
+            text = (
+                f"pod {name_of(binding.pod)} was bound to {binding.node_name}, whose room is "
+                f"nominated for {name_of(rivals[0])} of higher priority"
+            )
+            expect: Json = {"pod": name_of(binding.pod), "not_bound": True}
+            yield Violation(text=text, step=binding.step, expect=expect)
+
+
+def _rival(binding: Binding, state: State, scheduler_names: Collection[str]) -> Json | None:
+    """Return a more important pod that is nominated for the node and leaves no room there."""
+    node = state.nodes.get(binding.node_name)
+    if node is None or reasons_against(binding.pod, node, state):
+        return None
+    for other in state.pods.values():
+        if (
+            part(other, "status").get("nominatedNodeName") == binding.node_name
+            and not node_of(other)
+            and part(other, "spec").get("schedulerName") in scheduler_names
+            and priority_of(other) > priority_of(binding.pod)
+            and reasons_against(
+                binding.pod, node, state.with_pods([placed_on(other, binding.node_name)])
+            )
+        ):
+            return other
+    return None
+
+
+#: So often a pod may evict the pods of one name.
+_EVICTIONS_MAX: Final = 2
+
+
+@invariant("pkg/scheduler/framework/preemption: a preemptor has the room that it has made")
+def evictions_end(history: History) -> Iterator[Violation]:
+    """No two pods evict each other, and no pod evicts the pods of one name again and again."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for event in history.preemptions:
+        for victim in event.victims if event.preemptor is not None else ():
+            pair = name_of(event.preemptor or {}), name_of(victim)
+            counts[pair] += 1
+            is_mutual = counts[pair[1], pair[0]] > 0
+            if is_mutual or counts[pair] == _EVICTIONS_MAX + 1:
+                text = (
+                    f"pods {pair[0]} and {pair[1]} evict each other"
+                    if is_mutual
+                    else f"pod {pair[0]} evicts pods named {pair[1]} again and again"
+                )
+                yield Violation(text=text, step=event.step, expect=_still_there([victim]))
 
 
 def _violated(victims: Iterable[Json], state: State) -> Json | None:

@@ -2,7 +2,8 @@
 
 A rule returns the reason against a node, or None. The rules follow the filters in the default
 profile of kube-scheduler v1.36, written from the documentation and with the suite's own arithmetic.
-Not judged: limits of volumes per node, devices, extenders, unbound claims that wait for a consumer.
+Not judged: limits of volumes per node, extended resources that come from devices, extenders, and
+unbound claims that wait for a consumer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..format.resources import NANO, amounts, objects, part, pod_requests, shown
 from ..judge.capacity import host_ports
+from .devices import devices
 from .matching import (
     any_term_matches,
     labels_of,
@@ -239,6 +241,7 @@ RULES: Final[dict[str, Rule]] = {
     "affinity": affinity,
     "spread": spread,
     "volumes": volumes,
+    "devices": devices,
 }
 
 

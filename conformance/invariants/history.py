@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 _PREEMPTED: Final = "PreemptionByScheduler"
+_CLAIM: Final = "ResourceClaim"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +58,17 @@ class Preemption:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """A claim to which the scheduler has given devices, and the states on which it may be based."""
+
+    claim: Json
+    moments: Sequence[State]
+    step: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Moment:
-    """A decision that was noticed: the state before it, and the number of the step."""
+    """A decision about a pod or a claim: the state before it, and the number of the step."""
 
     pod: Json
     before: State
@@ -78,10 +88,12 @@ class History:
         self.scheduler_names = scheduler_names
         self._bound: list[_Moment] = []
         self._deleted: list[_Moment] = []
+        self._allocated: list[_Moment] = []
         self._starts: list[State] = []
         self.end = self._replay()
         self.bindings = [self._binding(change) for change in self._bound]
         self.preemptions = self._preemptions()
+        self.allocations = [self._allocation(change) for change in self._allocated]
 
     def _replay(self) -> State:
         """Go through the changes once; return the state at the end."""
@@ -117,6 +129,8 @@ class History:
                 _store(nodes, change.name, obj, is_gone=is_gone)
             else:
                 key = str(obj["kind"]), change.namespace, change.name
+                if not is_gone and _gets_devices(obj, others.get(key)) and self._writes(obj):
+                    self._allocated.append(_Moment(pod=obj, before=state(), step=step))
                 _store(others, key, obj, is_gone=is_gone)
         end = state()
         self._starts += [end] * (len(first) - len(self._starts))
@@ -129,6 +143,24 @@ class History:
         return any(
             write.method == "DELETE" and write.path.partition("?")[0] == path
             for write in self.observation.writes or ()
+        )
+
+    def _writes(self, claim: Json) -> bool:
+        """Return True if the scheduler has written the status of a claim of that name."""
+        metadata = part(claim, "metadata")
+        end = f"/{metadata.get('namespace')}/resourceclaims/{metadata.get('name')}/status"
+        return any(
+            write.path.partition("?")[0].endswith(end) for write in self.observation.writes or ()
+        )
+
+    def _allocation(self, moment: _Moment) -> Allocation:
+        start = self._starts[moment.step] if moment.step >= 0 else moment.before
+        claims = {k: v for k, v in moment.before.others.items() if k[0] == _CLAIM}
+        early = {k: v for k, v in start.others.items() if k[0] != _CLAIM}
+        return Allocation(
+            claim=moment.pod,
+            moments=[moment.before, replace(start, others={**early, **claims})],
+            step=self._place(moment.step),
         )
 
     def _binding(self, moment: _Moment) -> Binding:
@@ -171,6 +203,12 @@ def _store(kept: dict[K, Json], key: K, obj: Json, *, is_gone: bool) -> None:
         kept.pop(key, None)
     else:
         kept[key] = obj
+
+
+def _gets_devices(obj: Json, before: Json | None) -> bool:
+    """Return True if a claim has devices, and had none."""
+    had = part(part(before or {}, "status"), "allocation")
+    return obj["kind"] == _CLAIM and bool(part(part(obj, "status"), "allocation")) and not had
 
 
 def _is_victim(pod: Json) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..format.resources import objects, part
 from .state import name_of, node_of
@@ -12,6 +12,8 @@ from .violation import Violation, invariant
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..api import Json
+    from ..run.observation import PodRecord
     from .history import History
 
 
@@ -29,6 +31,65 @@ def bound_pods_reported_as_scheduled(history: History) -> Iterator[Violation]:
             yield Violation(
                 text=text, step="", expect={"pod": name_of(pod), "condition": condition}
             )
+
+
+@invariant("pkg/scheduler bindingCycle, handleSchedulingFailure, PreemptPod: events")
+def events_agree(history: History) -> Iterator[Violation]:
+    """The events Scheduled, FailedScheduling and Preempted are about what was done.
+
+    A scheduler that writes no event of a kind is not judged by that kind.
+    """
+    observation = history.observation
+    told: dict[str, dict[str, str]] = {}
+    for event in observation.events:
+        uid = str(part(event, "regarding").get("uid"))
+        told.setdefault(str(event.get("reason")), {})[uid] = str(event.get("note"))
+    if any(
+        write.status >= 300 and write.path.partition("?")[0].endswith("/binding")
+        for write in observation.writes or ()
+    ):
+        # A refused binding may have been done.
+        told.pop("Scheduled", None)
+    for pod in observation.pods:
+        name = name_of(pod.object)
+        for reason, notes in told.items():
+            text = _WRONG.get(reason, _nothing)(pod, notes.get(pod.uid))
+            if text:
+                what = "no_event" if pod.uid in notes else "event"
+                expect: Json = {"pod": name, what: {"reason": reason}}
+                yield Violation(text=f"pod {name} {text}", step="", expect=expect)
+
+
+def _nothing(pod: PodRecord, note: str | None) -> str:
+    del pod, note
+    return ""
+
+
+def _wrong_binding(pod: PodRecord, note: str | None) -> str:
+    """Return what is wrong with an event Scheduled, or without one; empty if nothing is."""
+    if note is None:
+        return "is bound, and has no event Scheduled" if pod.by_scheduler and pod.node else ""
+    is_told = bool(pod.node) and note.endswith(f" to {pod.node}")
+    return "" if is_told else f"has the event {note!r}, and is on {pod.node or 'no node'}"
+
+
+def _wrong_preemption(pod: PodRecord, note: str | None) -> str:
+    is_gone = pod.deleted_seconds is not None or pod.preempted_seconds is not None
+    # A victim that is being bound goes back to the queue.
+    return "has the event Preempted, and stays" if note and pod.node and not is_gone else ""
+
+
+def _wrong_failure(pod: PodRecord, note: str | None) -> str:
+    is_reported = any(one.reason == "Unschedulable" for one in pod.rejections)
+    missing = note is None and is_reported
+    return "is reported as unschedulable, and has no event FailedScheduling" if missing else ""
+
+
+_WRONG: Final = {
+    "Scheduled": _wrong_binding,
+    "Preempted": _wrong_preemption,
+    "FailedScheduling": _wrong_failure,
+}
 
 
 @invariant("pkg/scheduler/framework/preemption: a victim that is terminating is not deleted again")

@@ -23,6 +23,8 @@ _BREAKERS: Final = {
     "victims_of_lower_priority": ("post_filter",),
     "victims_minimal": _VICTIMS,
     "budgets_violated_only_if_unavoidable": _VICTIMS,
+    "nominated_room_kept": _VICTIMS,
+    "evictions_end": _VICTIMS,
     "no_pod_lost": ("pre_enqueue", "permit", "pre_bind", "bind"),
     "no_pod_starved": _HOLDS,
     "feasibility_monotone_in_capacity": _HOLDS,

@@ -166,6 +166,40 @@ class _ReportsBound(_Wrong):
         return nodes[0]["metadata"]["name"]
 
 
+class _BindsTheUnimportant(_Wrong):
+    """Binds pods of the lowest priority to the first node, and reports the others."""
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        return None if pod["spec"].get("priority") else nodes[0]["metadata"]["name"]
+
+
+class _Boasts(_Wrong):
+    """Binds each pod to the first node, and writes that it was assigned to another."""
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        name = pod["metadata"]["name"]
+        event = _event(pod, pod) | {"reason": "Scheduled", "action": "Binding"}
+        event["note"] = f"Successfully assigned default/{name} to nowhere"
+        await _send(session, "POST", _EVENTS, event)
+        return nodes[0]["metadata"]["name"]
+
+
+class _GivesOneDeviceToAll(_Wrong):
+    """Allocates the first device for the claims of each pod, and binds it to the first node."""
+
+    async def decide(self, session, pod, nodes, pods):  # type: ignore[no-untyped-def]
+        spec = (await _get(session, f"{_DEVICES}/resourceslices"))["items"][0]["spec"]
+        device = {"driver": spec["driver"], "pool": spec["pool"]["name"], "request": "r"}
+        device["device"] = spec["devices"][0]["name"]
+        user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        status = {"allocation": {"devices": {"results": [device]}}, "reservedFor": [user]}
+        for each in pod["spec"].get("resourceClaims", ()):
+            path = f"{_DEVICES}/namespaces/default/resourceclaims/{each['resourceClaimName']}"
+            await _send(session, "PATCH", f"{path}/status", {"status": status})
+        return nodes[0]["metadata"]["name"]
+
+
+_DEVICES = "/apis/resource.k8s.io/v1"
 _EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
@@ -225,6 +259,24 @@ def preempts_all(url: str, _: Clock) -> TinyScheduler:
 def preempts_twice(url: str, _: Clock) -> TinyScheduler:
     """Deletes the pods of a node twice for each new one."""
     return _PreemptsTwice(url)
+
+
+@started
+def binds_the_unimportant(url: str, _: Clock) -> TinyScheduler:
+    """Binds pods of the lowest priority, whatever is nominated."""
+    return _BindsTheUnimportant(url)
+
+
+@started
+def boasts(url: str, _: Clock) -> TinyScheduler:
+    """Writes events that are not true."""
+    return _Boasts(url)
+
+
+@started
+def gives_one_device_to_all(url: str, _: Clock) -> TinyScheduler:
+    """Gives the first device to each claim."""
+    return _GivesOneDeviceToAll(url)
 
 
 @started

@@ -25,6 +25,17 @@ _BUDGET = """object: {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata
   namespace: default}, spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}, status:
   {disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1}}"""
 
+_CLAIM = """object: {apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: NAME,
+  namespace: default}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}"""
+_DEVICES = [
+    "object: {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}",
+    """object: {apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: s}, spec: {
+  driver: gpu.example.com, nodeName: a, pool: {name: a, generation: 1, resourceSliceCount: 1},
+  devices: [{name: gpu-0}]}}""",
+    _CLAIM.replace("NAME", "c"),
+    _CLAIM.replace("NAME", "d"),
+]
+
 #: Invariant, wrong scheduler, cluster, the new pod.
 _TABLE: list[tuple[str, Callable[..., object], list[str], str]] = [
     (
@@ -125,6 +136,30 @@ _TABLE: list[tuple[str, Callable[..., object], list[str], str]] = [
         ["node: {name: a}", "pod: {name: q, node: a}"],
         "",
     ),
+    (
+        "claims_held",
+        schedulers.binds_all_to_a,
+        ["node: {name: a}", *_DEVICES],
+        "spec: {resourceClaims: [{name: d, resourceClaimName: c}]}",
+    ),
+    (
+        "devices_given_once",
+        wrong_schedulers.gives_one_device_to_all,
+        ["node: {name: a}", *_DEVICES],
+        "spec: {resourceClaims: [{name: x, resourceClaimName: c}, "
+        "{name: y, resourceClaimName: d}]}",
+    ),
+    (
+        "nominated_room_kept",
+        wrong_schedulers.binds_the_unimportant,
+        [
+            "node: {name: a, cpu: 1}",
+            "pod: {name: q, cpu: 1, priority: 10, node_selector: {disk: ssd}, "
+            "status: {nominatedNodeName: a}}",
+        ],
+        "cpu: 1",
+    ),
+    ("events_agree", wrong_schedulers.boasts, ["node: {name: a}"], ""),
     ("no_pod_lost", schedulers.binds_nothing, ["node: {name: a}"], ""),
     ("no_pod_lost", schedulers.binds_all_to_a, ["node: {name: b}"], ""),
     ("no_pod_starved", wrong_schedulers.reports_all, ["node: {name: a}"], ""),
@@ -204,7 +239,24 @@ def test_comparisons_share_the_run_that_they_compare_with() -> None:
 
 
 def test_every_invariant_can_be_broken() -> None:
-    assert {name for name, *_ in _TABLE} == {*INVARIANTS}
+    assert {"evictions_end", *(name for name, *_ in _TABLE)} == {*INVARIANTS}
+
+
+def test_pods_that_evict_each_other_are_noticed() -> None:
+    pods = [{"create": [{"pod": {"name": name}}]} for name in ("p", "q", "p")]
+    case = case_of(
+        {
+            "name": "two",
+            "source": "nowhere",
+            "cluster": [{"node": {"name": "a"}}],
+            "steps": [part for step in pods for part in (step, {"wait_until_settled": None})],
+        },
+        area="tests",
+        origin="here",
+    )
+    broken = _violations(case, in_process(wrong_schedulers.preempts_all))
+    texts = [each.text for each in broken if each.invariant == "evictions_end"]
+    assert texts == ["pods p and q evict each other"]
 
 
 def test_every_invariant_has_a_sentence_and_a_source() -> None:
