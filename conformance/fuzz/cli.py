@@ -22,7 +22,7 @@ from ..targets import target_kind
 from ..targets.options import seed_option, target_options, timeout_option
 from ..targets.target import TargetOptions
 from .campaign import Interrupted, executor_of, search
-from .counterexample import fails, write
+from .counterexample import fails, report_of, write
 from .search import Task, invariant_names
 
 if TYPE_CHECKING:
@@ -193,6 +193,7 @@ def _report(result: Result, task: Task, output: Path, *, seconds: float) -> bool
         click.echo(f"{name}: {counterexample.text}")
         again = fails(path, task.target, timeout_seconds=task.timeout_seconds)
         click.echo(f"    {path}" + ("" if again else " (passed when it was run again)"))
+        click.echo(f"\n{report_of(counterexample)}")
     for error in result.errors:
         click.echo(f"error: {error}")
     if result.refused:

@@ -9,6 +9,7 @@ from ..format.case import load_cases
 from ..format.writing import write_case
 from ..invariants import INVARIANTS
 from ..run.runner import Settings, run_cases
+from .bug_report import bug_report
 from .search import AREA
 
 if TYPE_CHECKING:
@@ -34,12 +35,23 @@ def document_of(result: Found) -> Json:
     return {"area": AREA, "cases": [case]}
 
 
+def report_of(result: Found) -> str:
+    """Return the text of a bug report for a counterexample."""
+    invariant = INVARIANTS.get(result.invariant)
+    title = invariant.sentence if invariant else "The scheduler runs, and comes to rest."
+    return bug_report(result.raw, title=f"Broken: {title}", seen=f"{result.text}.")
+
+
 def write(result: Found, directory: Path) -> Path:
-    """Write a counterexample into a file of the invariant's name. Raises InputError."""
+    """Write a counterexample into a file of the invariant's name, and its report beside it.
+
+    Raises InputError.
+    """
     path = directory / f"{result.invariant}.yaml"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         write_case(path, document_of(result))
+        path.with_suffix(".md").write_text(report_of(result), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--output: {path}: {error.strerror or error}") from error
     return path

@@ -44,6 +44,13 @@ class HuntOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the command."""
 
     target: TargetOptions = given_by(target_options)
+    version: str = _option(
+        "--target",
+        "version",
+        metavar="VERSION",
+        default="",
+        help="Hunt in our scheduler as it decides in a version: kubesched@1.35.",
+    )
     also: tuple[str, ...] = _option(
         "--also",
         metavar="CMD",
@@ -90,9 +97,15 @@ def hunt(options: HuntOptions) -> None:
     Exit status: 0 if nothing was confirmed, 1 if something was, 2 for invalid input.
     """
     if options.lists:
-        for pair in pairs():
+        for pair in [*pairs(), *placement_worlds()]:
             click.echo(str(pair))
+        click.echo("left out: reasons of Permit, as kube-scheduler has no plugin that waits there")
         return
+    if options.version:
+        if options.target.command:
+            raise InputError("--target: not together with --target-command")
+        target = msgspec.structs.replace(options.target, in_process=options.version)
+        options = msgspec.structs.replace(options, target=target)
     if options.target.kubeconfig:
         raise InputError("--kubeconfig: hunt needs an API server of its own")
     target_kind(options.target)

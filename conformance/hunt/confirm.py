@@ -13,12 +13,13 @@ from ..capture.shrink import Limits, shrunk
 from ..format.case import case_of
 from ..format.resources import objects, part
 from ..format.writing import write_case
+from ..fuzz.bug_report import bug_report
 from ..invariants import INVARIANTS, violations
 from ..invariants.judge import NotObserved
 from ..run.observation import observe
 from ..targets import target_kind
 from ..targets.target import TargetOptions
-from .lane import is_placed, may_run
+from .lane import is_on, is_placed
 from .placements import GROUP
 from .search import PLACES, WAKES, Find
 from .world import COPY, WAITER
@@ -168,7 +169,7 @@ def _breaks(raw: Json, find: Find, target: TargetOptions) -> bool:
     if find.promise == PLACES:
         pods = {pod.key.rpartition("/")[2]: pod for pod in seen.pods}
         is_whole = {*find.members} <= {*pods} and not seen.outcome.is_bad
-        return is_whole and not all(may_run(pods[name].object) for name in find.members)
+        return is_whole and not all(is_on(pods[name].object, find.place) for name in find.members)
     reason = seen.outcome.reason
     return seen.outcome.is_bad and not (_REFUSED.match(reason) or _SLOW in reason)
 
@@ -267,7 +268,9 @@ def _write(path: Path, raw: Json, find: Find) -> None:
         name = WAITER if namespace == "default" else f"{namespace}/{WAITER}"
         steps = [*steps[:control], {"expect": {"pods": [name], "bound_count": 1}}]
     elif find.promise == PLACES:
-        everyone = {"pods": [*find.members], "bound_count": len(find.members)}
+        everyone: Json = {"pods": [*find.members], "bound_count": len(find.members)}
+        if find.place:
+            everyone = {"node": find.place, "pod_count": len(find.members)}
         steps = [*steps, {"expect": everyone}]
     elif find.expect:
         steps = [*steps, {"expect": find.expect}]
@@ -281,6 +284,8 @@ def _write(path: Path, raw: Json, find: Find) -> None:
         "steps": steps,
     }
     write_case(path, {"area": _AREA, "cases": [case]})
+    text = bug_report(case, title=f"{find.promise}: {find.pair}", seen=find.text)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
 
 
 _HINTS: Final = "pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing"

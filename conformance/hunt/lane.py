@@ -90,7 +90,7 @@ class Lane:
         if world.members is not None:
             await running.carry_out(case.steps)
             pods = [await running.api.find(Ref("Pod", name, "default")) for name in world.members]
-            left = [pod for pod in pods if pod is None or not may_run(pod)]
+            left = [pod for pod in pods if not is_on(pod, world.place)]
             return Seen(
                 verdict="unplaced" if left else "woken",
                 text=f"a placement exists: {_message(left[0])}" if left else "",
@@ -226,10 +226,11 @@ def _may_be_silent(world: World) -> bool:
     return _REFUSED in world.variations or "persistentVolumeClaim" in text or "pod_group" in text
 
 
-def may_run(pod: Json) -> bool:
-    """Return True if a pod has a node, or one is nominated for it."""
-    nominated = part(pod, "status").get("nominatedNodeName")
-    return bool(part(pod, "spec").get("nodeName") or nominated)
+def is_on(pod: Json | None, place: str) -> bool:
+    """Return True if a pod has a node, or one is nominated for it: `place`, or any if empty."""
+    node_name = part(pod or {}, "spec").get("nodeName")
+    name = node_name or part(pod or {}, "status").get("nominatedNodeName")
+    return name == place if place else bool(name)
 
 
 def is_placed(pod: Json, claims: Iterable[Json], volumes: Iterable[Json]) -> bool:

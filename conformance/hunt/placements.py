@@ -8,6 +8,7 @@ although a choice of devices exists, or that preempts nothing although that woul
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,11 +16,11 @@ import msgspec
 from ..format.objects import Item, objects_of
 from ..format.resources import part
 from ..invariants.devices import Devices, Taken, claims_of
-from ..invariants.feasibility import feasible_nodes, resources
+from ..invariants.feasibility import feasible_nodes, reasons_against
 from ..invariants.state import State, placed_on
 from . import device_puzzles
 from .device_puzzles import device_pair, device_world
-from .world import PAUSE, Pair, World, create, node, obj, pod
+from .world import HOST, PAUSE, Pair, World, create, node, obj, pod
 
 if TYPE_CHECKING:
     import random
@@ -29,8 +30,24 @@ if TYPE_CHECKING:
 
 GROUP: Final = Pair("group", "a placement exists")
 PREEMPTION: Final = Pair("preemption", "a node fits without its less important pods")
+IMAGES: Final = Pair("images", "a node has far more of them")
+_IMAGE_UNIT: Final = 100 * 1024 * 1024
 _GATES: Final[Json] = {"GenericWorkload": True, "GangScheduling": True}
 _API: Final = "resource.k8s.io/v1"
+_DEMANDS: Final[Sequence[Json]] = (
+    {},
+    {"host_ports": [80]},
+    {
+        "labels": {"app": "db"},
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "db"}}}
+                ]
+            }
+        },
+    },
+)
 _DRIVER: Final = "gpu.example.com"
 
 
@@ -40,25 +57,37 @@ def placement_worlds() -> dict[Pair, Callable[[random.Random], World]]:
         device_pair(theme): functools.partial(device_world, theme)
         for theme in device_puzzles.THEMES
     }
-    return {GROUP: _group, PREEMPTION: _preemption, **devices}
+    return {GROUP: _group, PREEMPTION: _preemption, IMAGES: _images, **devices}
 
 
 def _group(rng: random.Random) -> World:
-    """Draw a group, of which each member takes a device or some CPUs, for which there is room."""
-    nodes = ["a", "b"][: rng.choice([1, 2])]
+    """Draw a group for which there is room: for devices or CPUs, apart or together."""
+    nodes = ["a", "b", "c"][: rng.choice([1, 2, 3])]
     number = rng.choice([2, 3])
     members = tuple(f"m{index}" for index in range(number))
     in_group: Json = {"pod_group": "train"}
-    if rng.random() < 0.5:
-        cluster = [*map(node, nodes), *_parts(nodes, rng), *(_claim(m, rng) for m in members)]
-        pods = [pod(name, **in_group, **_uses(name)) for name in members]
+    form = rng.choice(["claims", "one claim", "room", "apart", "together"])
+    if form in ("claims", "one claim"):
+        names = members if form == "claims" else ("c",)
+        cluster = [*map(node, nodes), *_parts(nodes, rng), *(_claim(m, rng) for m in names)]
+        pods = [pod(m, **in_group, **_uses(m if form == "claims" else "c")) for m in members]
     else:
         cluster = [node(name, cpu=rng.choice([2, 3, 4])) for name in nodes]
-        pods = [pod(name, **in_group, cpu=rng.choice([1, 2, 3])) for name in members]
+        pods = [pod(m, **in_group, cpu=rng.choice([1, 2, 3]), **_ties(form)) for m in members]
     if not _has_room(cluster, pods):
         return _group(rng)
     group: Json = {"pod_group": {"name": "train", "min_count": number}}
     return _world(GROUP, [*cluster, group], [create(*pods)], members, gates=_GATES)
+
+
+def _ties(form: str) -> Json:
+    """Return the fields by which the pods of a group keep apart, or together."""
+    kind = {"apart": "podAntiAffinity", "together": "podAffinity"}.get(form)
+    if kind is None:
+        return {}
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "db"}}}
+    required = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return {"labels": {"app": "db"}, "affinity": required}
 
 
 def _uses(claim: str) -> Json:
@@ -107,43 +136,102 @@ def _claim(name: str, rng: random.Random) -> Json:
 
 def _has_room(cluster: Sequence[Json], pods: Sequence[Json]) -> bool:
     """Return True if nodes and devices can be chosen for all pods, by the suite's own rules."""
-    state = _state(cluster)
-    there = Devices(state)
 
-    def place(some: Sequence[Json], state: State, taken: Sequence[Taken]) -> bool:
+    def place(some: Sequence[Json], state: State) -> bool:
         if not some:
             return True
         first, *rest = some
-        claims = [claim for claim in claims_of(first, state) if claim is not None]
+        claims = [
+            claim
+            for claim in claims_of(first, state)
+            if claim is not None and not part(claim, "status").get("allocation")
+        ]
+        there = Devices(state)
         return any(
-            place(rest, state.with_pods([placed_on(first, name)]), more)
-            for name, place_ in state.nodes.items()
-            if resources(first, place_, state) is None
-            for more in there.choices(claims, place_, taken)
+            place(
+                rest, _allocated(claims, name, more[len(there.taken) :], state).with_pods([placed])
+            )
+            for name, each in state.nodes.items()
+            if not reasons_against(first, each, state)
+            for placed in [placed_on(first, name)]
+            for more in there.choices(claims, each, there.taken)
         )
 
-    return place([*_expanded(pods)], state, ())
+    return place([*_expanded(pods)], _state(cluster))
+
+
+def _allocated(
+    claims: Sequence[Json], node_name: str, taken: Sequence[Taken], state: State
+) -> State:
+    """Return a state in which claims have devices of a node. A claim has one request."""
+    rule = {"key": HOST, "operator": "In", "values": [node_name]}
+    allowed = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    changed = {}
+    for claim, one in zip(claims, taken, strict=True):
+        results = [one.device._asdict() | {"device": one.device.name}]
+        allocation = {"devices": {"results": results}, "nodeSelector": allowed}
+        metadata = part(claim, "metadata")
+        key = "ResourceClaim", str(metadata["namespace"]), str(metadata["name"])
+        changed[key] = {**claim, "status": {"allocation": allocation}}
+    return replace(state, others={**state.others, **changed})
 
 
 def _preemption(rng: random.Random) -> World:
-    """Draw nodes with pods, on one of which an important pod fits without the others."""
-    ports: list[Json] = [{}, {"host_ports": [80]}]
+    """Draw nodes with pods, on one of which an important pod fits without the others.
+
+    The pods that it evicts may come again, as a controller makes them.
+    """
     used = [
         pod(
             f"u{number}",
             node=rng.choice("ab"),
             cpu=rng.choice([1, 2]),
             priority=rng.choice([0, 10, 100]),
-            **rng.choice(ports),
+            **rng.choice(_DEMANDS),
         )
         for number in range(rng.choice([2, 3, 4]))
     ]
-    wants: Json = {"cpu": rng.choice([2, 3, 4]), "priority": 50, **rng.choice(ports)}
+    wants: Json = {"cpu": rng.choice([2, 3, 4]), "priority": 50, **rng.choice(_DEMANDS)}
     cluster = [node(name, cpu=4) for name in "ab"]
     kept = [entry for entry in used if part(entry, "pod")["priority"] == 100]
     if not _is_feasible(cluster, kept, pod("m0", **wants)):
         return _preemption(rng)
-    return _world(PREEMPTION, [*cluster, *used], [create(pod("m0", **wants))], ("m0",))
+    steps = [create(pod("m0", **wants))]
+    for entry in used if rng.random() < 0.5 else ():
+        content = {k: v for k, v in part(entry, "pod").items() if k not in ("node", "name")}
+        steps += [{"advance": "1s"}, create(pod(f"{part(entry, 'pod')['name']}-again", **content))]
+    return _world(PREEMPTION, [*cluster, *used], steps, ("m0",))
+
+
+def _images(rng: random.Random) -> World:
+    """Draw two equal nodes, of which one has far more of the images of some pods."""
+    sizes = {name: rng.choice([5, 10, 20, 30]) * _IMAGE_UNIT for name in ("one", "two", "three")}
+    places = {name: rng.choice("ab") for name in sizes}
+    totals = {
+        place: sum(size for name, size in sizes.items() if places[name] == place) for place in "ab"
+    }
+    if abs(totals["a"] - totals["b"]) < 8 * _IMAGE_UNIT or max(totals.values()) > 55 * _IMAGE_UNIT:
+        return _images(rng)
+    best = max(totals, key=lambda place: totals[place])
+    in_volume = [name for name in sizes if rng.random() < 0.5]
+    containers = [{"image": f"{name}:v1"} for name in sizes if name not in in_volume]
+    volumes = [{"name": name, "image": {"reference": f"{name}:v1"}} for name in in_volume]
+    cluster = [
+        node(
+            place,
+            cpu=64,
+            memory="256Gi",
+            images={f"{n}:v1": size for n, size in sizes.items() if places[n] == place},
+        )
+        for place in "ab"
+    ]
+    names = tuple(f"m{number}" for number in range(3))
+    fields: Json = {
+        "spec": {"volumes": volumes},
+        **({"containers": containers} if containers else {}),
+    }
+    world = _world(IMAGES, cluster, [create(pod(name, **fields)) for name in names], names)
+    return replace(world, place=best)
 
 
 def _is_feasible(nodes: Sequence[Json], pods: Sequence[Json], wanted: Json) -> bool:

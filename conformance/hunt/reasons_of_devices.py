@@ -328,6 +328,26 @@ def counters_are_used(rng: random.Random) -> Sketch:
     )
 
 
+@reason("DynamicResources", "")
+def device_is_being_attached(rng: random.Random) -> Sketch:
+    """The binding waits for the conditions of the device."""
+    subject = ref(_claim("c", {}))
+    device = _device(0, bindingConditions=["attached"], bindingFailureConditions=["broken"])
+    ready: Json = {"type": "attached", "status": "True", "reason": "Ready", "message": ""}
+    shown = {"driver": _DRIVER, "pool": "a", "device": "gpu-0", "conditions": [ready]}
+    return Sketch(
+        cluster=[node("a"), _class(), _slice(device), _claim("c", _request(rng))],
+        waiter=_uses("c"),
+        remedies={
+            "device is attached": remedy(
+                {"advance": "1s"},
+                {"update_status": {**subject, "status": {"devices": [shown]}}},
+                {"advance": "6s"},
+            ),
+        },
+    )
+
+
 @reason("NodeResourcesFit", "")
 def extended_resource(rng: random.Random) -> Sketch:
     """An extended resource is to come from devices, and class, devices or room are missing."""

@@ -259,32 +259,102 @@ def gates(rng: random.Random) -> Sketch:
     )
 
 
+def _away(key: str, value: str) -> Json:
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {key: value}}}
+    rare = {"topologyKey": HOST, "labelSelector": {"matchLabels": {key: "nothing"}}}
+    return {
+        "affinity": {
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term, rare]}
+        }
+    }
+
+
+#: What two pods cannot have on one node.
+_EXCLUSIVE: Final[Sequence[Json]] = (
+    {"cpu": 3},
+    {"resources": {_GPU: "3"}},
+    {"host_ports": [80]},
+    {"labels": {"app": "db"}, **_away("app", "db")},
+)
+_GPUS: Final[Json] = {"resources": {_GPU: "4"}}
+
+
 @reason("NodeResourcesFit", "")
 def room_is_nominated(rng: random.Random) -> Sketch:
     """A more important pod waits for its victim to end, and has the node's room nominated."""
-    amount: Json = {"cpu": 3} if rng.random() < 0.5 else {"resources": {_GPU: "3"}}
+    wants = rng.choice(_EXCLUSIVE)
     slow = {"delete": {"pod": "victim"}}
-    high = pod("high", priority=100, **amount, spec={"terminationGracePeriodSeconds": 30})
+    grace = {"terminationGracePeriodSeconds": 30}
+    high = pod("high", priority=100, **wants, spec=grace)
     return Sketch(
         cluster=[
-            node("a", resources={_GPU: "4"}),
-            pod(
-                "victim", node="a", priority=1, **amount, spec={"terminationGracePeriodSeconds": 30}
-            ),
+            node("a", **_GPUS),
+            pod("victim", node="a", priority=1, **wants, spec=grace),
             high,
         ],
-        waiter={"priority": 50, **amount},
+        waiter={"priority": 50, **wants},
         remedies={
             "nominated pod is deleted": remedy({"delete": {"pod": "high"}}, slow),
             "nominated pod is deleted after the victim": remedy(slow, {"delete": {"pod": "high"}}),
-            "nodes are added": remedy(
-                create(*(node(name, resources={_GPU: "4"}) for name in "bc"))
-            ),
+            "nodes are added": remedy(create(*(node(name, **_GPUS) for name in "bc"))),
             "nominated pod ends": remedy(
                 slow, {"advance": "3s"}, *gone("high")["pod succeeds"].steps
             ),
         },
     )
+
+
+@reason("NodeResourcesFit", "")
+def gated_pod_is_nominated(rng: random.Random) -> Sketch:
+    """The room is nominated for a more important pod, which has scheduling gates."""
+    wants = rng.choice(_EXCLUSIVE)
+    nominated = {"nominatedNodeName": "a"}
+    high = pod("high", priority=100, scheduling_gates=["x.example/y"], status=nominated, **wants)
+    cleared = {"update_status": {"pod": "high", "status": {"nominatedNodeName": None}}}
+    moved = {"update_status": {"pod": "high", "status": {"nominatedNodeName": "b"}}}
+    return Sketch(
+        cluster=[node("a", **_GPUS), high],
+        waiter={"priority": 50, **wants},
+        remedies={
+            "nominated pod is deleted": remedy({"delete": {"pod": "high"}}),
+            "nomination is cleared": remedy(cleared),
+            "nomination moves": remedy(create(node("b", cpu=1, pods=0)), moved),
+            "node is added": remedy(create(node("b", **_GPUS))),
+        },
+    )
+
+
+@reason("NodeResourcesFit", "Insufficient")
+def resize_is_under_way(rng: random.Random) -> Sketch:
+    """A pod asks for less, and its node has not yet taken the resources back."""
+    name, whole = rng.choice([("cpu", "4"), ("memory", "4Gi")])
+    small, large = (whole.replace("4", amount) for amount in "13")
+    before, after = (_has({name: amount}) for amount in (large, small))
+    return Sketch(
+        cluster=[
+            node("a", **{name: whole}),
+            pod("used", node="a", **{name: small}, status=before),
+        ],
+        waiter={name: large},
+        remedies={
+            "resize is done": remedy({"update_status": {"pod": "used", "status": after}}),
+            **gone("used"),
+        },
+    )
+
+
+def _has(amounts: Json) -> Json:
+    """Return the status of a pod whose container has these resources."""
+    container = {
+        "name": "main",
+        "image": "x",
+        "imageID": "x",
+        "ready": True,
+        "restartCount": 0,
+        "allocatedResources": amounts,
+        "resources": {"requests": amounts},
+    }
+    return {"phase": "Running", "containerStatuses": [container]}
 
 
 @reason("DefaultPreemption", "")
@@ -341,16 +411,6 @@ def victim_ends_slowly(rng: random.Random) -> Sketch:
 def _one_of(rng: random.Random, pairs: Sequence[tuple[Json, Json]]) -> tuple[Json, Json]:
     """Draw what the waiter wants, and what the other pod has."""
     return rng.choice(pairs)
-
-
-def _away(key: str, value: str) -> Json:
-    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {key: value}}}
-    rare = {"topologyKey": HOST, "labelSelector": {"matchLabels": {key: "nothing"}}}
-    return {
-        "affinity": {
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term, rare]}
-        }
-    }
 
 
 @reason("NodeResourcesFit", "")

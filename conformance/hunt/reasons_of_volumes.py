@@ -197,6 +197,23 @@ def no_volume_to_bind(rng: random.Random) -> Sketch:
 
 
 @reason("VolumeBinding", "")
+def volume_is_being_made(rng: random.Random) -> Sketch:
+    """The node is chosen, and the binding waits for a volume for that node."""
+    del rng
+    claim = _claim("c")
+    rejected: Json = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": None}}}
+    return Sketch(
+        cluster=[_class("WaitForFirstConsumer"), claim, node("a")],
+        waiter=_uses("c"),
+        remedies={
+            "node is rejected": remedy(patch(ref(claim), rejected)),
+            "volume is made": remedy(create(_volume("pv", claim="c")), *_bound(claim)),
+            "node is deleted": remedy({"delete": {"node": "a"}}, create(node("b"))),
+        },
+    )
+
+
+@reason("VolumeBinding", "")
 def class_is_missing(rng: random.Random) -> Sketch:
     """The storage class of the claim does not exist."""
     del rng

@@ -62,6 +62,7 @@ class Find(msgspec.Struct, frozen=True, kw_only=True):
     variations: tuple[str, ...]
     raw: Json
     members: tuple[str, ...] = ()
+    place: str = ""
     step: str = ""
     expect: Json = {}
 
@@ -77,7 +78,7 @@ class Explored(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def tables() -> list[tuple[dict[str, bool], list[Pair]]]:
-    """Return the pairs by the feature gates that their worlds need; first those without gates."""
+    """Return the pairs by the feature gates that their worlds need; the first have no gates."""
     found: list[tuple[dict[str, bool], list[Pair]]] = [({}, [])]
     draws: list[tuple[Pair, int, Mapping[str, bool]]] = [
         (pair, 1, REASONS[pair.reason].gates) for pair in pairs()
@@ -125,7 +126,8 @@ class _Result:
         promise = {"lost": WAKES, "unplaced": PLACES}.get(seen.verdict)
         if promise is not None:
             find = self._find(world, seed, promise, seen.text)
-            self.finds.append(msgspec.structs.replace(find, members=world.members or ()))
+            more = {"members": world.members or (), "place": world.place}
+            self.finds.append(msgspec.structs.replace(find, **more))
         for broken in seen.violations:
             if not (broken.invariant == "no_pod_starved" and promise is not None):
                 find = self._find(world, seed, broken.invariant, broken.text)
@@ -134,7 +136,7 @@ class _Result:
                 )
 
     def died(self, world: World, seed: str, error: ConformanceError) -> None:
-        """Add the end of the scheduler, with the line of its log that says why."""
+        """Add the end of the scheduler, with the line of its log that has the cause."""
         log = [line for line in getattr(error, "log", ()) if line.strip()]
         last = next((line for line in log if _FATAL.search(line)), log[-1] if log else "")
         text = f"{error}: {last}" if last and last not in str(error) else str(error)

@@ -96,6 +96,8 @@ class World:
     message: str
     #: Of a world without a waiter: the pods that must get a node, as there is room for them.
     members: tuple[str, ...] | None = None
+    #: The node that they must get; empty for any.
+    place: str = ""
 
     @property
     def gates(self) -> dict[str, bool]:
@@ -159,6 +161,12 @@ def label(subject: Fields, **labels: object) -> Json:
     return patch(subject, {"metadata": {"labels": {**labels}}})
 
 
+def subject_of(fields: Fields) -> Json:
+    """Return the subject of a step about a pod."""
+    namespace = fields.get("namespace")
+    return {"pod": f"{namespace}/{fields['name']}" if namespace else fields["name"]}
+
+
 def zones(*names: str) -> list[Json]:
     """Return a node in each of these zones: node `a` in zone `a`."""
     return [node(name, labels={ZONE: name}) for name in names]
@@ -208,7 +216,7 @@ def world_of(pair: Pair, rng: random.Random) -> World:
     chosen = sketch.remedies[pair.remedy]
     cluster = [{**entry} for entry in copy.deepcopy([*sketch.cluster])]
     waiter: Json = {"name": WAITER, **sketch.waiter}
-    course = _Course(cluster=cluster, steps=[{**step} for step in chosen.steps])
+    course = _Course(cluster=cluster, steps=[{**step} for step in chosen.steps], waiter=waiter)
     variations = []
     for name, vary in _VARIATIONS.items():
         if rng.random() < _CHANCE and vary(course, rng):
@@ -244,6 +252,7 @@ class _Course:
     first: list[Json] = field(default_factory=list)
     before: list[Json] = field(default_factory=list)
     settles: bool = True
+    waiter: Json = field(default_factory=dict)
 
 
 _CHANCE: Final = 0.15
@@ -273,9 +282,43 @@ def _noise(course: _Course, rng: random.Random) -> bool:
             [create(pod("noise", labels={"noise": "x"}, scheduler_name="another"))],
             [label({"pod": WAITER}, noise="x")],
             [create(node("noise", pods=0)), {"delete": {"node": "noise"}}],
+            *(_replaced(entry) for entry in course.cluster if "node" in entry),
         ]
     )
     return True
+
+
+def _replaced(entry: Json) -> list[Json]:
+    """Return the steps by which a node is deleted, and made again as it was."""
+    name = part(entry, "node")["name"]
+    return [{"delete": {"node": name}}, _SETTLE, create(entry), _SETTLE]
+
+
+def _made_again(course: _Course, rng: random.Random) -> bool:
+    """The waiter is deleted, and made again under its name."""
+    del rng
+    course.before += [{"delete": subject_of(course.waiter)}, create({"pod": course.waiter})]
+    return True
+
+
+def _changed_otherwise(course: _Course, rng: random.Random) -> bool:
+    """The change of a node or a pod also changes what does not matter."""
+    del rng
+    changed = False
+    for number, step in enumerate(course.steps):
+        about = part(step, "patch")
+        change = about.get("patch")
+        if (
+            isinstance(change, dict)
+            and about.keys() & {"node", "pod"}
+            and "subresource" not in about
+        ):
+            metadata = part(change, "metadata")
+            labels = {**part(metadata, "labels"), "noise": "x"}
+            wider = {**metadata, "labels": labels, "annotations": {"noise": "x"}}
+            course.steps[number] = {"patch": {**about, "patch": {**change, "metadata": wider}}}
+            changed = True
+    return changed
 
 
 def _late(course: _Course, rng: random.Random) -> bool:
@@ -327,6 +370,8 @@ _VARIATIONS: Final[Mapping[str, Callable[[_Course, random.Random], bool]]] = {
     "another node": _another_node,
     "noise": _noise,
     "late": _late,
+    "made again": _made_again,
+    "changed otherwise": _changed_otherwise,
     "bound by the scheduler": _bound_by_scheduler,
     "relisted": _relisted,
     "events twice": _twice,

@@ -3,7 +3,7 @@
     claims, node, state --allocations--> the devices of each claim, one choice after another
 
 Small clusters only: the number of choices grows fast. Of selectors in CEL, comparisons of `driver`
-and of attributes with constants are understood. What is not understood is not judged (`Unjudged`).
+and of attributes with constants are understood. Other forms are not judged (`Unjudged`).
 Source: the API's reference of resource.k8s.io/v1.
 """
 
@@ -94,7 +94,7 @@ class Devices:
                 self._counters[*key, str(counters["name"])] = _values(part(counters, "counters"))
 
     def taken_by(self, claim: Json) -> Iterator[Taken]:
-        """Yield the devices that a claim has; those that no slice has any more are left out."""
+        """Yield the devices of a claim, as far as a slice still has them."""
         allocation = part(part(claim, "status"), "allocation")
         for result in objects(part(allocation, "devices").get("results")):
             device = Device(*(str(result[name]) for name in ("driver", "pool", "device")))
@@ -140,7 +140,7 @@ class Devices:
     def choices(
         self, claims: Sequence[Json], node: Json, taken: Sequence[Taken]
     ) -> Iterator[list[Taken]]:
-        """Yield all ways to give claims devices of a node beside those that are taken.
+        """Yield all ways to give claims devices of a node that are not `taken`.
 
         Raises Unjudged.
         """

@@ -66,7 +66,7 @@ def _nothing(pod: PodRecord, note: str | None) -> str:
 
 
 def _wrong_binding(pod: PodRecord, note: str | None) -> str:
-    """Return what is wrong with an event Scheduled, or without one; empty if nothing is."""
+    """Return the fault of an event Scheduled, or of its absence; empty if there is none."""
     if note is None:
         return "is bound, and has no event Scheduled" if pod.by_scheduler and pod.node else ""
     is_told = bool(pod.node) and note.endswith(f" to {pod.node}")

@@ -100,6 +100,9 @@ def test_a_find_is_confirmed_shrunk_and_written_as_a_case_without_mistakes(tmp_p
     cases = load_cases([path])
     assert [*findings_in_cases(cases)] == []
     assert {"delete": {"pod": "db"}} in cases[0].raw["steps"]  # type: ignore[operator]
+    report = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert "1. `kubectl delete pod db`\n1. Wait for 12s.\n" in report
+    assert report.endswith("Expected: pod waiter is bound.\n\nSeen: It waits.\n")
 
 
 def test_a_find_that_does_not_happen_again_is_chance(tmp_path: Path) -> None:
@@ -210,4 +213,16 @@ def test_the_command_writes_findings_and_the_coverage_of_each_pair(
 
 def test_the_command_lists_the_pairs() -> None:
     result = CliRunner().invoke(cli.hunt, ["--list"])
-    assert result.output.splitlines() == [str(pair) for pair in pairs()]
+    *lines, left_out = result.output.splitlines()
+    assert lines == [str(pair) for pair in [*pairs(), *placement_worlds()]]
+    assert left_out.startswith("left out: reasons of Permit")
+
+
+def test_a_version_of_ours_is_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_WORLDS", {False: 1, True: 1})
+    options = ["--target", "kubesched@1.35", "--budget", "1", "--workers", "0", "-o", str(tmp_path)]
+    result = CliRunner().invoke(cli.hunt, options)
+    assert result.exit_code in (0, 1), result.output
+    both = CliRunner().invoke(cli.hunt, [*options, "--target-command", "true {config}"])
+    assert both.exit_code == 2
+    assert "--target: not together with --target-command" in both.output
