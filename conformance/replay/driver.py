@@ -222,7 +222,8 @@ async def _drive(
     if failed is not None:
         raise failed
     run.missing = tuple(pod.name for pod in run.history.pods if pod.name in recorder.undecided)
-    run.evidence = Evidence(nodes.items, pods.items, recorder.placements)
+    gone = frozenset(recorder.preempted)
+    run.evidence = Evidence(nodes.items, pods.items, recorder.placements, gone)
     show(run.counts)
 
 

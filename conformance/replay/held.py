@@ -87,6 +87,14 @@ class HeldPod(_Held):
                 return condition.message if told else None
         return None
 
+    @property
+    def is_preempted(self) -> bool:
+        """True if the scheduler has evicted the pod."""
+        return any(
+            condition.type == "DisruptionTarget" and condition.reason == "PreemptionByScheduler"
+            for condition in self.status.conditions or ()
+        )
+
 
 class NodeStatus(_Held):
     """A node's resources, as quantities."""

@@ -56,6 +56,8 @@ class Recorder:
         self.placements: list[Placement] = []
         self.verdicts: list[Verdict] = []
         self.bound = 0
+        #: The names of the pods that the scheduler has evicted, and that are gone.
+        self.preempted: set[str] = set()
         #: The number of unschedulable pods after each change of it, and its time.
         self.unschedulable_counts: list[tuple[float, int]] = []
         #: The number of lists after an expired watch, where the order of changes had to be guessed.
@@ -99,6 +101,8 @@ class Recorder:
         self._version = pod.metadata.resource_version
         uid, name = pod.metadata.uid, pod.metadata.key
         node = "" if event_type == "DELETED" else pod.spec.node_name
+        if event_type == "DELETED" and pod.is_preempted:
+            self.preempted.add(name)
         before = self._nodes.get(uid, "")
         self.last_change_seconds = self._clock.now()
         if node != before:

@@ -40,7 +40,7 @@ RULES: Final = {
 class Evidence(NamedTuple):
     """The result of a run: the server's lists at the end, and the placements in order.
 
-    `deleted` are the names of pods that the replay itself has deleted.
+    `deleted` are the names of pods that the replay has deleted, or the scheduler evicted.
     """
 
     nodes: Sequence[HeldNode]

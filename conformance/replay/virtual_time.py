@@ -22,7 +22,7 @@ from fakeapi import FakeApiServer
 from ..api import ApiClient, ref_of
 from ..clock import VirtualClock
 from ..connection import Connection
-from ..errors import ReplayError, TargetError
+from ..errors import ReplayError, RequestFailed, TargetError
 from ..targets.in_process import InProcessKind
 from ..targets.target import OUR_SCHEDULER, Surroundings
 from .driver import Counts, Run, Settings, scheduler_config
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .history import History
 
 __all__ = ["replay_in_virtual_time"]
+
+_NOT_FOUND: Final = 404
 
 
 async def replay_in_virtual_time(
@@ -110,7 +112,7 @@ async def _drive(
                     await client.create(change.pod.object)
                     run.created += 1
                 else:
-                    await client.delete(ref_of(change.pod.object))
+                    await _delete(client, change)
                     deleted.add(change.pod.name)
             await target.settle()
             plan.follow(recorder, start)
@@ -129,7 +131,17 @@ async def _drive(
             await watch
     missing = recorder.undecided - deleted
     run.missing = tuple(pod.name for pod in run.history.pods if pod.name in missing)
-    run.evidence = Evidence(nodes.items, pods.items, recorder.placements, frozenset(deleted))
+    gone = frozenset(deleted | recorder.preempted)
+    run.evidence = Evidence(nodes.items, pods.items, recorder.placements, gone)
+
+
+async def _delete(client: ApiClient, change: Change) -> None:
+    """Delete a pod, unless the scheduler has evicted it already."""
+    try:
+        await client.delete(ref_of(change.pod.object))
+    except RequestFailed as failure:
+        if failure.status != _NOT_FOUND:
+            raise
 
 
 class _Plan:

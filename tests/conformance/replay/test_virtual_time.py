@@ -75,6 +75,20 @@ def test_a_pod_runs_from_the_moment_in_which_it_gets_a_node() -> None:
     assert run.violations == ()
 
 
+def test_pods_that_the_scheduler_evicts_are_not_lost() -> None:
+    low = task("low", cpu_milli=6000)._replace(ended_seconds=100.0)
+    high, last = task("high", cpu_milli=6000), task("last")
+    spec = {**high.object["spec"], "priorityClassName": "high"}  # type: ignore[dict-item]
+    high = high._replace(object={**high.object, "spec": spec}, created_seconds=10.0)
+    metadata = {"name": "high"}
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    pods = (low, high, last._replace(created_seconds=200.0))
+    run = _replayed(History((CPU_ONLY,), pods, ({**kind, "metadata": metadata, "value": 7},)))
+    assert run.recorder.preempted == {"low"}
+    assert [p.pod for p in run.recorder.placements] == ["low", "low", "high", "last"]
+    assert run.violations == ()
+
+
 def test_two_replays_are_equal() -> None:
     first, second = _replayed(), _replayed()
     assert first.recorder.placements == second.recorder.placements
