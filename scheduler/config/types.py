@@ -21,10 +21,12 @@ from scheduler.config.known_features import features_of
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     from scheduler.api.field import FieldError
+
+    Validator = Callable[[str, "FeatureGates"], list[FieldError]]
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"
@@ -103,6 +105,10 @@ class PluginArgs(ConfigStruct, frozen=True):
     def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
         """Return all errors, in upstream's order; `path` is the path of the arguments, or empty."""
         return []
+
+    def validator(self, version: SchedulerVersion) -> Validator:
+        """Return the function that validates as the version does."""
+        return self.validate
 
 
 class Scheme(NamedTuple):
@@ -217,10 +223,13 @@ class Plugins(ConfigStruct, frozen=True):
     since: ClassVar[Mapping[str, SchedulerVersion]] = {
         "placement_generate": SchedulerVersion.V1_36,
         "placement_score": SchedulerVersion.V1_36,
+        "pod_group_post_filter": SchedulerVersion.V1_37,
     }
 
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    #: Without effect: the pod groups of 1.37 are not built.
+    pod_group_post_filter: PluginSet = PluginSet()
 
     def points(self) -> Iterator[tuple[str, PluginSet]]:
         """Yield each extension point's name in a file (`preEnqueue`) and plugins."""

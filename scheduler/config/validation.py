@@ -176,7 +176,7 @@ def _args_errors(entry: PluginConfig, path: str, scheme: Scheme) -> list[FieldEr
     if args_type is None or not args_type.is_validated_with_config:
         return []
     if isinstance(args, PluginArgs) and type(args) is args_type:
-        return args.validate(path, scheme.gates)
+        return args.validator(scheme.version)(path, scheme.gates)
     return [field.invalid(path, internal_form(args), "has to match plugin args")]
 
 

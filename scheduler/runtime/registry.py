@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from scheduler.api import field
+from scheduler.config.types import PluginArgs
 from scheduler.framework.failures import PluginSetupError
 from scheduler.framework.interface import ArgsWithDefaults, Plugin, ValidatedArgs
 from scheduler.runtime.extension_points import check_methods, require_extension_point
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from scheduler.config.types import FeatureGates
     from scheduler.framework.handle import Handle
 
 #: The entry point group of plugins in packages: `[project.entry-points."scheduler.plugins"]`.
@@ -91,7 +91,7 @@ class Registry:
         try:
             plugin = plugin_class.__new__(plugin_class)
             plugin.handle = handle
-            plugin.args = _complete_args(plugin_class, args, handle.feature_gates)
+            plugin.args = _complete_args(plugin_class, args, handle)
             plugin.__init__()  # type: ignore[misc] # after args and handle, on purpose
         except Exception as error:
             raise PluginSetupError(f'initializing plugin "{name}": {error}') from error
@@ -147,16 +147,18 @@ def _checked(value: object, reference: str) -> type[Plugin]:
 
 
 def _complete_args(
-    plugin_class: type[Plugin], args: object, gates: FeatureGates
+    plugin_class: type[Plugin], args: object, handle: Handle
 ) -> msgspec.Struct | None:
     """Decode, complete and validate a plugin's arguments; raises `ValueError`."""
     decoded: object = _decoded_args(plugin_class, args)
+    gates = handle.feature_gates
     if isinstance(decoded, ArgsWithDefaults):
         _check_parameters(decoded, "with_defaults", "gates")
         decoded = decoded.with_defaults(gates)
     if isinstance(decoded, ValidatedArgs):
         _check_parameters(decoded, "validate", "path", "gates")
-        if errors := list(decoded.validate("", gates)):
+        own = decoded.validator(handle.version) if isinstance(decoded, PluginArgs) else None
+        if errors := list((own or decoded.validate)("", gates)):
             raise ValueError(field.aggregate(errors))
     return cast("msgspec.Struct | None", decoded)
 

@@ -2,13 +2,20 @@ import logging
 
 import pytest
 
-from scheduler.config import DEFAULT_FEATURE_GATES, Plugin, Plugins, default_plugins, merge_plugins
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    Plugin,
+    Plugins,
+    SchedulerVersion,
+    default_plugins,
+    merge_plugins,
+)
 from scheduler.config.decode import decode
 from tests.config.tables import Case, gates, sources, table
 
 
 def _plugins(value: Case) -> Plugins:
-    plugins, unknown_fields = decode(Plugins, value)
+    plugins, unknown_fields = decode(Plugins, value, max(SchedulerVersion))
     assert not unknown_fields
     return plugins
 

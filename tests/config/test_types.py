@@ -29,11 +29,11 @@ def test_the_enabled_plugins_are_named_once_and_in_order(
     assert plugins.names() == names
 
 
-def test_there_are_fifteen_points() -> None:
+def test_there_are_sixteen_points() -> None:
     assert [name for name, _ in Plugins().points()] == [
         "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score",
         "reserve", "permit", "preBind", "bind", "postBind", "multiPoint", "placementGenerate",
-        "placementScore",
+        "placementScore", "podGroupPostFilter",
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from scheduler.config import (
@@ -16,6 +17,7 @@ from scheduler.config import (
 from scheduler.metrics import SchedulerMetrics
 from scheduler.metrics.exposition import Exposition, MetricsOptions
 from scheduler.plugins import SCHEME
+from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
 
 V1_34, V1_35, V1_36, V1_37 = SchedulerVersion
 
@@ -80,3 +82,32 @@ def test_claims_are_counted_by_the_metric_of_the_version() -> None:
     new = "dynamic_resource_allocation_resourceclaim_creates_total{"
     assert [old in shown[version] for version in SchedulerVersion] == [0, 1, 1, 0]
     assert [new in shown[version] for version in SchedulerVersion] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("version", "strategy", "path"),
+    [
+        (
+            V1_35,
+            {"type": "LeastAllocated", "requestedToCapacityRatio": {}},
+            "scoringStrategy.shape",
+        ),
+        (
+            V1_36,
+            {"type": "LeastAllocated", "requestedToCapacityRatio": {}},
+            "scoringStrategy.requestedToCapacityRatio",
+        ),
+        (V1_35, {"type": "RequestedToCapacityRatio"}, ""),
+        (
+            V1_36,
+            {"type": "RequestedToCapacityRatio"},
+            "scoringStrategy.requestedToCapacityRatio",
+        ),
+    ],
+)
+def test_a_shape_belongs_to_its_strategy_since_1_36(
+    version: SchedulerVersion, strategy: dict[str, object], path: str
+) -> None:
+    args = msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs)
+    errors = args.validator(version)("", default_feature_gates(version))
+    assert [error.path for error in errors] == ([path] if path else [])

@@ -14,13 +14,14 @@ import msgspec
 from scheduler.api import field
 from scheduler.api.names import label_key_errors
 from scheduler.config.types import ConfigStruct, Int64, PluginArgs
+from scheduler.config.versions import SchedulerVersion
 from scheduler.plugins._shape_score import UtilizationShapePoint, validate_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.api.field import FieldError
-    from scheduler.config.types import FeatureGates
+    from scheduler.config.types import FeatureGates, Validator
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
@@ -107,6 +108,24 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
         )
 
     def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        return self._filter_errors(path) + _strategy_errors(
+            self.scoring_strategy, field.child_path(path, "scoringStrategy")
+        )
+
+    def validate_before_1_36(self, path: str, gates: FeatureGates) -> list[FieldError]:
+        """Check the fields, as `validate`, but no shape against the type of the strategy."""
+        strategy, strategy_path = self.scoring_strategy, field.child_path(path, "scoringStrategy")
+        errors = self._filter_errors(path)
+        if strategy is not None:
+            errors += _type_and_resource_errors(strategy, strategy_path)
+            if (ratio := strategy.requested_to_capacity_ratio) is not None:
+                errors += validate_shape(ratio.shape, f"{strategy_path}.shape")
+        return errors
+
+    def validator(self, version: SchedulerVersion) -> Validator:
+        return self.validate if version >= SchedulerVersion.V1_36 else self.validate_before_1_36
+
+    def _filter_errors(self, path: str) -> list[FieldError]:
         errors: list[FieldError] = []
         for index, name in enumerate(self.ignored_resources):
             errors += _name_errors(field.child_path(path, f"ignoredResources[{index}]"), name)
@@ -116,22 +135,24 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
                 message = "resource group name can't contain '/'"
                 errors.append(field.invalid(group_path, group, message))
             errors += _name_errors(group_path, group)
-        return errors + _strategy_errors(
-            self.scoring_strategy, field.child_path(path, "scoringStrategy")
-        )
+        return errors
 
 
 def _name_errors(path: str, name: str) -> list[FieldError]:
     return [field.invalid(path, name, complaint) for complaint in label_key_errors(name)]
 
 
-def _strategy_errors(strategy: ScoringStrategy | None, path: str) -> list[FieldError]:
-    if strategy is None:
-        return [field.required(path, "ScoringStrategy field is required")]
+def _type_and_resource_errors(strategy: ScoringStrategy, path: str) -> list[FieldError]:
     errors = []
     if strategy.type not in _STRATEGIES:
         errors.append(field.not_supported(f"{path}.type", strategy.type, _STRATEGIES))
-    errors += _resource_weight_errors(strategy.resources, f"{path}.resources")
+    return errors + _resource_weight_errors(strategy.resources, f"{path}.resources")
+
+
+def _strategy_errors(strategy: ScoringStrategy | None, path: str) -> list[FieldError]:
+    if strategy is None:
+        return [field.required(path, "ScoringStrategy field is required")]
+    errors = _type_and_resource_errors(strategy, path)
     ratio, ratio_path = strategy.requested_to_capacity_ratio, f"{path}.requestedToCapacityRatio"
     if strategy.type == REQUESTED_TO_CAPACITY_RATIO:
         if ratio is None:
