@@ -22,7 +22,7 @@ from ..errors import InputError, ReplayError, RequestFailed
 from ..options import PATH, Failure, SuiteCommand, options_of, takes
 from ..reports.terminal import output_console
 from ..targets.quiet import run_quietly
-from ..targets.target import read_configuration
+from ..targets.target import OUR_SCHEDULER_AS, read_configuration
 from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
@@ -71,7 +71,8 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         metavar="COMMAND",
         default="",
         help="The scheduler to start: a command with {kubeconfig} or {config} in it, which stand "
-        "for files. Our own scheduler if not given.",
+        "for files; kubesched@1.35 is ours as it decides in that version. Our own scheduler if not "
+        "given.",
     )
     out: Path = _option(
         "--out",
@@ -144,12 +145,19 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 def replay(options: ReplayOptions) -> None:
     """Replay a history: create its objects, let a scheduler place the pods, and verify all."""
     with_times = options.time == "history"
-    if with_times and options.target_command:
-        raise InputError("--time history: expected no --target-command: ours runs in process")
+    version = ""
+    if options.target_command.startswith(OUR_SCHEDULER_AS):
+        version = options.target_command.removeprefix(OUR_SCHEDULER_AS)
+    elif with_times and options.target_command:
+        raise InputError(
+            "--time history: expected kubesched@VERSION or no --target-command: "
+            "ours runs in process"
+        )
     history = read_history(options.history, limit=options.limit)
     runs = dict(map(_baseline, options.baselines))
     settings = Settings(
-        target_command=_words(options.target_command) if options.target_command else KUBESCHED,
+        target_command=_command(options.target_command, version),
+        scheduler_version=version,
         config=_configuration(options.config, options.percentage_of_nodes_to_score),
         concurrency=options.concurrency,
         timeout_seconds=options.timeout_seconds,
@@ -213,6 +221,13 @@ def _baseline(text: str) -> tuple[str, list[Sample]]:
         raise InputError(f"--baseline: {file}: {error.strerror}") from error
     except msgspec.MsgspecError as error:
         raise InputError(f"--baseline: {file}: expected a --json file of a replay") from error
+
+
+def _command(text: str, version: str) -> tuple[str, ...]:
+    """Return the command of a target; `version` is that of ours if the target names one."""
+    if version:
+        return (*KUBESCHED, f"--scheduler-version={version}")
+    return _words(text) if text else KUBESCHED
 
 
 def _words(command: str) -> tuple[str, ...]:

@@ -61,12 +61,14 @@ class Settings:
 
     `config` is a part of a KubeSchedulerConfiguration; upstream's defaults fill the rest.
     `target_command` is the scheduler's command line. Files replace `{kubeconfig}` and `{config}` in
-    it; the configuration names the kubeconfig. Raises InputError without either placeholder.
+    it; the configuration names the kubeconfig. Raises InputError without either placeholder. Our
+    scheduler decides as `scheduler_version`, empty for its default.
     `timeout_seconds` covers everything from the first node to the end of scheduling.
     """
 
     target_command: tuple[str, ...] = KUBESCHED
     config: Json = field(default_factory=dict)
+    scheduler_version: str = ""
     concurrency: int = 16
     timeout_seconds: float = 600.0
     settle_seconds: float = 2.0

@@ -76,7 +76,9 @@ async def replay_in_virtual_time(
                 seed=0,
             )
             try:
-                async with InProcessKind(module, function).run(surroundings) as target:
+                async with InProcessKind(module, function, version=settings.scheduler_version).run(
+                    surroundings
+                ) as target:
                     await _drive(run, client, target, clock, show)
             except TargetError as error:
                 raise ReplayError(f"the scheduler {error}") from error

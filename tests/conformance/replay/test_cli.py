@@ -57,7 +57,7 @@ def test_a_history_that_cannot_be_used_is_one_line_and_status_2(
         (["--baseline", "/dev/null"], "--baseline: /dev/null: expected a --json file of a replay"),
         (
             ["--time", "history", "--target-command", "x {config}"],
-            "--time history: expected no --target-command: ours runs in process",
+            "--time history: expected kubesched@VERSION or no --target-command: ours runs in",
         ),
     ],
 )

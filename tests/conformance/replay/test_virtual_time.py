@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from conformance.errors import InputError
 from conformance.replay.driver import Run, Settings
 from conformance.replay.history import History, HistoryPod
 from conformance.replay.report import summarise
@@ -32,9 +33,10 @@ HISTORY = History(
 )
 
 
-def _replayed(history: History = HISTORY) -> Run:
+def _replayed(history: History = HISTORY, version: str = "") -> Run:
+    settings = Settings(scheduler_version=version)
     with asyncio.Runner(loop_factory=QuietLoop) as runner:
-        return runner.run(replay_in_virtual_time(history, Settings()))
+        return runner.run(replay_in_virtual_time(history, settings))
 
 
 def test_pods_come_and_go_at_the_times_of_the_history() -> None:
@@ -93,3 +95,9 @@ def test_two_replays_are_equal() -> None:
     first, second = _replayed(), _replayed()
     assert first.recorder.placements == second.recorder.placements
     assert first.recorder.verdicts == second.recorder.verdicts
+
+
+def test_ours_decides_as_a_version_that_it_knows() -> None:
+    assert summarise(_replayed(version="1.34")).passed
+    with pytest.raises(InputError, match=r"kubesched@1\.33: expected 1\.34, 1\.35, 1\.36 or 1\.37"):
+        _replayed(version="1.33")
