@@ -224,7 +224,7 @@ def _baseline(text: str) -> tuple[str, list[Sample]]:
 
 
 def _command(text: str, version: str) -> tuple[str, ...]:
-    """Return the command of a target; `version` is that of ours if the target names one."""
+    """Return the command of a target: ours if the target names a version of ours."""
     if version:
         return (*KUBESCHED, f"--scheduler-version={version}")
     return _words(text) if text else KUBESCHED

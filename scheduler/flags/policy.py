@@ -20,6 +20,7 @@ from scheduler.client.rest import Subject
 from scheduler.config import ConfigError
 from scheduler.flags.policy_document import load_policy, policy_of_config_map
 from scheduler.flags.policy_translation import provider_policy, translate
+from scheduler.plugins import SCHEME
 
 if TYPE_CHECKING:
     from scheduler.client import Connection
@@ -69,7 +70,8 @@ def translated_policy(
         policy = provider_policy(provider)
     else:
         return None
-    return translate(policy, config, options.gates, provider=provider)
+    scheme = SCHEME._replace(gates=options.gates, version=options.effective_version.scheduler)
+    return translate(policy, config, scheme, provider=provider)
 
 
 async def _from_config_map(

@@ -1,7 +1,7 @@
 """Translate a policy of v1.13 to v1.22 to a profile, and to the nearest modern configuration.
 
     policy -> profile in effect      filters of today, scores by v1.13's formulas: this process
-           -> modern configuration   plugins that kube-scheduler v1.36 has; comments for the rest
+           -> modern configuration   plugins that kube-scheduler has; comments for the rest
 
 The filters run in the order of v1.13's predicates. Default plugins without a predicate or priority
 (the queue's order, gates, preemption, devices, binding) stay enabled. A custom predicate runs
@@ -24,13 +24,13 @@ from scheduler.config import ConfigError, default_plugins, load_text
 from scheduler.config.encode import encode_struct, go_numbers
 from scheduler.config.types import API_VERSION, KIND
 from scheduler.flags.policy_document import Policy
-from scheduler.plugins import IN_TREE, SCHEME
+from scheduler.plugins import IN_TREE
 from scheduler.plugins.legacy import scores, services
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scheduler.config import FeatureGates, KubeSchedulerConfiguration
+    from scheduler.config import KubeSchedulerConfiguration, Scheme
     from scheduler.config.types import Json
     from scheduler.flags.policy_document import PredicatePolicy, PriorityPolicy
     from scheduler.framework.interface import Plugin
@@ -121,9 +121,11 @@ def provider_policy(name: str) -> Policy:
 
 
 def translate(
-    policy: Policy, config: KubeSchedulerConfiguration, gates: FeatureGates, *, provider: str = ""
+    policy: Policy, config: KubeSchedulerConfiguration, scheme: Scheme, *, provider: str = ""
 ) -> Translation:
     """Return `config` with the policy in the place of its profiles. Raises `ConfigError`.
+
+    The plugins without a predicate or priority are the defaults of the version in `scheme`.
 
     With the provider ClusterAutoscalerProvider, the default priorities are that provider's.
     """
@@ -149,9 +151,9 @@ def translate(
         effect.args.setdefault(_FIT, {})
         modern.args.setdefault(_FIT, {})
     return Translation(
-        _with_profile(config, effect, extenders, gates),
+        _with_profile(config, effect, extenders, scheme),
         tuple(effect.classes.values()),
-        _with_profile(config, modern, extenders, gates),
+        _with_profile(config, modern, extenders, scheme),
         tuple(differences),
     )
 
@@ -195,12 +197,12 @@ class _Profile:
             args[_SPREAD] = {"defaultingType": "List", "defaultConstraints": self.constraints}
         return args
 
-    def to_json(self, gates: FeatureGates) -> Json:
+    def to_json(self, scheme: Scheme) -> Json:
         in_policies = {name for row in PREDICATES.values() for name in row.plugins}
         in_policies |= {row.modern for row in PRIORITIES.values()}
         others = [
             plugin.name
-            for plugin in default_plugins(gates).multi_point.enabled
+            for plugin in default_plugins(scheme.gates, scheme.version).multi_point.enabled
             if plugin.name not in in_policies
         ]
         classes = {**IN_TREE, **self.classes}
@@ -226,16 +228,16 @@ def _with_profile(
     config: KubeSchedulerConfiguration,
     profile: _Profile,
     extenders: Sequence[object],
-    gates: FeatureGates,
+    scheme: Scheme,
 ) -> KubeSchedulerConfiguration:
     """Return a configuration with this profile and these extenders, completed with defaults."""
     document = {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "profiles": [profile.to_json(gates)],
+        "profiles": [profile.to_json(scheme)],
         "extenders": extenders,
     }
-    loaded = load_text(json.dumps(document), SCHEME._replace(gates=gates))
+    loaded = load_text(json.dumps(document), scheme)
     return msgspec.structs.replace(config, profiles=loaded.profiles, extenders=loaded.extenders)
 
 

@@ -7,9 +7,15 @@ import pytest
 import yaml
 
 from scheduler.assembly.profiles import build_profiles, with_extenders
-from scheduler.config import ConfigError, default_config, load_text, validate_config
+from scheduler.config import (
+    ConfigError,
+    SchedulerVersion,
+    default_config,
+    default_feature_gates,
+    load_text,
+    validate_config,
+)
 from scheduler.config.encode import config_yaml
-from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.flags.policy_document import load_policy, policy_of_config_map, read_policy
 from scheduler.flags.policy_translation import (
     PREDICATES,
@@ -34,7 +40,7 @@ def policy_text(**fields: object) -> str:
 
 
 def translated(text: str) -> Translation:
-    return translate(read_policy(text), default_config(SCHEME), DEFAULT_FEATURE_GATES)
+    return translate(read_policy(text), default_config(SCHEME), SCHEME)
 
 
 def framework_of(translation: Translation) -> Framework:
@@ -210,7 +216,7 @@ def test_without_lists_the_policy_has_the_default_provider() -> None:
 def test_the_autoscaler_provider_prefers_nodes_that_are_used() -> None:
     name = "ClusterAutoscalerProvider"
     config = default_config(SCHEME)
-    found = translate(provider_policy(name), config, DEFAULT_FEATURE_GATES, provider=name)
+    found = translate(provider_policy(name), config, SCHEME, provider=name)
     scored = score_weights(found)
     assert "MostRequestedPriority" in scored
     assert "LeastRequestedPriority" not in scored
@@ -327,3 +333,12 @@ def test_the_modern_configuration_has_in_tree_plugins_only_and_reads_back() -> N
     ]
     assert "topologyKey: rack" in text
     assert "operator: DoesNotExist" in text
+
+
+def test_the_other_plugins_are_those_of_the_version() -> None:
+    gates = default_feature_gates(SchedulerVersion.V1_35)
+    scheme = SCHEME._replace(gates=gates, version=SchedulerVersion.V1_35)
+    found = translate(read_policy(policy_text()), default_config(scheme), scheme)
+    ours = translate(read_policy(policy_text()), default_config(SCHEME), SCHEME)
+    assert "NodeDeclaredFeatures" not in found.config.profiles[0].plugins.names()
+    assert "NodeDeclaredFeatures" in ours.config.profiles[0].plugins.names()
