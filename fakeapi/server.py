@@ -19,6 +19,7 @@ from fakeapi.admission.selection import KNOWN, OFF, admission_chain
 from fakeapi.clock import SystemClock
 from fakeapi.crds.controller import DefinitionController
 from fakeapi.crds.rules import with_definition_rules
+from fakeapi.discovery.group_lists import checked_version, emulated
 from fakeapi.faults import FaultOptions, Faults
 from fakeapi.faults.server_faults import ServerFaults
 from fakeapi.handler import HttpHandler
@@ -100,6 +101,12 @@ class ServerOptions(Limits):
         "API versions to turn on: api/alpha=true for all alpha versions, or one version, as "
         "scheduling.k8s.io/v1alpha2=true; with commas between them.",
         metavar="VERSION=true",
+    )
+    emulated_version: str = option(
+        "1.36",
+        "The version that /version names as emulated; all else is as in v1.36.",
+        metavar="VERSION",
+        parse=checked_version,
     )
     managed_fields: bool = option(
         True, "Record who wrote which field; without, only of objects that are applied."
@@ -432,4 +439,5 @@ def _new_registry(options: ServerOptions, clock: Clock, ids: IdSource) -> Regist
         ),
         options.managed_fields,
         limits=options,
+        version=emulated(options.emulated_version),
     )

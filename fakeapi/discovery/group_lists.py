@@ -25,12 +25,32 @@ if TYPE_CHECKING:
 
 #: The release whose behaviour this server mirrors.
 VERSION: Final = aggregated.TABLES.version
+_EMULATED_VERSIONS: Final = 3
 
 
-def plain(path: str, kinds: KindTable, request: DocumentRequest) -> Answer | None:
+def checked_version(version: str) -> str:
+    """Return a version that kube-apiserver v1.36 can emulate. Raises ValueError for any other."""
+    newest = int(str(VERSION["minor"]))
+    emulates = [f"1.{minor}" for minor in range(newest - _EMULATED_VERSIONS, newest + 1)]
+    if version not in emulates:
+        raise ValueError(f"{version!r}: expected one of {', '.join(emulates)}")
+    return version
+
+
+def emulated(version: str) -> Json:
+    """Return the document /version of a server that emulates a version. Raises ValueError."""
+    major, _, minor = checked_version(version).partition(".")
+    oldest = int(str(VERSION["minor"])) - _EMULATED_VERSIONS
+    return {
+        **VERSION, "emulationMajor": major, "emulationMinor": minor,
+        "minCompatibilityMajor": major, "minCompatibilityMinor": str(max(int(minor) - 1, oldest)),
+    }  # fmt: skip
+
+
+def plain(path: str, kinds: KindTable, request: DocumentRequest, version: Json) -> Answer | None:
     """Return the answer to a path outside the API groups, None if the path is unknown."""
     if path == "/version":
-        return answers.of(200, VERSION)
+        return answers.of(200, version or VERSION)
     if path in ("/", "/index.html"):
         body = encode({"paths": sorted(_paths(kinds))})
         return answers.Answer(200, msgspec.json.format(body, indent=2))

@@ -228,7 +228,7 @@ def _validate_status(new: Json, old: Json) -> list[FieldError]:
         if kind in types:
             errors.append(duplicate(f"{path}.type", kind))
         types.add(kind)
-        errors += _condition_errors(condition, path)
+        errors += validate_condition(condition, path)
     claims = mappings(mapping(new.get("spec")).get("resourceClaims"))
     names = {text(claim.get("name")) for claim in claims}
     statuses, field = mappings(status.get("resourceClaimStatuses")), "status.resourceClaimStatuses"
@@ -245,7 +245,7 @@ def _validate_status(new: Json, old: Json) -> list[FieldError]:
     return errors
 
 
-def _condition_errors(condition: Json, field: str) -> list[FieldError]:
+def validate_condition(condition: Json, field: str) -> list[FieldError]:
     """Return the errors of a metav1.Condition. Source: ValidateCondition of apimachinery."""
     errors = validate_label_key(text(condition.get("type")), f"{field}.type")
     status, reason = text(condition.get("status")), text(condition.get("reason"))

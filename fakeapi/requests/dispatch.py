@@ -97,7 +97,7 @@ def document(call: Call, state: Registry, request: DocumentRequest) -> Answer:
 
         answer = openapi.answer(found.path, state.kinds, request)
     else:
-        answer = group_lists.plain(found.path, state.kinds, request)
+        answer = group_lists.plain(found.path, state.kinds, request, state.version)
     if answer is None:
         return answers.not_a_page()
     if answer.content_type != JSON:

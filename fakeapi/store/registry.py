@@ -68,6 +68,8 @@ class Registry:
     controllers: tuple[Callable[[Registry], object], ...] = ()
     #: State that other packages keep for this server, by its type (`extension`).
     extensions: dict[type, object] = dataclasses.field(default_factory=dict)
+    #: The document /version; empty for that of the release.
+    version: Json = dataclasses.field(default_factory=dict)
 
     def extension(self, kind: type[_T]) -> _T:
         """Return this server's object of type `kind`, made by `kind()` on first use."""

@@ -227,3 +227,14 @@ async def test_discovery_has_a_hash_of_the_storage_version(
     found = next(resource for resource in resources if resource["name"] == plural)
     assert found.get("storageVersionHash") == expected
     assert all("storageVersionHash" not in one for one in resources if "/" in one["name"])
+
+
+async def test_the_emulated_version_is_in_the_document_of_the_version(
+    session: aiohttp.ClientSession,
+) -> None:
+    async with FakeApiServer(options=ServerOptions(emulated_version="1.34")) as server:
+        body = (await ApiClient(session, server.url).get("/version")).body
+    assert (body["minor"], body["gitVersion"]) == ("36", "v1.36.3")
+    assert (body["emulationMinor"], body["minCompatibilityMinor"]) == ("34", "33")
+    with pytest.raises(ValueError, match=r"'1\.32': expected one of 1\.33, 1\.34, 1\.35, 1\.36"):
+        FakeApiServer(options=ServerOptions(emulated_version="1.32"))

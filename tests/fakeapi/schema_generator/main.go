@@ -37,7 +37,7 @@ var roots = []string{
 	"resource/v1.ResourceClaim", "resource/v1.ResourceClaimTemplate", "resource/v1.ResourceSlice",
 	"resource/v1.DeviceClass", "resource/v1beta1.ResourceClaim", "resource/v1beta1.ResourceClaimTemplate",
 	"resource/v1beta1.ResourceSlice", "resource/v1beta1.DeviceClass", "resource/v1beta2.ResourceClaim",
-	"resource/v1beta2.ResourceClaimTemplate", "resource/v1beta2.ResourceSlice", "resource/v1beta2.DeviceClass",
+	"resource/v1beta2.ResourceClaimTemplate", "resource/v1beta2.DeviceTaintRule", "resource/v1beta2.ResourceSlice", "resource/v1beta2.DeviceClass",
 	"meta/v1.DeleteOptions", "meta/v1.ObjectMeta",
 	"apiextensions/v1.CustomResourceDefinition",
 	"meta/v1.ListMeta", "meta/v1.Status", "meta/v1.APIResourceList",

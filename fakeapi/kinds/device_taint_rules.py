@@ -1,0 +1,73 @@
+"""DeviceTaintRules: taints of devices that an administrator sets.
+
+Source: pkg/apis/resource/validation, pkg/registry/resource/devicetaintrule of Kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fakeapi.kinds.pod_groups import validate_condition
+from fakeapi.types.columns import AGE, NAME, Column, age_at, find_text
+from fakeapi.types.errors import FieldError, invalid, too_many
+from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules, UpdateRules
+from fakeapi.types.names import dns_label
+from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text
+from fakeapi.validation.devices import validate_driver, validate_pool_name, validate_taint
+
+_CONDITIONS_MAX: Final = 8
+_TIME_ADDED: Final = ".spec.taint.timeAdded"
+_EFFECT: Final = ".spec.taint.effect"
+
+
+def _set_time(rule: Json, now: str) -> None:
+    set_defaults(child(child(rule, "spec"), "taint"), timeAdded=now)
+
+
+def _prepare_update(new: Json, old: Json, now: str) -> None:
+    """Set the time of a taint with a new effect, unless the client has set it."""
+    _set_time(new, now)
+    has_other_effect = find_text(new, _EFFECT) != find_text(old, _EFFECT)
+    if has_other_effect and find_text(new, _TIME_ADDED) == find_text(old, _TIME_ADDED):
+        mapping(mapping(new.get("spec")).get("taint"))["timeAdded"] = now
+
+
+def _validate(rule: Json) -> list[FieldError]:
+    spec = mapping(rule.get("spec"))
+    selector, path = mapping(spec.get("deviceSelector")), "spec.deviceSelector"
+    errors: list[FieldError] = []
+    if (driver := selector.get("driver")) is not None:
+        errors += validate_driver(text(driver), f"{path}.driver")
+    if (pool := selector.get("pool")) is not None:
+        errors += validate_pool_name(text(pool), f"{path}.pool")
+    if (device := selector.get("device")) is not None:
+        errors += [invalid(f"{path}.device", device, why) for why in dns_label(text(device))]
+    return errors + validate_taint(mapping(spec.get("taint")), "spec.taint")
+
+
+def _validate_status(new: Json, _old: Json) -> list[FieldError]:
+    conditions = mappings(mapping(new.get("status")).get("conditions"))
+    errors = []
+    for index, condition in enumerate(conditions):
+        errors += validate_condition(condition, f"status.conditions[{index}]")
+    if len(conditions) > _CONDITIONS_MAX:
+        errors.append(too_many("status.conditions", len(conditions), _CONDITIONS_MAX))
+    return errors
+
+
+KINDS: Final = (
+    Kind(
+        "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", namespaced=False,
+        schema="resource/v1beta2.DeviceTaintRule", subresources=("status",),
+        generation=Generation.SPEC, status_keeps=CLIENT_METADATA,
+        columns=(
+            NAME, Column("Key", ".spec.taint.key"), Column("Value", ".spec.taint.value"),
+            Column("Effect", _EFFECT),
+            Column("TimeAdded", age_at(_TIME_ADDED)), AGE,
+        ),
+        rules=KindRules(
+            prepare=_set_time, prepare_update=_prepare_update, validate=_validate,
+            subresources={"status": UpdateRules(validate=_validate_status)},
+        ),
+    ),
+)  # fmt: skip
