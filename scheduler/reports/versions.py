@@ -45,6 +45,10 @@ ROWS: Final = (
     _Row(_V36, "DynamicResources", "Devices: shared capacity"),
     _Row(_V37, "DynamicResources", "Messages"),
     _Row(_V37, "InterPodAffinity", "Anti-affinity"),
+    _Row(_V37, "VolumeBinding", "Storage"),
+    _Row(_V37, "NodeVolumeLimits", "Volume limits"),
+    _Row(_V37, "NodeName", "Order of plugins"),
+    _Row(_V37, "NodeUnschedulable", "Order of plugins"),
     _Row(_V37, "", "Messages"),
 )
 
