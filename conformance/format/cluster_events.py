@@ -27,7 +27,8 @@ _POD: Final = tuple(
 _OTHERS: Final = (
     *("PersistentVolume", "PersistentVolumeClaim"),
     *("resource.k8s.io/DeviceClass", "resource.k8s.io/ResourceClaim"),
-    *("resource.k8s.io/ResourceSlice", "scheduling.k8s.io/PodGroup", "storage.k8s.io/CSIDriver"),
+    *("resource.k8s.io/ResourceSlice", "scheduling.k8s.io/PodGroup"),
+    *("scheduling.k8s.io/Workload", "storage.k8s.io/CSIDriver"),
     *("storage.k8s.io/CSINode", "storage.k8s.io/CSIStorageCapacity"),
     *("storage.k8s.io/StorageClass", "storage.k8s.io/VolumeAttachment"),
 )
