@@ -8,7 +8,7 @@ groups are those of Workloads, and each member has a cycle of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Pod
 from scheduler.api.pod_groups import PodGroup, Workload
@@ -20,7 +20,6 @@ from scheduler.framework.status import Status, error, unresolvable, wait
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from scheduler.api.core import PodSchedulingGroup, WorkloadReference
     from scheduler.api.pod_groups import GangSchedulingPolicy
     from scheduler.api.unstructured import Kind
     from scheduler.framework.cycle_state import CycleState
@@ -48,15 +47,14 @@ class _PodGroups:
     def __init__(self, handle: Handle) -> None:
         self._handle: Final = handle
 
-    def reference(self, pod: Pod) -> PodSchedulingGroup | None:
-        return pod.spec.scheduling_group
+    def names(self, pod: Pod) -> tuple[str, ...]:
+        """Return the name of the pod's group; nothing for a pod without a group."""
+        group = pod.spec.scheduling_group
+        return (group.pod_group_name,) if group is not None else ()
 
-    def object_name(self, reference: PodSchedulingGroup) -> str:
-        return reference.pod_group_name
-
-    def gang_of(self, pod: PodInfo, reference: PodSchedulingGroup) -> GangSchedulingPolicy | None:
-        """Return the policy of a pod's gang, None for another policy. Raises _UnknownGroup."""
-        name = reference.pod_group_name
+    def gang_of(self, pod: PodInfo) -> GangSchedulingPolicy | None:
+        """Return the policy of a member's gang, None for another policy. Raises _UnknownGroup."""
+        (name,) = self.names(pod.pod)
         pod_group = self._handle.lister(PodGroup).get(name, pod.namespace)
         if pod_group is None:
             raise _UnknownGroup(
@@ -83,15 +81,14 @@ class _Workloads:
         self._handle: Final = handle
         self._deadlines: Final[dict[str, float]] = {}
 
-    def reference(self, pod: Pod) -> WorkloadReference | None:
-        return pod.spec.workload_ref
+    def names(self, pod: Pod) -> tuple[str, ...]:
+        """Return Workload, group and replica key of the pod; nothing for a pod without a group."""
+        named = pod.spec.workload_ref
+        return (named.name, named.pod_group, named.pod_group_replica_key) if named else ()
 
-    def object_name(self, reference: WorkloadReference) -> str:
-        return reference.name
-
-    def gang_of(self, pod: PodInfo, reference: WorkloadReference) -> GangSchedulingPolicy | None:
-        """Return the policy of a pod's gang, None for another policy. Raises _UnknownGroup."""
-        name = reference.name
+    def gang_of(self, pod: PodInfo) -> GangSchedulingPolicy | None:
+        """Return the policy of a member's gang, None for another policy. Raises _UnknownGroup."""
+        name, wanted, _ = self.names(pod.pod)
         workload = self._handle.lister(Workload).get(name, pod.namespace)
         if workload is None:
             raise _UnknownGroup(
@@ -100,9 +97,9 @@ class _Workloads:
                 f'workload.scheduling.k8s.io "{name}" not found',
             )
         for group in workload.spec.pod_groups:
-            if group.name == reference.pod_group:
+            if group.name == wanted:
                 return group.policy.gang
-        text = f'pod group "{reference.pod_group}" doesn\'t exist for a workload "{name}"'
+        text = f'pod group "{wanted}" doesn\'t exist for a workload "{name}"'
         raise _UnknownGroup(text, text)
 
     def timeout_seconds(self, key: str) -> float:
@@ -120,16 +117,14 @@ class GangScheduling(Plugin):
 
     def __init__(self) -> None:
         has_pod_groups = self.handle.version >= SchedulerVersion.V1_36
-        rules: Any = _PodGroups if has_pod_groups else _Workloads
-        self._groups: Final = rules(self.handle)
+        self._groups: Final = (_PodGroups if has_pod_groups else _Workloads)(self.handle)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Reject a member until its group and minCount members are known."""
-        reference = self._groups.reference(pod.pod)
-        if reference is None:
+        if not self._groups.names(pod.pod):
             return None
         try:
-            gang = self._groups.gang_of(pod, reference)
+            gang = self._groups.gang_of(pod)
         except _UnknownGroup as unknown:
             return unresolvable(unknown.waits)
         if gang is None:
@@ -148,11 +143,10 @@ class GangScheduling(Plugin):
 
         In the cycle of the group, members count as the snapshot has them; else as the cache does.
         """
-        reference = self._groups.reference(pod.pod)
-        if reference is None:
+        if not self._groups.names(pod.pod):
             return None
         try:
-            gang = self._groups.gang_of(pod, reference)
+            gang = self._groups.gang_of(pod)
         except _UnknownGroup as unknown:
             return error(unknown)
         if gang is None:
@@ -190,26 +184,19 @@ class GangScheduling(Plugin):
     ) -> QueueingHint:
         """Queue if the added pod belongs to the same group."""
         _, added = as_kind(Pod, old, new)
-        reference = self._groups.reference(pod.pod)
-        return QueueingHint(
-            added is not None
-            and reference is not None
-            and self._groups.reference(added) == reference
-            and added.metadata.namespace == pod.namespace
-        )
+        names = self._groups.names(pod.pod)
+        if added is None or not names or names != self._groups.names(added):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(added.metadata.namespace == pod.namespace)
 
     def is_schedulable_after_group_added(
         self, pod: PodInfo, old: PodGroup | Workload | None, new: PodGroup | Workload | None
     ) -> QueueingHint:
         """Queue if the added PodGroup or Workload is the pod's."""
-        _, added = as_kind(self._groups.kind, old, new)
-        reference = self._groups.reference(pod.pod)
-        return QueueingHint(
-            added is not None
-            and reference is not None
-            and added.metadata.name == self._groups.object_name(reference)
-            and added.metadata.namespace == pod.namespace
-        )
+        added: PodGroup | Workload | None = as_kind(self._groups.kind, old, new)[1]
+        if added is None or self._groups.names(pod.pod)[:1] != (added.metadata.name,):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint(added.metadata.namespace == pod.namespace)
 
 
 class _StateNotFoundError(LookupError):
