@@ -372,7 +372,6 @@ def _read_state_metrics(metrics: SchedulerMetrics, queue: PriorityQueue, cache: 
         ((name,), getattr(queue.statistics(), name))
         for name in ("active", "backoff", "unschedulable", "gated")
     ]
-    # Every entry of the queue is a pod: the groups of 1.37 are not built.
     metrics.queued_entities.read = lambda: [
         ((*labels, "pod"), count) for labels, count in metrics.pending_pods.read()
     ]

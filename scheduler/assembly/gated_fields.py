@@ -42,8 +42,7 @@ def transforms(
     gates: FeatureGates, version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
 ) -> Mapping[str, Callable[[Any], Any]]:
     """Return the functions that drop fields, by the plural name of the kind."""
-    other_group = _OTHER_GROUPS[version]
-    by_kind: dict[str, Callable[[Any], Any]] = {"pods": lambda pod: _pod(pod, gates, other_group)}
+    by_kind: dict[str, Callable[[Any], Any]] = {"pods": lambda pod: _pod(pod, gates, version)}
     if _ATTRIBUTES_CLASS not in gates:
         by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
     if not {CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
@@ -51,10 +50,10 @@ def transforms(
     return by_kind
 
 
-def _pod(pod: Pod, gates: FeatureGates, other_group: str) -> Pod:
+def _pod(pod: Pod, gates: FeatureGates, version: SchedulerVersion) -> Pod:
     status = pod.status
-    if getattr(pod.spec, other_group) is not None:
-        pod = replace(pod, spec=replace(pod.spec, **{other_group: None}))
+    if getattr(pod.spec, other := _OTHER_GROUPS[version]) is not None:
+        pod = replace(pod, spec=replace(pod.spec, **{other: None}))
     if status.node_allocatable_resource_claim_statuses and NODE_ALLOCATABLE_RESOURCES not in gates:
         status = replace(status, node_allocatable_resource_claim_statuses=())
         pod = replace(pod, status=status)

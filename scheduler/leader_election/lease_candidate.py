@@ -10,6 +10,7 @@ Source: client-go `tools/leaderelection/leasecandidate.go`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -91,17 +92,14 @@ class LeaseCandidacy:
                 _log.error("Ensuring lease failed", {"err": error})
                 seconds = _RETRY_SECONDS
             self.is_idle = True
-            try:
+            with contextlib.suppress(TimeoutError):
                 await wait_for(self._is_due.wait(), seconds, self._clock)
-            except TimeoutError:
-                continue
 
     async def _write(self) -> None:
         """Create the candidate, or renew it. Raises ClientError."""
         name, namespace = self._new.metadata.name, self._new.metadata.namespace
         stored = self._informer.lister.get(name, namespace)
-        moment = rfc3339_micro(self._clock.now())
-        candidate = stored or self._new
+        candidate, moment = stored or self._new, rfc3339_micro(self._clock.now())
         candidate = replace(candidate, spec=replace(candidate.spec, renew_time=moment))
         if stored is None:
             await self._client.create(self._kind, candidate)
