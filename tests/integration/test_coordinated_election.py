@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -38,9 +39,11 @@ async def coordinated(directory: Path) -> AsyncIterator[Election]:
         election.gates = {"CoordinatedLeaderElection": True}
         async with election.stack:
             yield election
-            for contender in election.contenders:
-                contender.task.cancel()
+            tasks = [contender.task for contender in election.contenders]
+            for task in tasks:
+                task.cancel()
             await election.advance(10)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @in_virtual_time
