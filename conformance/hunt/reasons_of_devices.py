@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .device_puzzles import GATES
 from .world import Sketch, create, label, node, obj, patch, pod, reason, ref, remedy
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ def device_has_a_taint(rng: random.Random) -> Sketch:
     )
 
 
-@reason("DynamicResources", "cannot allocate all claims")
+@reason("DynamicResources", "cannot allocate all claims", GATES)
 def counters_are_used(rng: random.Random) -> Sketch:
     """A part of the device is taken, so the counters do not suffice for the whole."""
     pool = {"name": "a", "generation": 1, "resourceSliceCount": 2}

@@ -105,12 +105,14 @@ def world_number(number: int, seed: int, *, table: int) -> World:
 def explore(task: bytes) -> bytes:
     """Run the worlds of a task and return an Explored, both as JSON."""
     order = msgspec.json.decode(task, type=Task)
-    result = _Result()
+    result = Result()
     run_quietly(_explored(order, result))
     return msgspec.json.encode(result.explored())
 
 
-class _Result:
+class Result:
+    """The result of a task, while it is made."""
+
     def __init__(self) -> None:
         self.counts: dict[str, dict[str, int]] = {}
         self.notes: dict[str, str] = {}
@@ -159,7 +161,7 @@ class _Result:
         )
 
 
-async def _explored(order: Task, result: _Result) -> None:
+async def _explored(order: Task, result: Result) -> None:
     clock = RealClock()
     deadline = clock.monotonic() + order.seconds
     numbers = iter(range(order.start, order.stop))
@@ -178,7 +180,7 @@ async def _lane_of(
     order: Task,
     gates: dict[str, bool],
     numbers: Iterator[int],
-    result: _Result,
+    result: Result,
     deadline: float,
     folder: Path,
 ) -> bool:

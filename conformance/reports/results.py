@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 RESULTS: Final = Path(__file__).parent.parent / "results"
 _REAL_TIME: Final = re.compile(r"needs \S+ of real time, --real-time-max is (\S+)")
 _OTHER_VERSION: Final = re.compile(r"(holds (since|until) \S+), the scheduler has .*")
+#: The level, time and process of a line of klog, and uids: no two runs have the same.
+_OF_ONE_RUN: Final = re.compile(
+    r"(?<![^ ])[IWEF]\d{4} [\d:.]+ +\d+ |\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
+)
 _NAME: Final = re.compile(r"(?P<scheduler>.+)-(?P<version>\d+\.\d+(\.\d+)?)\.json")
 
 
@@ -104,9 +108,9 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
             elif outcome.verdict is Verdict.SKIPPED:
                 skipped[case_id] = outcome.reason
             elif outcome.verdict is Verdict.KNOWN:
-                known[case_id] = outcome.reason
+                known[case_id] = _OF_ONE_RUN.sub("", outcome.reason)
             else:
-                failed[case_id] = outcome.reason
+                failed[case_id] = _OF_ONE_RUN.sub("", outcome.reason)
         return msgspec.structs.replace(
             self,
             passed=sorted(passed),

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -50,6 +51,8 @@ _OWN_FEATURES: Final = frozenset({"flow"})
 _PORTS: Final = range(20_000, 30_000)
 _LOG_LINES_MAX: Final = 30
 _LOG_BYTES_MAX: Final = 64 * 1024
+#: The first line that Go prints of a crash; the stacks follow.
+_CRASH: Final = re.compile(r"panic: |fatal error: ")
 _TERMINATE_SECONDS: Final = 5.0
 
 
@@ -200,20 +203,24 @@ class _CommandTarget:
         self._check_alive("died")
 
     def log(self) -> tuple[str, ...]:
-        """The last lines of its output."""
+        """The last lines of its output; of a crash, its first lines."""
         with self._log.open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _LOG_BYTES_MAX))
             text = file.read().decode(errors="replace")
-        return tuple(text.splitlines()[-_LOG_LINES_MAX:])
+        lines = text.splitlines()
+        start = next((n for n, line in enumerate(lines) if _CRASH.match(line)), -_LOG_LINES_MAX)
+        return tuple(lines[start:][:_LOG_LINES_MAX])
 
     def _check_alive(self, otherwise: str) -> None:
         code = self._process.returncode
         if code is None:
             return
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-        last = next((line for line in reversed(self.log()) if line.strip()), "")
-        raise TargetError(f"{otherwise}: {how}{': ' if last else ''}{last.strip()}", self.log())
+        log = self.log()
+        last = next((line for line in reversed(log) if line.strip()), "")
+        cause = log[0] if log and _CRASH.match(log[0]) else last.strip()
+        raise TargetError(f"{otherwise}: {how}{': ' if cause else ''}{cause}", log)
 
     def _server_state(self) -> tuple[int, int, int]:
         """Return counters that change as long as the scheduler is at work."""

@@ -212,7 +212,8 @@ class _Shared:
         self.version: Final = version
         self.cache: Final = cache
         self.snapshot: Final = Snapshot()
-        self.nominator: Final = Nominator(informers.find_pod)
+        counts_gated = version >= SchedulerVersion.V1_37
+        self.nominator: Final = Nominator(informers.find_pod, counts_gated=counts_gated)
         self.waiting_pods: Final = WaitingPods(ports.clock, ports.metrics)
         self.pods_in_pre_bind: Final = PodsInPreBind()
         self._shared_objects: Final[dict[object, object]] = {}

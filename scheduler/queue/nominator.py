@@ -32,11 +32,15 @@ def _bare(pod: PodInfo) -> PodInfo:
 class Nominator:
     """The nominations; implements `scheduler.framework.handle.PodNominator`.
 
-    `pod_lister` returns a pod as the informers know it, by namespace and name, or None.
+    `pod_lister` returns a pod as the informers know it, by namespace and name, or None. With
+    `counts_gated` the nomination of a new pod counts even if the pod is gated (v1.37).
     """
 
-    def __init__(self, pod_lister: Callable[[str, str], Pod | None]) -> None:
+    def __init__(
+        self, pod_lister: Callable[[str, str], Pod | None], *, counts_gated: bool = False
+    ) -> None:
         self._pod_lister: Final = pod_lister
+        self._counts_gated: Final = counts_gated
         #: True for the uid of a pod that is being scheduled; the queue sets this.
         self.is_in_flight: Callable[[str], bool] = _never
         self._node_of: Final[dict[str, str]] = {}
@@ -66,6 +70,11 @@ class Nominator:
             return
         self._node_of[pod.uid] = node_name
         self._pods_on.setdefault(node_name, {})[pod.uid] = pod
+
+    def enter(self, pod: PodInfo) -> None:
+        """Nominate a new pod to the node in its status, before the pod is gated or active."""
+        if self._counts_gated:
+            self.add_nominated_pod(pod, None)
 
     def update_nominated_pod(self, old: Pod, pod: PodInfo) -> None:
         """Replace a pod that has changed.

@@ -192,6 +192,7 @@ class PriorityQueue:
     def add(self, pod: PodInfo, now: float) -> Moves:
         """Add a new pod. It becomes active, or is gated."""
         info = QueuedPodInfo(pod, timestamp=now)
+        self.nominator.enter(pod)
         queued = self.find(info.key)
         if queued is None:
             return _moves(

@@ -85,6 +85,15 @@ def test_a_pod_may_back_off_if_all_plugins_agree(
     world.queue.check()
 
 
+@pytest.mark.parametrize("counts", [False, True], ids=["1.36", "1.37"])
+def test_the_nomination_of_a_gated_pod_counts_since_1_37(counts: bool) -> None:
+    """kubernetes#139057."""
+    world = World(gates=[SchedulingGates()], counts_gated=counts)
+    world.add(make_pod("p", scheduling_gates=["hello"], nominated_node_name="n1"))
+    assert [*world.queue.nominator.nominations.values()] == (["n1"] if counts else [])
+    world.queue.check()
+
+
 def test_a_gated_pod_enters_when_its_gates_are_removed() -> None:
     """Test_queuedPodInfo_gatedSetUponCreationAndUnsetUponUpdate."""
     world = World({GATES_ELIMINATED: [("SchedulingGates", queue)]}, gates=[SchedulingGates()])

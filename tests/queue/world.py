@@ -186,6 +186,7 @@ class World:
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
         moved_at_once: int = 100,
+        counts_gated: bool = False,
     ) -> None:
         self.now = START
         #: The number of calls after which a pod could be popped that could not before.
@@ -200,7 +201,7 @@ class World:
             sort_key=None if by_less_only else sort_key,
             pre_enqueue_plugins=dict.fromkeys(profiles, tuple(gates)),  # type: ignore[arg-type]
             queueing_hint_map=dict.fromkeys(profiles, hint_map(hints or {})),
-            nominator=Nominator(self._list),
+            nominator=Nominator(self._list, counts_gated=counts_gated),
             metrics=SchedulerMetrics(),
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,

@@ -8,13 +8,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from conformance.errors import TargetError
 from conformance.format.case import case_of, load_cases
 from conformance.format.validation import problem_in
 from conformance.hunt import cli
 from conformance.hunt.confirm import Finding, Order, confirm
 from conformance.hunt.lane import Seen, lane
 from conformance.hunt.placements import GROUP, placement_worlds
-from conformance.hunt.search import WAKES, Explored, Find, Task, explore
+from conformance.hunt.search import LIVES, WAKES, Explored, Find, Result, Task, explore
 from conformance.hunt.world import REASONS, Pair, World, create, node, obj, pairs, pod, world_of
 from conformance.lint.checks import findings_in_cases
 from conformance.targets import target_kind
@@ -196,6 +197,15 @@ def test_worlds_whose_gates_a_scheduler_does_not_know_are_noted() -> None:
     assert explored.errors == ()
     note = "the scheduler does not know GangScheduling, GenericWorkload"
     assert explored.notes[str(GROUP)] == note
+
+
+def test_the_end_of_a_scheduler_is_a_find_with_the_line_of_its_log_that_has_the_cause() -> None:
+    result = Result()
+    log = ("I1127 started", "panic: assignment to entry in nil map", "goroutine 7 [running]:")
+    result.died(world("db"), "1/2/0", TargetError("died: exit status 2", log))
+    (find,) = result.explored().finds
+    assert find.promise == LIVES
+    assert find.text == "died: exit status 2: panic: assignment to entry in nil map"
 
 
 def test_the_command_writes_findings_and_the_coverage_of_each_pair(

@@ -48,6 +48,14 @@ def test_a_further_run_replaces_the_verdicts_of_its_cases(tmp_path: Path) -> Non
     ]
 
 
+def test_a_reason_has_no_time_process_and_uid_of_its_run() -> None:
+    uid = "9c6d9f0e-1b2c-4d5e-8f90-0123456789ab"
+    line = f'died: E1127 04:31:02.977110   15897 cache.go:568] "Moved" podKey="{uid}"'
+    results = Results(scheduler="s", version="1.36")
+    later = results.updated([outcome("a/one", Verdict.FAILED, line)], ["a/one"])
+    assert later.failed == {"a/one": 'died: cache.go:568] "Moved" podKey=""'}
+
+
 def test_a_case_that_is_left_out_for_its_length_keeps_its_verdict() -> None:
     results = Results(
         scheduler="s", version="1.36", passed=["a/long", "a/other"], skipped={"a/longer": "why"}

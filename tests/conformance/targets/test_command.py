@@ -141,6 +141,15 @@ def test_a_command_that_dies_on_the_way_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_of_a_crash_the_first_line_is_the_reason(tmp_path: Path) -> None:
+    (case,) = write_cases(tmp_path, BOUND)
+    crash = "panic: no luck\\ngoroutine 7 [running]:\\nmain.go:1"
+    script = ENDS_WITH_THE_FIRST_POD.replace("no luck with that pod", crash)
+    outcome = run_one(case, _options(tmp_path, script, patience_seconds=10.0))
+    assert outcome.reason == "steps[1]: died: exit status 1: panic: no luck"
+
+
+@pytest.mark.slow
 def test_a_command_that_does_not_want_to_end_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
