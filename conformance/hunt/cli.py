@@ -31,8 +31,8 @@ _LANES: Final = 16
 #: The share of the budget for our scheduler, if another one is under test; and for all searches.
 _OURS: Final = 0.15
 _SEARCHES: Final = 0.7
-#: The tables of successive tasks: those without gates, of groups, and of devices.
-_TURNS: Final = (0, 2, 0, 1, 0, 2)
+#: The tables of successive tasks: those without gates, of devices, and of groups.
+_TURNS: Final = (0, 1, 0, 2, 0, 1)
 #: The least time for all confirmations, and for shrinking one find.
 _CONFIRM_SECONDS_MIN: Final = 60.0
 _SHRINK_SECONDS_MIN: Final = 20.0

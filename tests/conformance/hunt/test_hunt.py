@@ -189,7 +189,7 @@ def test_worlds_whose_gates_a_scheduler_does_not_know_are_noted() -> None:
         seed=1,
         start=0,
         stop=2,
-        table=1,
+        table=2,
         seconds=60.0,
         lanes=1,
     )
