@@ -7,11 +7,10 @@ if the run broke off; 2 for invalid input, with one line that names the place.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import shlex
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -23,25 +22,20 @@ from ..options import PATH, Failure, SuiteCommand, options_of, takes
 from ..reports.terminal import output_console
 from ..targets.quiet import run_quietly
 from ..targets.target import OUR_SCHEDULER_AS, read_configuration
-from .allocation import Sample
 from .driver import KUBESCHED, Settings
 from .driver import replay as run_replay
 from .history import read_history
-from .plot import write_plot
 from .progress import progress_bar
 from .report import Report, render, summarise, to_json
 from .virtual_time import replay_in_virtual_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
     from .driver import Counts, Run
     from .history import History, Json
 
 __all__ = ["replay"]
-
-_PLOT_NAME = "allocation.svg"
-_NEEDS_PYGAL: Final = "needs a package: pip install '.[replay]' in kubesched's checkout"
 
 
 _option = options_of("Options")
@@ -74,19 +68,6 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         "for files; kubesched@1.35 is ours as it decides in that version. Our own scheduler if not "
         "given.",
     )
-    out: Path = _option(
-        "--out",
-        metavar="DIR",
-        default=".",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="The directory of the plot, by default the working directory; made if missing.",
-    )
-    plot: Path | None = _option(
-        "--plot",
-        metavar="FILE",
-        help=f"The plot, an SVG; needs the package's extra `replay`.  "
-        f"[default: {_PLOT_NAME} in --out]",
-    )
     time: str = _option(
         "--time",
         type=click.Choice(["none", "history"]),
@@ -100,18 +81,6 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         metavar="FILE",
         type=PATH,
         help="A KubeSchedulerConfiguration for the scheduler.",
-    )
-    name: str = _option(
-        "--name",
-        metavar="NAME",
-        default="this run",
-        show_default=True,
-        help="The name of this run in a plot with a baseline.",
-    )
-    baselines: tuple[str, ...] = _option(
-        "--baseline",
-        metavar="[NAME=]FILE",
-        help="The --json file of an earlier run, drawn into the same plot. May be given again.",
     )
     json_file: Path | None = _option("--json", metavar="FILE", help="Write all numbers here.")
     timeout_seconds: float = _option(
@@ -154,7 +123,6 @@ def replay(options: ReplayOptions) -> None:
             "ours runs in process"
         )
     history = read_history(options.history, limit=options.limit)
-    runs = dict(map(_baseline, options.baselines))
     settings = Settings(
         target_command=_command(options.target_command, version),
         scheduler_version=version,
@@ -163,15 +131,14 @@ def replay(options: ReplayOptions) -> None:
         timeout_seconds=options.timeout_seconds,
         settle_seconds=options.settle_seconds,
     )
-    picture = _picture(options.plot, options.out)
     numbers = None if options.json_file is None else _output(options.json_file)
     try:
         report = summarise(_run(history, settings, in_virtual_time=with_times))
     except (ReplayError, RequestFailed) as error:
         raise Failure(str(error)) from error
     render(report, output_console())
-    title = f"Allocation of {options.history.stem} on {report.nodes} nodes"
-    _write(report, picture, numbers, {options.name: report.curve, **runs}, title)
+    if numbers is not None:
+        _write(report, numbers)
     if not report.passed:
         click.get_current_context().exit(1)
 
@@ -205,24 +172,6 @@ def _configuration(path: Path | None, percentage_of_nodes_to_score: int | None) 
     return config
 
 
-class _Numbers(msgspec.Struct):
-    """The part of a `--json` file that a plot needs."""
-
-    curve: list[Sample]
-
-
-def _baseline(text: str) -> tuple[str, list[Sample]]:
-    """Return the name and the curve of an earlier run. Raises InputError."""
-    name, _, file = text.rpartition("=")
-    try:
-        numbers = msgspec.json.decode(Path(file).read_bytes(), type=_Numbers)
-        return name or Path(file).stem, numbers.curve
-    except OSError as error:
-        raise InputError(f"--baseline: {file}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
-        raise InputError(f"--baseline: {file}: expected a --json file of a replay") from error
-
-
 def _command(text: str, version: str) -> tuple[str, ...]:
     """Return the command of a target: ours if the target names a version of ours."""
     if version:
@@ -237,15 +186,6 @@ def _words(command: str) -> tuple[str, ...]:
         raise InputError(f"--target-command: {error}: {command}") from error
 
 
-def _picture(plot: Path | None, out: Path) -> Path | None:
-    """Return the path of the plot, or None without pygal. Raises InputError if it needs pygal."""
-    if importlib.util.find_spec("pygal") is None:
-        if plot is not None:
-            raise InputError(f"--plot {_NEEDS_PYGAL}")
-        return None
-    return _output(plot or out / _PLOT_NAME)
-
-
 def _output(path: Path) -> Path:
     """Return the file's path, creating its folder before the run. Raises InputError."""
     try:
@@ -255,23 +195,11 @@ def _output(path: Path) -> Path:
     return path
 
 
-def _write(
-    report: Report,
-    plot: Path | None,
-    json_file: Path | None,
-    runs: Mapping[str, Sequence[Sample]],
-    title: str,
-) -> None:
-    """Write the files, and print the name of each."""
+def _write(report: Report, path: Path) -> None:
+    """Write the numbers, and print the name of the file."""
     try:
-        if plot is None:
-            click.echo(f"Plot: none, it {_NEEDS_PYGAL}")
-        else:
-            write_plot(plot, runs, title=title)
-            click.echo(f"Plot: {plot}")
-        if json_file is not None:
-            encoded = msgspec.json.format(msgspec.json.encode(to_json(report)), indent=2)
-            json_file.write_bytes(encoded + b"\n")
-            click.echo(f"Numbers: {json_file}")
+        encoded = msgspec.json.format(msgspec.json.encode(to_json(report)), indent=2)
+        path.write_bytes(encoded + b"\n")
     except OSError as error:
         raise Failure(f"{error.filename}: {error.strerror}") from error
+    click.echo(f"Numbers: {path}")

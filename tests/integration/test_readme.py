@@ -374,4 +374,3 @@ def test_a_trace_is_replayed(files: Path) -> None:
     (files / "openb_pod_list_default.csv").write_text(pods, encoding="utf-8")
     printed = _run(REPLAY, files)
     assert "3 pods on 1 nodes: 2 bound, 1 unschedulable, 0 undecided" in printed
-    assert list(files.glob("*.svg"))

@@ -1,6 +1,5 @@
 """The command line, as far as it goes without starting anything: bad input is one line."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -50,11 +49,9 @@ def test_a_history_that_cannot_be_used_is_one_line_and_status_2(
     [
         (["--target-command", "scheduler"], "expected {kubeconfig} or {config} in it"),
         (["--target-command", "'"], "--target-command: No closing quotation: '"),
-        (["--out", "/dev/null/x"], "/dev/null/x: "),
+        (["--json", "/dev/null/x/y"], "/dev/null/x: "),
         (["--config", "/nowhere"], "--config: /nowhere: No such file or directory"),
         (["--config", "/dev/null"], "--config: /dev/null: Expected `object`"),
-        (["--baseline", "a=/nowhere"], "--baseline: /nowhere: No such file or directory"),
-        (["--baseline", "/dev/null"], "--baseline: /dev/null: expected a --json file of a replay"),
         (
             ["--time", "history", "--target-command", "x {config}"],
             "--time history: expected kubesched@VERSION or no --target-command: ours runs in",
@@ -74,14 +71,3 @@ def test_it_is_a_subcommand_of_the_suite() -> None:
     result = CliRunner().invoke(main, ["replay", "--help"])
     assert result.exit_code == 0
     assert "--history" in result.stdout
-
-
-def test_a_plot_without_its_package_names_the_extra(
-    history: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pygal", None)
-    result = CliRunner().invoke(replay, [*history, "--plot", str(tmp_path / "plot.svg")])
-    assert result.exit_code == 2
-    assert (
-        "--plot needs a package: pip install '.[replay]' in kubesched's checkout" in result.output
-    )

@@ -1,8 +1,6 @@
 """Numbers of a run: allocation over time, reasons, and their ways out."""
 
 import io
-import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,7 +10,6 @@ from conformance.clock import VirtualClock
 from conformance.replay.allocation import samples_by_load
 from conformance.replay.driver import Run, Settings, Timeline
 from conformance.replay.history import History
-from conformance.replay.plot import write_plot
 from conformance.replay.processes import Usage
 from conformance.replay.recording import Placement, Recorder, Verdict
 from conformance.replay.report import Report, reasons_of, render, summarise, to_json
@@ -183,17 +180,3 @@ def test_the_numbers_are_plain_json() -> None:
     assert document["violations"][0]["rule"] == "pod-lost"
     assert len(document["allocation"]) == 16
     assert document["curve"][-1]["cpu_percent"] == 75.0
-
-
-def test_the_plot_is_a_picture_that_needs_no_other_file(tmp_path: Path) -> None:
-    path = tmp_path / "plot.svg"
-    curve = summarise(run()).curve
-    write_plot(path, {"ours": curve, "theirs": curve}, title="A title")
-    root = ET.parse(path).getroot()
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert not [element for element in root.iter() if element.get("src")]
-    assert not root.findall(
-        ".//{http://www.w3.org/2000/svg}script[@{http://www.w3.org/1999/xlink}href]"
-    )
-    texts = {element.text for element in root.iter() if element.text}
-    assert {"A title", "GPU, ours", "CPU, theirs", "fragmented, ours"} <= texts
