@@ -46,7 +46,7 @@ _PORT: Final = "{port}"
 _GATES: Final = "{feature-gates}"
 #: The program of our scheduler, and the features of its own plugins.
 _OURS: Final = "kubesched"
-_OWN_FEATURES: Final = frozenset({"flow"})
+_OWN_FEATURES: Final = frozenset({"flow", "queues"})
 #: Below the range of ephemeral ports, so that no outgoing connection takes one meanwhile.
 _PORTS: Final = range(20_000, 30_000)
 _LOG_LINES_MAX: Final = 30

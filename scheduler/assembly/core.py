@@ -284,6 +284,7 @@ def _queue(
         generic_workload=has_groups,
         members_back_off=has_groups and options.members_back_off,
         pops_from_backoff=POP_FROM_BACKOFF_Q in options.feature_gates,
+        order_changes=first.queue_sort_plugin.order_changes,
     )
 
 

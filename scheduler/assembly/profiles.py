@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 #: Plugins in packages of their own, which are imported only if a profile names the plugin.
-_ON_DEMAND: Final = {"FlowPlacement": "scheduler.flow:FlowPlacement"}
+_ON_DEMAND: Final = {
+    "FlowPlacement": "scheduler.flow:FlowPlacement",
+    "Queues": "scheduler.queues.plugin:Queues",
+}
 
 #: `DefaultExtenderTimeout`.
 _EXTENDER_TIMEOUT: Final = Duration.parse("5s")

@@ -11,6 +11,7 @@ import click
 
 from scheduler.assembly.profiles import untyped_kinds_of
 from scheduler.client import ClientError
+from scheduler.client.kinds import GroupVersionResource
 from scheduler.clock import SystemClock
 from scheduler.config import (
     DEFAULT_SCHEDULER_VERSION,
@@ -82,7 +83,7 @@ class Source:
     ) -> tuple[Cluster, MissingKinds]:
         """Read the cluster with the objects of `kinds`, and find the kinds that are missing."""
         if self.manifests:
-            cluster = self._read_files(keeps_json=keeps_json)
+            cluster = self._read_files(kinds, keeps_json=keeps_json)
             return cluster, MissingKinds(cluster)
         refused: list[str] = []
         cluster = await read_api_server(
@@ -96,9 +97,11 @@ class Source:
         )
         return cluster, MissingKinds(cluster, unread=refused)
 
-    def _read_files(self, *, keeps_json: bool) -> Cluster:
+    def _read_files(self, watched: Iterable[WatchedKind], *, keeps_json: bool) -> Cluster:
         """Return the cluster of manifests; name the objects that nothing depends on."""
-        kinds = untyped_kinds_of(self.plugins)
+        resources = (kind.resource for kind in watched)
+        untyped = frozenset(r for r in resources if isinstance(r, GroupVersionResource))
+        kinds = untyped_kinds_of(self.plugins) | untyped
         cluster, ignored = read_manifests(self.manifests, kinds, keeps_json=keeps_json)
         for path, numbers in ignored.items():
             counts = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))

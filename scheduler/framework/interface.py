@@ -72,6 +72,8 @@ class Plugin:
     and that the score of a placement looks at the members that have a node there, not at the nodes.
     Equal members are then counted in a placement where all fit, and scored in the chosen one only.
     Subclasses inherit neither promise.
+    `order_changes` is for a plugin of QueueSort: `sort_key`, or `less`, may order waiting pods in
+    another way later. All active pods are then compared anew whenever one is popped.
     """
 
     name: ClassVar[str]
@@ -79,6 +81,7 @@ class Plugin:
     required: ClassVar[tuple[Kind, ...]] = ()
     only_takes_room: ClassVar[bool] = False
     only_ranks: ClassVar[bool] = False
+    order_changes: ClassVar[bool] = False
     Args: ClassVar[type[msgspec.Struct] | None] = None
 
     args: msgspec.Struct | None
@@ -102,7 +105,7 @@ class Plugin:
         # is described in the protocol with this method.
         def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
         def less(self, first: QueuedPod, second: QueuedPod) -> bool: ...
-        def sort_key(self, queued: QueuedPod) -> tuple[float, ...]: ...
+        def sort_key(self, queued: QueuedPod) -> tuple[object, ...]: ...
         def events_to_register(self) -> Iterable[ClusterEventWithHint]: ...
         def hints_depend_on(self, pod: PodInfo) -> Hashable: ...
         def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable: ...
@@ -196,8 +199,12 @@ class QueueSortPlugin(Protocol):
 class SortKeyPlugin(Protocol):
     """Orders the queue by a key as well: the same order as `less`, for a queue with many pods."""
 
-    def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
-        """Return the key; the lesser goes first. Called once when the pod enters the queue."""
+    def sort_key(self, queued: QueuedPod) -> tuple[object, ...]:
+        """Return the key; the lesser goes first. Called once when the pod enters the queue.
+
+        If the plugin's order changes (`Plugin.order_changes`), called for all active pods at each
+        pop.
+        """
         ...
 
 

@@ -172,6 +172,10 @@ class SchedulerMetrics:
     flow_batches: NumberVec
     flow_unplaced_pods: NumberVec
     flow_planning_duration: HistogramVec
+    #: Queues: the action is `reclaim` or `preempt`.
+    queue_evictions: NumberVec
+    queue_gangs_released: NumberVec
+    queue_resources: StateVec
     #: Shadow mode; the agreement is one of `scheduler.reports.comparison`.
     shadow_decisions: NumberVec
 

@@ -55,14 +55,20 @@ IsEligiblePod = Callable[[NodeInfo, "PodInfo", "PodInfo"], bool]
 class VictimRules(NamedTuple):
     """The rules that a plugin can replace; None is upstream's default.
 
-    A victim has a lower priority than the preemptor, whatever `is_eligible_pod` returns. With
-    `in_order_seen` pods without a start time have started in the order of the node's pods (v1.37).
+    A victim has a lower priority than the preemptor, whatever `is_eligible_pod` returns, unless the
+    rules are for `any_priority`. With `in_order_seen` pods without a start time have started in the
+    order of the node's pods (v1.37).
     """
 
     is_eligible_pod: IsEligiblePod | None = None
     more_important_pod: MoreImportantPod | None = None
     ordered_score_funcs: OrderedScoreFuncs | None = None
     in_order_seen: bool = False
+    any_priority: bool = False
+
+    def is_below(self, victim: PodInfo, preemptor: PodInfo) -> bool:
+        """Return True if the priority of a pod lets the preemptor evict it."""
+        return self.any_priority or victim.priority < preemptor.priority
 
 
 class DryRunOutcome(NamedTuple):
@@ -130,13 +136,17 @@ class DryRun:
 
     def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, PodsByWorld]:
         """Return the positions of nodes with pods to preempt, and these pods: a world per node."""
-        priority, is_eligible = self._pod.priority, self._rules.is_eligible_pod
-        below = np.flatnonzero(nodes.lowest_priority < priority)
+        rules, preemptor = self._rules, self._pod
+        is_eligible, is_below = rules.is_eligible_pod, rules.is_below
+        if rules.any_priority:
+            below = np.flatnonzero(nodes.pod_count)
+        else:
+            below = np.flatnonzero(nodes.lowest_priority < preemptor.priority)
         nodes = nodes.take(below)
-        lower = [[pod for pod in on.values() if pod.priority < priority] for on in nodes.pods]
+        lower = [[pod for pod in on.values() if is_below(pod, preemptor)] for on in nodes.pods]
         if is_eligible is not None:
             lower = [
-                [pod for pod in pods if is_eligible(node, pod, self._pod)]
+                [pod for pod in pods if is_eligible(node, pod, preemptor)]
                 for node, pods in zip(nodes, lower, strict=True)
             ]
         counts = np.fromiter(map(len, lower), dtype=np.int64, count=len(lower))

@@ -90,6 +90,19 @@ class Evaluator:
         not eligible. With a result and a rejection no preemption helps, and the nomination is
         cleared.
         """
+        chosen = await self.choose(state, pod, statuses)
+        if not isinstance(chosen, Candidate):
+            return chosen
+        status = await self._executor.actuate(chosen, Preemptor.from_pod(pod))
+        if status is not None:
+            return None, status
+        nominated = NominatingInfo(chosen.name, NominatingMode.OVERRIDE)
+        return PostFilterResult(nominated), self._success(chosen)
+
+    async def choose(
+        self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
+    ) -> Candidate | tuple[PostFilterResult | None, Status]:
+        """Return the best node with its victims; else the result of a preemption that fails."""
         current = self._handle.lister(Pod).get(pod.name, pod.namespace)
         if current is None:
             return None, Status(Code.ERROR, f'pod "{pod.name}" not found')
@@ -106,6 +119,12 @@ class Evaluator:
             nowhere = NominatingInfo("", NominatingMode.OVERRIDE)
             fit_error = FitError(pod, len(self._handle.snapshot), Diagnosis(tried))
             return PostFilterResult(nowhere), unschedulable(str(fit_error))
+        return await self.best_of(state, pod, candidates)
+
+    async def best_of(
+        self, state: CycleState, pod: PodInfo, candidates: Sequence[Candidate]
+    ) -> Candidate | tuple[PostFilterResult | None, Status]:
+        """Return the best of some nodes with victims, as `choose` does."""
         try:
             left = await self._call_extenders(pod, candidates)
         except ExtenderError as failure:
@@ -116,11 +135,7 @@ class Evaluator:
         score_funcs = self._rules.ordered_score_funcs
         choice = pick_one_node_for_preemption(left, self._handle.now(), score_funcs)
         state.write(PREEMPTION, Preemption(left, choice, score_funcs is None))
-        status = await self._executor.actuate(choice.best, Preemptor.from_pod(pod))
-        if status is not None:
-            return None, status
-        nominated = NominatingInfo(choice.best.name, NominatingMode.OVERRIDE)
-        return PostFilterResult(nominated), self._success(choice.best)
+        return choice.best
 
     def _ineligibility(self, pod: PodInfo, statuses: NodeToStatus) -> str | None:
         """Return the reason why the pod may not preempt now; None if it may.
@@ -139,7 +154,7 @@ class Evaluator:
         node, is_eligible = snapshot.get(name), self._rules.is_eligible_pod
         for other in node.pods:
             if (
-                other.priority < pod.priority
+                self._rules.is_below(other, pod)
                 and (is_eligible is None or is_eligible(node, other, pod))
                 and _is_terminating_by_preemption(other.pod)
             ):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from scheduler.framework.events import ClusterEvent
-    from scheduler.queue.heap import SortKey
+    from scheduler.queue.heap import Entry, SortKey
     from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 
@@ -49,6 +49,27 @@ class ActiveQueue(Heap["QueuedPodInfo"]):
         pod.place = _ACTIVE
         self.add_or_update(pod.key, pod)
         return True
+
+
+class ChangingActiveQueue(ActiveQueue):
+    """The active pods in an order that changes while they wait: all are compared at each pop."""
+
+    __slots__ = ()
+
+    def peek(self) -> QueuedPodInfo | None:
+        first = min(self._items.values(), key=self._key, default=None)
+        return None if first is None else first[1]
+
+    def pop(self) -> QueuedPodInfo | None:
+        first = self.peek()
+        return None if first is None else self.delete(first.key)
+
+    def in_order(self) -> list[QueuedPodInfo]:
+        return [pod for _, pod in sorted(self._items.values(), key=self._key)]
+
+    def _key(self, item: tuple[Entry, QueuedPodInfo]) -> tuple[SortKey, int]:
+        entry, pod = item
+        return self.sort_key(pod), entry[1]
 
 
 class InFlightEvent(NamedTuple):

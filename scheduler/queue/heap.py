@@ -25,7 +25,7 @@ T = TypeVar("T")
 SortKey = tuple[object, ...]
 
 #: Sort key, number of arrival, key of the item. The number is unique: keys are never compared.
-_Entry = tuple[SortKey, int, str]
+Entry = tuple[SortKey, int, str]
 
 #: The number of dead entries that are kept whatever the size of the heap.
 _DEAD_ENTRIES_MIN: Final = 16
@@ -38,8 +38,8 @@ class Heap(Generic[T]):
 
     def __init__(self, sort_key: Callable[[T], SortKey]) -> None:
         self.sort_key: Final = sort_key
-        self._entries: list[_Entry] = []
-        self._items: dict[str, tuple[_Entry, T]] = {}
+        self._entries: list[Entry] = []
+        self._items: dict[str, tuple[Entry, T]] = {}
         self._arrivals = 0
 
     def __len__(self) -> int:

@@ -52,7 +52,12 @@ from scheduler.framework.events import (
     ClusterEvent,
     PodEvents,
 )
-from scheduler.queue.active_queue import ActiveQueue, InFlight, sort_key_from_less
+from scheduler.queue.active_queue import (
+    ActiveQueue,
+    ChangingActiveQueue,
+    InFlight,
+    sort_key_from_less,
+)
 from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.queue.gating import Gate
 from scheduler.queue.hints import QueueingHints, QueueingStrategy
@@ -116,6 +121,8 @@ class PriorityQueue:
     `sort_key`, which is much faster. `pre_enqueue_plugins` and `queueing_hint_map` are by profile
     (scheduler name); `build_queueing_hint_map` makes the map of a profile.
 
+    With `order_changes` the active pods are compared anew whenever one is popped.
+
     `incoming_pods` counts the pods that entered a queue, by queue and event, as upstream's metric
     `queue_incoming_pods_total`: gated pods are counted as `unschedulable`, a pod popped from
     backoff as `active`. `unschedulable_reasons` is upstream's metric `unschedulable_pods`: the
@@ -138,6 +145,7 @@ class PriorityQueue:
         generic_workload: bool = False,
         members_back_off: bool = False,
         pops_from_backoff: bool = True,
+        order_changes: bool = False,
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
@@ -149,7 +157,7 @@ class PriorityQueue:
         self.nominator: Final = nominator
         hints = QueueingHints(queueing_hint_map, metrics, generic_workload=generic_workload)
         self.hints: Final = hints
-        self.active_q: Final = ActiveQueue(sort_key)
+        self.active_q: Final = (ChangingActiveQueue if order_changes else ActiveQueue)(sort_key)
         self.in_flight: Final = InFlight()
         nominator.is_in_flight = self.in_flight.__contains__
         self.backoff_q: Final = BackoffQueue(
@@ -167,8 +175,7 @@ class PriorityQueue:
         self.unschedulable_pods: Final = UnschedulablePods(
             hints.rejectors_of, lambda i: (hints.hint_group_key(i), self._gate.gating_key(i))
         )
-        #: The pools by upstream's names, and by the places of their pods.
-        self.pools: Final[Mapping[str, Pool]] = {
+        self.pools: Final[Mapping[str, Pool]] = {  # by upstream's names
             "activeQ": self.active_q,
             "backoffQ": self.backoff_q,
             "unschedulablePods": self.unschedulable_pods,

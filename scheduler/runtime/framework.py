@@ -115,7 +115,7 @@ class Framework:
         return self.queue_sort_plugin.less
 
     @property
-    def sort_key(self) -> Callable[[QueuedPod], tuple[float, ...]] | None:
+    def sort_key(self) -> Callable[[QueuedPod], tuple[object, ...]] | None:
         """The order of the queue as a key, if the plugin defines `sort_key` beside `less`.
 
         A key inherited by a class with its own `less` is not used: the two may differ.

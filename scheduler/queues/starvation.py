@@ -1,0 +1,110 @@
+"""Starvation: nodes are reserved for a large job that small ones would keep from its room for ever.
+
+The first job in the order that fits nowhere for long gets reservations for all tasks that it needs,
+on nodes that could hold them if they were empty. As pods there end, only pods that fit beside the
+reserved ones are placed. One job at a time has such a reservation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.failures import FrameworkError
+from scheduler.queues.reservations import Reservation, Reservations
+
+if TYPE_CHECKING:
+    from scheduler.framework.handle import Handle
+    from scheduler.queues.args import QueuesArgs
+    from scheduler.queues.jobs import Job, Task
+    from scheduler.queues.ledger import Ledger
+    from scheduler.queues.order import Order
+    from scheduler.snapshot.columns import IntArray, World
+    from scheduler.snapshot.pod_info import PodInfo
+
+
+class Starvation:
+    """Reserves nodes for the first job that starves."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        args: QueuesArgs,
+        ledger: Ledger,
+        order: Order,
+        reservations: Reservations,
+    ) -> None:
+        self._handle: Final = handle
+        self._after_seconds: Final = args.reservation_after_seconds
+        self._ledger: Final = ledger
+        self._order: Final = order
+        self._reservations: Final = reservations
+
+    async def failed(self, job: Job) -> None:
+        """Reserve nodes for a job that fits nowhere, if it is its turn."""
+        if not self._starves(job) or self._is_taken():
+            return
+        if any(self._goes_before(other, job) for other in self._ledger.jobs.values()):
+            return
+        needed = max(job.group.min_member - job.ready_count, 1)
+        for task in job.pending()[:needed]:
+            node_name = self._node_for(task)
+            if node_name is None:
+                self._reservations.drop_job(job.key)
+                return
+            self._reservations.add(Reservation(task.pod, job.key, node_name, is_exclusive=False))
+            await self._handle.let_others_run()
+
+    def _starves(self, job: Job) -> bool:
+        since = job.waits_since
+        return (
+            self._after_seconds > 0
+            and since is not None
+            and self._handle.now() - since >= self._after_seconds
+        )
+
+    def _is_taken(self) -> bool:
+        return any(not reservation.is_exclusive for reservation in self._reservations)
+
+    def _goes_before(self, other: Job, job: Job) -> bool:
+        """Return True if another job starves, too, and goes first."""
+        if other is job or not self._starves(other) or other.head is None:
+            return False
+        return self._key(other) < self._key(job)
+
+    def _key(self, job: Job) -> tuple[object, ...]:
+        queue = self._ledger.queue_of(job)
+        return (
+            (1,) if queue is None else (0, *self._order.of_queue(queue), *self._order.of_job(job))
+        )
+
+    def _node_for(self, task: Task) -> str | None:
+        """Return the emptiest node that could hold a task if it had no pods."""
+        nodes = self._handle.snapshot.nodes
+        try:
+            state = CycleState()
+            self._handle.feasible_nodes(state, task.pod)
+            worlds = self._handle.worlds(state, task.pod, nodes)
+            numbers: list[World] = []
+            pods: list[PodInfo] = []
+            for world, on_node in enumerate(nodes.pods):
+                numbers += [world] * len(on_node)  # type: ignore[list-item] # a world is a number
+                pods += on_node.values()
+            worlds.remove_pods(numbers, pods)
+            rejections = worlds.run_filters()
+        except FrameworkError:
+            return None
+        fits: IntArray = (
+            np.arange(len(nodes)) if rejections is None else np.flatnonzero(rejections.passed)
+        )
+        if not len(fits):
+            return None
+        lacking = np.zeros(len(fits), dtype=np.float64)
+        for name, amount in task.requests.items():
+            if not amount:
+                continue
+            lacking = np.maximum(lacking, (amount - nodes.unrequested(name)[fits]) / amount)
+        return nodes.name(int(fits[int(lacking.argmin())]))
