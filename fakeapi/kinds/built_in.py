@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from fakeapi.types.kind import Kind
 
-#: The API version whose gate (GenericWorkload) also guards `schedulingGroup` of pods.
-_POD_GROUPS_VERSION: Final = "scheduling.k8s.io/v1alpha2"
 #: The paths to the specs of pods, by plural name.
 _POD_SPECS: Final = {
     "cronjobs": ("spec", "jobTemplate", "spec", "template", "spec"),
@@ -53,6 +51,14 @@ _POD_SPECS: Final = {
     "replicasets": ("spec", "template", "spec"),
     "replicationcontrollers": ("spec", "template", "spec"),
     "statefulsets": ("spec", "template", "spec"),
+}
+#: Fields that exist only with another API version, whose gate guards them too: GenericWorkload and
+#: CoordinatedLeaderElection. The paths by that version and by plural name.
+_GUARDED_FIELDS: Final[Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]]] = {
+    "scheduling.k8s.io/v1alpha2": {
+        plural: ((*path, "schedulingGroup"),) for plural, path in _POD_SPECS.items()
+    },
+    "coordination.k8s.io/v1beta1": {"leases": (("spec", "strategy"), ("spec", "preferredHolder"))},
 }
 _LEVELS: Final = {"api/all", "api/ga", "api/beta", "api/alpha"}
 #: The built-in kinds of all API versions.
@@ -96,11 +102,11 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
 
     `runtime_config` is kube-apiserver's --runtime-config: `api/alpha=true` turns all alpha versions
     on, `GROUP/VERSION=true` one version; a text may have several with commas between them. Stable
-    versions are always on. Without pod groups no pod can name a group. Raises
-    RuntimeConfigError.
+    versions are always on. Without pod groups no pod can name a group, and without candidates for
+    leases no lease can name a strategy. Raises RuntimeConfigError.
 
     Source: apiserver pkg/server/resourceconfig/helpers.go of v0.36.3; `dropDisabledSchedulingGroup`
-    in pkg/api/pod/util.go.
+    in pkg/api/pod/util.go, `PrepareForCreate` in pkg/registry/coordination/lease/strategy.go.
     """
     texts = [runtime_config] if isinstance(runtime_config, str) else runtime_config
     parts = (part.strip() for text in texts for part in text.split(","))
@@ -109,16 +115,15 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
     if unknown:
         raise RuntimeConfigError(f"runtime-config: unknown API version {min(unknown)!r}")
     served = [kind for kind in BUILT_IN if _is_served(kind, values)]
-    if not any(kind.api_version == _POD_GROUPS_VERSION for kind in served):
-        served = [_without_scheduling_group(kind) for kind in served]
+    for version in _GUARDED_FIELDS.keys() - {kind.api_version for kind in served}:
+        served = [_without_fields(kind, _GUARDED_FIELDS[version]) for kind in served]
     return tuple(served)
 
 
-def _without_scheduling_group(kind: Kind) -> Kind:
-    path = _POD_SPECS.get(kind.plural)
-    if path is None:
+def _without_fields(kind: Kind, fields: Mapping[str, tuple[tuple[str, ...], ...]]) -> Kind:
+    if kind.plural not in fields:
         return kind
-    rules = dataclasses.replace(kind.rules, disabled_fields=((*path, "schedulingGroup"),))
+    rules = dataclasses.replace(kind.rules, disabled_fields=fields[kind.plural])
     return dataclasses.replace(kind, rules=rules)
 
 
