@@ -107,7 +107,7 @@ def _silent_solver() -> _Highs:
     `highspy.Highs` prints a line when it is created, and solves in a thread.
     """
     solver = _Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("solver", "simplex")):
+    for option, value in (("output_flag", False), ("solver", "simplex")):
         solver.setOptionValue(option, value)
     return solver
 

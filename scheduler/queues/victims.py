@@ -235,6 +235,7 @@ class VictimSearch:
         return not self._lacking.isdisjoint(task.requests) and all(
             reaches(has.get(name, 0) - task.requests.get(name, 0), deserved.get(name, 0))
             for name in kept
+            if not self._args.count_idle_room or name in task.requests
         )
 
     def _has_the_larger_share(self, job: Job, task: Task) -> bool:

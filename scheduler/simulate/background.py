@@ -21,16 +21,17 @@ class BackgroundWork:
     """
 
     def __init__(self) -> None:
-        self._started: Final[deque[Coroutine[Any, Any, None]]] = deque()
+        #: Work that has not begun; that of a plugin has a name.
+        self._started: Final[deque[tuple[Coroutine[Any, Any, None], str]]] = deque()
         #: The work that waits, for time or for an event.
         self.waiting: Final[set[asyncio.Task[None]]] = set()
         self._failures: Final[list[BaseException]] = []
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._started.append(work)
+        self._started.append((work, ""))
 
     def spawn_for_plugin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._started.append(_logged(work, name))
+        self._started.append((work, name))
 
     def fail(self, error: Exception) -> None:
         """Raise the error."""
@@ -44,7 +45,9 @@ class BackgroundWork:
         if self._failures:
             raise self._failures.pop()
         while self._started:
-            work = self._started.popleft()
+            work, name = self._started.popleft()
+            if name:
+                work = _logged(work, name)
             try:
                 waits_for = work.send(None)
             except StopIteration:
@@ -54,7 +57,9 @@ class BackgroundWork:
             task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """Cancel the work that waits."""
+        """Cancel the work that waits, and drop the work that has not begun."""
+        while self._started:
+            self._started.popleft()[0].close()
         for task in self.waiting:
             task.cancel()
         await asyncio.gather(*self.waiting, return_exceptions=True)
