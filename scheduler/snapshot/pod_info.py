@@ -208,9 +208,12 @@ def priority_of(pod: Pod) -> int:
 
 
 class _CachedRequests(NamedTuple):
-    """The requests of a spec, which is kept alive: the cache key has the `id()`s of its parts."""
+    """The requests of a spec, and its parts: the cache key has their `id()`s.
 
-    spec: PodSpec
+    The spec does not keep them alive: `PartSharing` replaces them.
+    """
+
+    parts: tuple[object, ...]
     requests: PodRequests
 
 
@@ -226,11 +229,11 @@ def _requests_of(pod: Pod) -> PodRequests:
     if _is_reported_on(pod):
         return _count_requests(pod)
     spec = pod.spec
-    overhead = id(spec.overhead) if spec.overhead else 0
-    key = (id(spec.containers), id(spec.init_containers), overhead, id(spec.resources))
+    parts = (spec.containers, spec.init_containers, spec.overhead or None, spec.resources)
+    key = tuple(map(id, parts))
     cached = _requests.touch(key)
     if cached is None:
-        cached = _CachedRequests(spec, _count_requests(pod))
+        cached = _CachedRequests(parts, _count_requests(pod))
         _requests.put(key, cached)
     return cached.requests
 

@@ -6,6 +6,7 @@ import pytest
 from scheduler.api.core import Pod
 from scheduler.assembly import part_sharing
 from scheduler.assembly.part_sharing import PartSharing
+from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 
 
@@ -71,3 +72,17 @@ def test_the_json_of_a_pod_with_a_node_is_kept_on_request_only() -> None:
     assert shared("", keeps_json=False) == b"{}"
     assert shared("a", keeps_json=False) == b""
     assert shared("a", keeps_json=True) == b"{}"
+
+
+def test_pods_have_their_own_requests_where_replaced_parts_were_in_memory() -> None:
+    share = PartSharing()
+    share(make_pod("first", requests={"cpu": "1"}))
+    other = make_pod("other", requests={"cpu": "7"})
+    early = make_pod("early", requests={"cpu": "1"})
+    PodInfo(early)
+    share(early)
+    # One of these tuples is where the replaced one was.
+    tuples = [(other.spec.containers[0],) for _ in range(100)]
+    specs = [msgspec.structs.replace(other.spec, containers=containers) for containers in tuples]
+    pods = [PodInfo(msgspec.structs.replace(other, spec=spec)) for spec in specs]
+    assert {pod.requests.resources["cpu"] for pod in pods} == {7000}
