@@ -30,6 +30,7 @@ import asyncio
 import collections
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import logging
 import sys
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 __all__ = ["InProcessKind"]
 
 _LOG_LINES_MAX: Final = 100
+#: The packages of extras, by the feature whose plugin needs them.
+_PACKAGES: Final = {"flow": "highspy"}
 #: The level of a logger or handler each.
 _Levels: TypeAlias = "list[tuple[logging.Logger | logging.Handler, int]]"
 #: The real interval between two checks of a scheduler that waits for something outside.
@@ -134,7 +137,7 @@ class InProcessKind:
                 raise InputError(f"--in-process: kubesched@{version}: {error}") from error
 
     def why_not(self, case: Case) -> str | None:
-        """Return a reason to skip: the function lacks a parameter that the case needs."""
+        """Return a reason to skip: the function lacks a parameter, or Python a package."""
         if case.reads_metrics and not self._serves:
             return f"reads metrics, and {self._reference} has no parameter serve"
         if case.gates and not self._takes_gates:
@@ -143,6 +146,9 @@ class InProcessKind:
             return f"names plugins, and {self._reference} has no parameter plugins"
         if case.starts_schedulers and not self._takes_identity:
             return f"starts a second scheduler, and {self._reference} has no parameter identity"
+        package = _PACKAGES.get(case.feature)
+        if package is not None and importlib.util.find_spec(package) is None:
+            return f"needs the package {package}, the extra {case.feature} of kubesched"
         return None
 
     def new_clock(self) -> Clock:

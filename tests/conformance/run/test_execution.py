@@ -1,5 +1,6 @@
 """One case from beginning to end, with schedulers that do one thing."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -223,6 +224,17 @@ def test_the_failure_of_any_scheduler_is_an_error(tmp_path: Path) -> None:
     outcome = run_one(case, in_process(schedulers.binds_to_the_node_of_its_name))
     assert outcome.verdict is Verdict.ERROR
     assert "choked on poison" in outcome.reason
+
+
+def test_a_feature_whose_package_is_not_installed_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = BOUND.replace("  cluster:", "  level: extended\n  feature: flow\n  cluster:")
+    (case,) = write_cases(tmp_path, text)
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    outcome = run_one(case, in_process(schedulers.binds_all_to_a))
+    reason = "needs the package highspy, the extra flow of kubesched"
+    assert (outcome.verdict, outcome.reason) == (Verdict.SKIPPED, reason)
 
 
 @pytest.mark.slow
