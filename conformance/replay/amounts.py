@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from ..format.resources import NANO, nano_units
-from .held import HeldNode, HeldPod
+from ..format.resources import NANO, amounts, pod_requests
+from .held import HeldNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from .held import HeldPod
     from .history import HistoryNode, HistoryPod
 
 __all__ = [
@@ -70,15 +71,15 @@ class Amounts(NamedTuple):
 NOTHING: Final = Amounts(0, 0, 0, 0)
 
 
-def total(amounts: Iterable[Amounts]) -> Amounts:
+def total(parts: Iterable[Amounts]) -> Amounts:
     """Return the sum."""
-    columns = list(zip(*amounts, strict=True))
+    columns = list(zip(*parts, strict=True))
     return Amounts(*map(sum, columns)) if columns else NOTHING
 
 
 def demand_of(pod: HistoryPod) -> Amounts:
     """Return the requests of a pod of a history."""
-    return requested(msgspec.convert(pod.object, HeldPod))
+    return _in_units(pod_requests(pod.object), pods=1)
 
 
 def capacity_of(node: HistoryNode) -> Amounts:
@@ -87,25 +88,20 @@ def capacity_of(node: HistoryNode) -> Amounts:
 
 
 def requested(pod: HeldPod) -> Amounts:
-    """Return the requests of a pod on the server, summed over its containers."""
-    amounts = [
-        container.resources.requests or {}
-        for container in pod.spec.containers
-        if container.resources is not None
-    ]
-    return total(_amounts(requests, pods=0) for requests in amounts)._replace(pods=1)
+    """Return the requests of a pod on the server."""
+    return _in_units(pod_requests({"spec": msgspec.to_builtins(pod.spec)}), pods=1)
 
 
 def allocatable(node: HeldNode) -> Amounts:
     """Return the allocatable resources of a node on the server."""
-    amounts = node.status.allocatable
-    return _amounts(amounts, pods=nano_units(amounts.get("pods", "0")) // NANO)
+    nano = amounts(node.status.allocatable)
+    return _in_units(nano, pods=nano["pods"] // NANO)
 
 
-def _amounts(quantities: Mapping[str, str], *, pods: int) -> Amounts:
+def _in_units(nano: Mapping[str, int], *, pods: int) -> Amounts:
     return Amounts(
-        cpu_milli=nano_units(quantities.get("cpu", "0")) * 1000 // NANO,
-        memory_bytes=nano_units(quantities.get("memory", "0")) // NANO,
-        gpu_milli=nano_units(quantities.get(GPU_RESOURCE, "0")) // NANO,
+        cpu_milli=nano.get("cpu", 0) * 1000 // NANO,
+        memory_bytes=nano.get("memory", 0) // NANO,
+        gpu_milli=nano.get(GPU_RESOURCE, 0) // NANO,
         pods=pods,
     )

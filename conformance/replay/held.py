@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ..api import Ref
+from ..api import Json, Ref
 from .history import key_of
 
 __all__ = ["NODES", "PODS", "HeldNode", "HeldPod"]
@@ -46,23 +46,14 @@ class Condition(_Held):
     message: str = ""
 
 
-class Resources(_Held):
-    """A container's requests, as quantities."""
-
-    requests: dict[str, str] | None = None
-
-
-class Container(_Held):
-    """A container, as far as it matters for its node."""
-
-    resources: Resources | None = None
-
-
 class PodSpec(_Held):
-    """A pod's node and containers."""
+    """A pod's node, and what decides its requests."""
 
     node_name: str = ""
-    containers: list[Container] = []
+    containers: list[Json] | None = None
+    init_containers: list[Json] | None = None
+    overhead: Json | None = None
+    resources: Json | None = None
 
 
 class PodStatus(_Held):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conformance.format.resources import part
 from conformance.replay.history import History
 from conformance.replay.recording import Placement
 from conformance.replay.verify import RULES, Evidence, verify
@@ -11,6 +12,7 @@ SMALL = task("small")
 BIG = task("big", cpu_milli=7500)
 HUGE = task("huge", cpu_milli=9000)
 PICKY = task("picky", gpus=1, gpu_milli=500, models=("T4",))
+LARGE = {"cpu": "100"}
 NO_ROOM = "0/3 nodes are available: 3 Insufficient cpu."
 
 
@@ -38,9 +40,7 @@ def test_a_pod_that_is_not_listed_is_lost() -> None:
 
 def test_a_pod_that_asks_for_something_else_than_it_was_created_with_counts_as_lost() -> None:
     evidence = world().evidence()
-    containers = evidence.pods[0].spec.containers
-    assert containers[0].resources is not None
-    containers[0].resources.requests = {"cpu": "1m"}
+    evidence.pods[0].spec.containers = [{"resources": {"requests": {"cpu": "1m"}}}]
     assert rules(world(), evidence) == [("pod-lost", "small")]
 
 
@@ -171,3 +171,10 @@ def test_violations_come_in_the_order_of_the_rules() -> None:
         "wrong-node",
     ]
     assert found == sorted(found, key=list(RULES).index)
+
+
+def test_a_pod_is_not_left_behind_where_its_init_container_does_not_fit() -> None:
+    spec = {**part(SMALL.object, "spec"), "initContainers": [{"resources": {"requests": LARGE}}]}
+    first_large = SMALL._replace(object={**SMALL.object, "spec": spec})
+    idle = World(History(NODES, (first_large,)), {"small": ""}, {"small": NO_ROOM})
+    assert rules(idle) == []
