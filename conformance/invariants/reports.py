@@ -35,7 +35,7 @@ def bound_pods_reported_as_scheduled(history: History) -> Iterator[Violation]:
 
 @invariant("pkg/scheduler bindingCycle, handleSchedulingFailure, PreemptPod: events")
 def events_agree(history: History) -> Iterator[Violation]:
-    """The events Scheduled, FailedScheduling and Preempted are about what was done.
+    """Each event Scheduled, FailedScheduling and Preempted agrees with the state of its pod.
 
     A scheduler that writes no event of a kind is not judged by that kind.
     """

@@ -4,10 +4,10 @@
 
 One JSON document per line, in the order of time; `docs/histories.md` has the format. The scheduler
 of the history is left out: a pod that gets a node on the way is created without a node. What a
-server writes by itself is left out too, and what it refuses is replaced: a priority becomes a
-class, a container without an image gets one. Of several pods of one name the first is taken, and
-changes of objects that exist are not carried out. The only error is `InputError`; its text is one
-line that names the file and the line.
+server writes by itself is left out too. Fields that a server refuses are replaced: a priority
+becomes a class, and a container without an image gets one. Of several pods of one name the first is
+taken. Changes of objects that exist are not carried out. The only error is `InputError`; its text
+is one line that names the file and the line.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class _Reader:
         return pod
 
     def history(self) -> History:
-        """Return what was added, with the namespaces and priority classes that are missing."""
+        """Return the objects, with the namespaces and priority classes that they need."""
         used = {str(part(pod.object, "metadata").get("namespace")) for pod in self.pods.values()}
         named = {(resource, name): obj for (resource, _, name), obj in self._others.items()}
         made = [

@@ -83,10 +83,10 @@ class QueuesArgs(msgspec.Struct, frozen=True, rename="camel"):
     two jobs never evict each other in turns. Else as kube-batch, whatever the priorities."""
 
     count_idle_room: bool = True
-    """Evict where victims and idle room together are enough for a pod, and look at the resources
-    alone that the cluster has too little idle of. Else, as kube-batch, only where the victims of
-    each pod alone are enough, a place for a pod is free, and no queue falls below what it deserves
-    of any scarce resource."""
+    """Evict where victims and idle room together are enough for a pod, and compare the shares of
+    those resources alone of which the cluster has too little idle. Else, as kube-batch: the victims
+    of each pod must be enough by themselves, the node must allow one more pod, and a victim's queue
+    keeps its deserved amount of every scarce resource."""
 
     reservation_after_seconds: float = 60.0
     """Reserve nodes for the first job in the order that fits nowhere for this long; 0 for never.

@@ -1,9 +1,9 @@
 """Queues: fair shares between queues, gangs, reclaim, preemption and backfill, as in kube-batch.
 
 QueueSort orders pods by queue, job and task. PreEnqueue lets one task of a job be tried at a time:
-the first of those without a node. PreFilter rejects it while its queue has what it deserves, and
-Filter on nodes whose room is reserved. PostFilter evicts. Permit holds the members of a gang until
-enough of them have a node.
+the first of those without a node. PreFilter rejects the task while its queue has its deserved
+amounts. Filter rejects nodes whose room is reserved. PostFilter evicts. Permit holds the members of
+a gang until enough of them have a node.
 """
 
 from __future__ import annotations

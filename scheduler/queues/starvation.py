@@ -14,6 +14,7 @@ import numpy as np
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import FrameworkError
 from scheduler.queues.reservations import Reservation, Reservations
+from scheduler.snapshot.columns import World
 
 if TYPE_CHECKING:
     from scheduler.framework.handle import Handle
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from scheduler.queues.jobs import Job, Task
     from scheduler.queues.ledger import Ledger
     from scheduler.queues.order import Order
-    from scheduler.snapshot.columns import IntArray, World
+    from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.pod_info import PodInfo
 
 
@@ -86,12 +87,12 @@ class Starvation:
         nodes = self._handle.snapshot.nodes
         try:
             state = CycleState()
-            self._handle.feasible_nodes(state, task.pod)
+            self._handle.feasible_nodes(state, task.pod)  # fills the state by PreFilter
             worlds = self._handle.worlds(state, task.pod, nodes)
             numbers: list[World] = []
             pods: list[PodInfo] = []
             for world, on_node in enumerate(nodes.pods):
-                numbers += [world] * len(on_node)  # type: ignore[list-item] # a world is a number
+                numbers += [World(world)] * len(on_node)
                 pods += on_node.values()
             worlds.remove_pods(numbers, pods)
             rejections = worlds.run_filters()

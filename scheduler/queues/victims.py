@@ -1,6 +1,6 @@
 """The pods that may be evicted for a task, and what their queues and jobs would be left with.
 
-A rule looks at all victims of a plan together: a queue keeps what it deserves, and a gang its
+A rule looks at all victims of a plan together. A queue keeps its deserved amounts, and a gang its
 minMember, whatever the number of victims.
 """
 

@@ -1,8 +1,8 @@
 """Waking: which jobs are tried again, and when.
 
 A job whose next task fits nowhere waits until there is more room: a pod with a node is gone, a node
-has changed, or a gang has given up the nodes that it held. A job whose queue has what it deserves
-waits until that changes.
+has changed, or a gang has given up the nodes that it held. A job whose queue has its deserved
+amounts waits until the queue has less.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Water filling: the amounts that queues deserve, by weight, of what the cluster has.
+"""Water filling: each queue's deserved amounts of the cluster's resources, by weight.
 
 Each resource is filled by itself. Every queue rises by its weight until it has what it requests or
 the resource is used up; what a queue does not need goes to the others. This is weighted max-min

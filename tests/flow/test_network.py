@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import random
 
+import highspy
 import networkx
 import numpy as np
 import pytest
 
 from scheduler.flow.network import Network, min_cost_flow
+from scheduler.snapshot.columns import IntArray
 from tests.thoroughness import IS_THOROUGH
 
 
@@ -82,3 +85,17 @@ def test_no_pod_of_low_priority_costs_one_of_high_priority_its_slot(seed: int) -
 def test_a_network_without_arcs_has_no_flow() -> None:
     nothing = np.zeros(0, dtype=np.int64)
     assert min_cost_flow(Network([3], [0], 0, nothing, nothing, nothing)).tolist() == []
+
+
+def test_a_process_that_has_begun_highs_with_other_threads_gets_its_flow() -> None:
+    def solve() -> IntArray:
+        other = highspy.Highs()  # type: ignore[no-untyped-call]
+        other.silent()
+        other.setOptionValue("threads", 2)
+        other.addVariable(lb=0, obj=1)
+        other.run()
+        return min_cost_flow(_network(1))
+
+    # HiGHS keeps its workers for each thread.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert pool.submit(solve).result().tolist() == min_cost_flow(_network(1)).tolist()

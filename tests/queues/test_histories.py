@@ -25,6 +25,10 @@ def test_two_gangs_that_do_not_fit_do_not_wake_one_another_for_ever() -> None:
     assert complaints(random_history(1179)) == []
 
 
+def test_a_queue_gives_back_a_resource_although_it_has_too_little_of_another() -> None:
+    assert complaints(random_history(5726)) == []
+
+
 @settings(max_examples=examples(25))
 @given(
     count=st.integers(1, 6),
