@@ -7,7 +7,6 @@ import contextlib
 import functools
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,6 +18,7 @@ from scheduler.assembly.profiles import (
     with_extenders,
 )
 from scheduler.clock import SystemClock
+from scheduler.explain import options
 from scheduler.explain.cluster import ClusterError, with_api_defaults
 from scheduler.explain.compare_versions import (
     comparison_lines,
@@ -28,7 +28,7 @@ from scheduler.explain.compare_versions import (
 )
 from scheduler.explain.questions import Question, QuestionError, read_questions
 from scheduler.explain.references import dump_command
-from scheduler.explain.source import Source, one_line_errors, scheduler_version, settings
+from scheduler.explain.source import Source, one_line_errors, settings
 from scheduler.explain.story import SchedulerPort, StoryError
 from scheduler.explain.text import TextPrinter
 from scheduler.explain.world import World
@@ -42,6 +42,7 @@ from scheduler.reports.summary import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from click.shell_completion import CompletionItem
 
@@ -92,66 +93,44 @@ def _number_or_all(_: click.Context, __: click.Parameter, value: str) -> int | N
     raise click.BadParameter(f"expected a number of at least 1, or all; got {value!r}")
 
 
-_output = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "html"]),
-    default="table",
-    show_default=True,
-    help="Tables, JSON with every node, or a page of HTML.",
-)
-_plugin = click.option(
-    "--plugin", metavar="MODULE:CLASS", multiple=True, help="A plugin of your own."
-)
-
-
 def _port_options(*, needs_server: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the options that name the port of a running scheduler, and the parameter `port`."""
-    options = (
-        click.option(
+
+    def port(
+        *, server: str | None, token: str, certificate_authority: str, insecure: bool
+    ) -> SchedulerPort | None:
+        if not server:
+            return None
+        return SchedulerPort(
+            url=server,
+            token=token,
+            certificate_authority=certificate_authority,
+            verify=not insecure,
+        )
+
+    return options.gathered(
+        "port",
+        port,
+        server=click.option(
             "--server",
             metavar="URL",
             required=needs_server,
             help="The port of a running scheduler, which has the stories of its pods.",
         ),
-        click.option("--token", default="", help="A bearer token for the scheduler's port."),
-        click.option(
+        token=click.option("--token", default="", help="A bearer token for the scheduler's port."),
+        certificate_authority=click.option(
             "--certificate-authority",
             metavar="FILE",
             default="",
             help="The authority that signed the scheduler's certificate.",
         ),
-        click.option(
+        insecure=click.option(
             "--insecure-skip-tls-verify",
+            "insecure",
             is_flag=True,
             help="Do not verify the scheduler's certificate.",
         ),
     )
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def with_port(
-            *,
-            server: str | None,
-            token: str,
-            certificate_authority: str,
-            insecure_skip_tls_verify: bool,
-            **others: object,
-        ) -> None:
-            port = SchedulerPort(
-                url=server or "",
-                token=token,
-                certificate_authority=certificate_authority,
-                verify=not insecure_skip_tls_verify,
-            )
-            command(port=port if server else None, **others)
-
-        decorated: Callable[..., None] = with_port
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -164,25 +143,18 @@ def main() -> None:
 
 
 @main.command()
-@click.option(
-    "--manifests",
-    metavar="FILE|-",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="YAML or JSON with nodes and pods; pods without a node are decided in order. "
-    "- is standard input.",
-)
-@click.option("--kubeconfig", metavar="FILE", default="", help="Read an API server's cluster.")
-@click.option("--master", metavar="URL", default="", help="The API server's address.")
+@options.manifests
+@options.kubeconfig
+@options.master
 @click.option(
     "--pod",
     metavar="[NS/]NAME",
     multiple=True,
     help="Explain only these pods. A pod that has a node is decided again without itself.",
 )
-@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="Configuration.")
-@_plugin
-@scheduler_version
+@options.config
+@options.plugin
+@options.scheduler_version
 @click.option(
     "--compare-versions",
     "versions",
@@ -197,7 +169,7 @@ def main() -> None:
     is_flag=True,
     help="Call the extenders of --config: filter, prioritize and preempt, never bind.",
 )
-@_output
+@options.output
 @click.option(
     "--nodes-max",
     metavar="N|all",
@@ -310,7 +282,7 @@ def _worlds(
 
 @main.command()
 @click.argument("pod")
-@_output
+@options.output
 @_port_options(needs_server=True)
 def story(*, pod: str, output: str, port: SchedulerPort) -> None:
     """Show what a running scheduler has done with a POD, NAME or NS/NAME.
@@ -326,7 +298,7 @@ def story(*, pod: str, output: str, port: SchedulerPort) -> None:
 
 
 @main.command()
-@scheduler_version
+@options.scheduler_version
 def metrics(*, version: SchedulerVersion) -> None:
     """Print the names of the metrics that kube-scheduler has in a version, and ours."""
     for metric in METRICS.values():
@@ -336,8 +308,8 @@ def metrics(*, version: SchedulerVersion) -> None:
 
 @main.command()
 @click.argument("questions", type=click.File("rb"))
-@_plugin
-@scheduler_version
+@options.plugin
+@options.scheduler_version
 def batch(
     *, questions: Iterable[bytes], plugin: tuple[str, ...], version: SchedulerVersion
 ) -> None:

@@ -14,8 +14,6 @@ from scheduler.client import ClientError
 from scheduler.client.kinds import GroupVersionResource
 from scheduler.clock import SystemClock
 from scheduler.config import (
-    DEFAULT_SCHEDULER_VERSION,
-    VERSION_LABELS,
     ConfigError,
     SchedulerVersion,
     default_config,
@@ -115,18 +113,6 @@ class Source:
     def warn(self, text: str) -> None:
         """Print a line on the standard error output."""
         click.echo(f"{self.program}: {text}", err=True)
-
-
-#: The option of the version to decide as.
-scheduler_version: Final = click.option(
-    "--scheduler-version",
-    "version",
-    type=click.Choice(VERSION_LABELS),
-    default=DEFAULT_SCHEDULER_VERSION.label,
-    show_default=True,
-    callback=lambda _, __, label: SchedulerVersion.parse(label),
-    help="The version of kube-scheduler to decide as.",
-)
 
 
 def settings(

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from scheduler.framework.types import FitError
+from scheduler.reports.decision import Decision
 from scheduler.reports.model import Comparison, ScoreDifference
 
 if TYPE_CHECKING:
+    from scheduler.cycle.schedule_one import Found
     from scheduler.cycle.schedule_pod import ScheduleResult
-    from scheduler.reports.decision import Decision
     from scheduler.runtime.scoring import NodeScores
-    from scheduler.snapshot import Snapshot
+    from scheduler.snapshot import PodInfo, Snapshot
 
 #: The values of `Comparison.agreement` that mean the same decision.
 AGREEMENTS: Final = frozenset({"same", "pending", "concurrent"})
@@ -69,6 +71,23 @@ def compare(
     status = diagnosis.node_to_status.get(node)
     answer = f"{node} is rejected by {status.plugin}: {status.message}; {ours}"
     return _with(comparison, "rejected", answer, plugin=status.plugin, reasons=status.reasons)
+
+
+def compare_found(
+    found: Found, pod: PodInfo, snapshot: Snapshot, *, node: str, now: float
+) -> Comparison:
+    """Compare the result of a cycle with the node that another scheduler has chosen for the pod.
+
+    `snapshot` is that of the cycle.
+    """
+    result, status = found.result, found.status
+    if result is not None:
+        decision = Decision(pod, "scheduled", result, result.diagnosis)
+    else:
+        assert status is not None, "without a node there is a reason"
+        diagnosis = status.cause.diagnosis if isinstance(status.cause, FitError) else None
+        decision = Decision(pod, "unschedulable", diagnosis=diagnosis, message=status.message)
+    return compare(decision, snapshot, node=node, their_message="", now=now)
 
 
 def _with(

@@ -105,10 +105,9 @@ class DrainedNode(_Struct, frozen=True):
 
 
 class Drain(_Struct, frozen=True):
-    """A drain, node by node. `kubectl` is the command that does this."""
+    """A drain, node by node."""
 
     nodes: tuple[DrainedNode, ...]
-    kubectl: str
     outcome: Outcome
 
 

@@ -129,6 +129,15 @@ class SimulatedCluster:
         """Call back after some seconds."""
         self.at(self.clock.now() + seconds, callback)
 
+    def remove_after(self, seconds: float, pod: Pod) -> None:
+        """Delete this very pod after some seconds; a no-op if it is gone by then."""
+
+        def remove() -> None:
+            if self.find_pod(pod) is not None:
+                self.remove(pod)
+
+        self.after(seconds, remove)
+
     @property
     def is_settled(self) -> bool:
         """True if nothing happens any more: all pods are bound, or wait for a change.

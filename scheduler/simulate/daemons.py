@@ -1,4 +1,4 @@
-"""The pods of DaemonSets on a new node, and the nodes that are eligible for them."""
+"""The pods of DaemonSets: one for each node that is eligible."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scheduler.api.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PodStatus,
+    Toleration,
 )
 from scheduler.api.node_selectors import METADATA_NAME, parse_node_selector
 from scheduler.api.selectors import selector_from_set
@@ -24,42 +25,61 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
 
-_DAEMON_SET: Final = "DaemonSet"
+#: The taints that the DaemonSet controller lets its pods tolerate.
+_TOLERATED: Final = tuple(
+    Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect=effect)
+    for key, effect in (
+        *(("not-ready", "NoExecute"), ("unreachable", "NoExecute")),
+        *(("disk-pressure", "NoSchedule"), ("memory-pressure", "NoSchedule")),
+        *(("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule")),
+    )
+)
 
 
 def is_daemon(pod: Pod) -> bool:
     """True for a pod of a DaemonSet."""
     owner = controller_of(pod)
-    return owner is not None and owner.kind == _DAEMON_SET
-
-
-def is_eligible(pod: Pod, node: Node) -> bool:
-    """True if a DaemonSet creates this pod for a node. Source: `NodeShouldRunDaemonPod`."""
-    spec = pod.spec
-    if not selector_from_set(spec.node_selector).matches(node.metadata.labels):
-        return False
-    required = _required(pod)
-    if required is not None and not parse_node_selector(required).matches(node):
-        return False
-    return find_untolerated_taint(node.spec.taints, spec.tolerations, HARD_EFFECTS) is None
+    return owner is not None and owner.kind == "DaemonSet"
 
 
 def daemon_pods(pods: Iterable[Pod], node: Node) -> Iterator[Pod]:
-    """Yield a pod for a new node of each DaemonSet that has pods."""
-    name, seen = node.metadata.name, set()
-    for pod in pods:
-        owner = controller_of(pod)
-        if owner is None or owner.kind != _DAEMON_SET or owner.uid in seen:
-            continue
-        seen.add(owner.uid)
-        created = f"{owner.name}-{name}"
-        metadata = replace(
-            pod.metadata, name=created, uid=f"daemon-{created}", deletion_timestamp=None
-        )
-        spec = replace(pod.spec, node_name="", affinity=_pinned(pod, name))
-        daemon = replace(pod, metadata=metadata, spec=spec, status=PodStatus())
-        if is_eligible(daemon, node):
-            yield daemon
+    """Yield a pod for a node of each DaemonSet that has pods, if the node is eligible.
+
+    Source: `NodeShouldRunDaemonPod`.
+    """
+    of_sets = {owner.uid: pod for pod in pods if is_daemon(pod) and (owner := controller_of(pod))}
+    for pod in of_sets.values():
+        spec = pod.spec
+        required = _required(pod)
+        if (
+            selector_from_set(spec.node_selector).matches(node.metadata.labels)
+            and (required is None or parse_node_selector(_pinned(required, node)).matches(node))
+            and not find_untolerated_taint(
+                node.spec.taints, (*spec.tolerations, *_TOLERATED), HARD_EFFECTS
+            )
+        ):
+            yield _for_node(pod, node)
+
+
+def _for_node(pod: Pod, node: Node) -> Pod:
+    """Return the pod of the same DaemonSet for another node."""
+    owner = controller_of(pod)
+    assert owner is not None, "it is the pod of a DaemonSet"
+    name = f"{owner.name}-{node.metadata.name}"
+    metadata = replace(pod.metadata, name=name, uid=f"daemon-{name}", deletion_timestamp=None)
+    affinity = pod.spec.affinity or Affinity()
+    required = _pinned(_required(pod) or NodeSelector((NodeSelectorTerm(),)), node)
+    of_nodes = replace(
+        affinity.node_affinity or NodeAffinity(),
+        required_during_scheduling_ignored_during_execution=required,
+    )
+    spec = replace(
+        pod.spec,
+        node_name="",
+        affinity=replace(affinity, node_affinity=of_nodes),
+        tolerations=(*dict.fromkeys((*pod.spec.tolerations, *_TOLERATED)),),
+    )
+    return replace(pod, metadata=metadata, spec=spec, status=PodStatus())
 
 
 def _required(pod: Pod) -> NodeSelector | None:
@@ -67,15 +87,9 @@ def _required(pod: Pod) -> NodeSelector | None:
     return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
-def _pinned(pod: Pod, node: str) -> Affinity:
-    """Return the affinity of a DaemonSet's pod for another node."""
-    field = NodeSelectorRequirement(METADATA_NAME, "In", (node,))
-    required = _required(pod)
-    terms = required.node_selector_terms if required is not None else (NodeSelectorTerm(),)
-    affinity = pod.spec.affinity or Affinity()
-    pinned = NodeSelector(tuple(replace(term, match_fields=(field,)) for term in terms))
-    of_nodes = replace(
-        affinity.node_affinity or NodeAffinity(),
-        required_during_scheduling_ignored_during_execution=pinned,
+def _pinned(required: NodeSelector, node: Node) -> NodeSelector:
+    """Return the terms for one node, in the place of another one."""
+    field = NodeSelectorRequirement(METADATA_NAME, "In", (node.metadata.name,))
+    return NodeSelector(
+        tuple(replace(term, match_fields=(field,)) for term in required.node_selector_terms)
     )
-    return replace(affinity, node_affinity=of_nodes)

@@ -1,7 +1,7 @@
 """The pods of a file, also of workloads, as their controllers would create them.
 
 Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, Jobs and CronJobs are
-workloads.
+workloads. A file is read with the first pod of each workload; the others are copies.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.explain.cluster import Cluster, ClusterError
 from scheduler.explain.manifests import Document, check_fields, read_manifests
 from scheduler.reports.build import owner_of
-from scheduler.simulate.daemons import is_eligible
+from scheduler.simulate.daemons import daemon_pods, is_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from scheduler.client import ApiObject
 
 _TEMPLATE_HASH: Final = "new"
-#: The taints that the DaemonSet controller lets its pods tolerate.
-_OF_DAEMONS: Final = tuple(
-    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
-    for key, effect in (
-        *(("not-ready", "NoExecute"), ("unreachable", "NoExecute")),
-        *(("disk-pressure", "NoSchedule"), ("memory-pressure", "NoSchedule")),
-        *(("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule")),
-    )
-)
+_CLAIMS: Final = "persistentvolumeclaims"
+#: The path of the spec with the template of the pods, by kind.
+_WORKLOADS: Final = {
+    **dict.fromkeys(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"), "spec"),
+    **dict.fromkeys(("DaemonSet", "Job"), "spec"),
+    "CronJob": "spec.jobTemplate.spec",
+}
+#: Profiles spread the pods of these kinds by the selector of the owner.
+_SPREAD: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 class Templates(NamedTuple):
@@ -50,22 +51,27 @@ class Templates(NamedTuple):
         return found
 
 
-def read_templates(
-    path: Path, cluster: Cluster, *, replicas: int | None = None, copies: int | None = None
-) -> Templates:
+def read_templates(path: Path, cluster: Cluster, *, count: int | None = None) -> Templates:
     """Read the pods of a file for a cluster.
 
-    `replicas` takes the place of the number of pods of each workload, `copies` of 1 for each pod.
+    `count` takes the place of the number of pods of each workload, and of 1 for each other pod.
     Raises `ClusterError`, which names file, object and field.
     """
-    expansion = _Expansion(replicas, copies, [node.metadata.name for node in cluster.nodes])
-    found, _ = read_manifests([path], expand=expansion, known=cluster)
-    nodes = {node.metadata.name: node for node in cluster.nodes}
-    pods = [
-        pod
-        for pod in found.pods
-        if pod.key not in expansion.daemons or is_eligible(pod, nodes[expansion.daemons[pod.key]])
-    ]
+    reading = _Reading()
+    found, _ = read_manifests([path], expand=reading, known=cluster)
+    others, pods = found.others, []
+    for pod in found.pods:
+        workload = reading.workloads.get(pod.key)
+        if is_daemon(pod):
+            pods += [each for node in cluster.nodes for each in daemon_pods([pod], node)]
+        elif workload is not None:
+            number = workload.number if count is None or pod.spec.scheduling_group else count
+            pods += [_pod_of(pod, index, workload.claims) for index in range(number)]
+            claims = others.get(_CLAIMS, [])
+            own = [each for each in claims if each.metadata.name in workload.claims]
+            claims += [_numbered(each, index) for index in range(1, number) for each in own]
+        else:
+            pods += [pod] if count in (None, 1) else [_numbered(pod, n) for n in range(count or 1)]
     if not pods:
         raise ClusterError(f"{path}: expected pods or workloads, such as a Deployment")
     present = {pod.key for pod in cluster.pods}
@@ -74,7 +80,7 @@ def read_templates(
     if found.nodes:
         name = found.nodes[0].metadata.name
         raise ClusterError(f"{path}: Node {name}: kind: expected pods and workloads only")
-    return Templates(pods, found.others)
+    return Templates(pods, others)
 
 
 class _Template(msgspec.Struct, frozen=True):
@@ -87,94 +93,54 @@ class _Workload(msgspec.Struct, frozen=True, rename="camel"):
 
     template: _Template
     replicas: int = 1
-    parallelism: int = 1
+    parallelism: int | None = None
     completions: int | None = None
-    completion_mode: str = "NonIndexed"
-    volume_claim_templates: tuple[dict[str, Any], ...] = ()
+    volume_claim_templates: tuple[_Template, ...] = ()
 
 
-class _Expansion:
-    """Returns the pods of a workload's document, and copies of a pod's document."""
+class _Copied(NamedTuple):
+    """The number of a workload's pods, and the claims of the first one."""
 
-    def __init__(self, replicas: int | None, copies: int | None, nodes: list[str]) -> None:
-        self._replicas: Final = replicas
-        self._copies_of_pods: Final = copies
-        self._nodes: Final = nodes
-        #: The node of each pod of a DaemonSet, by the pod's key.
-        self.daemons: Final[dict[str, str]] = {}
+    number: int
+    claims: frozenset[str]
+
+
+class _Reading:
+    """Puts the first pod of a workload in the place of the workload's document."""
+
+    def __init__(self) -> None:
+        #: By the key of the first pod.
+        self.workloads: Final[dict[str, _Copied]] = {}
 
     def __call__(self, document: Document) -> Iterator[Document]:
         kind = document.value["kind"]
-        if kind == "Pod":
-            yield from self._copies(document)
-        elif kind in ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"):
-            # A profile spreads pods by the selector of their owner.
-            if kind != "Job":
-                yield _replica_set(document) if kind == "Deployment" else document
-            yield from self._pods(document, _workload(document, "spec"), "spec")
-        elif kind == "CronJob":
-            path = "spec.jobTemplate.spec"
-            yield from self._pods(document, _workload(document, path), path)
-        elif kind == "DaemonSet":
-            yield from self._daemon_pods(document, _workload(document, "spec"))
-        else:
-            yield document
-
-    def _copies(self, document: Document) -> Iterator[Document]:
-        if self._copies_of_pods is None:
+        if kind not in _WORKLOADS:
             yield document
             return
-        metadata = document.value.get("metadata") or {}
-        for number in range(self._copies_of_pods):
-            changed = {**metadata, "name": f"{metadata.get('name')}-{number}", "uid": ""}
-            yield document._replace(value={**document.value, "metadata": changed})
-
-    def _pods(self, document: Document, workload: _Workload, path: str) -> Iterator[Document]:
-        kind = document.value["kind"]
+        path = _WORKLOADS[kind]
+        workload, owner = _workload(document, path), _owner(document)
+        pod, name = f"{owner['name']}-0", document.name
+        labels: dict[str, str] = {}
+        if kind == "Deployment":
+            yield _replica_set(document, owner)
+            labels["pod-template-hash"] = _TEMPLATE_HASH
+        elif kind in _SPREAD:
+            yield document
+        claims: dict[str, str] = {}
+        for number, template in enumerate(workload.volume_claim_templates):
+            own = str(template.metadata.get("name"))
+            claims[own] = f"{own}-{name}-0"
+            within = f"{document.title}: spec.volumeClaimTemplates[{number}]"
+            metadata = {**template.metadata, "name": claims[own], "namespace": document.namespace}
+            value = {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": template.spec}
+            yield document._replace(value={"apiVersion": "v1", **value}, within=within)
+        yield _pod(document, workload.template, path, pod, owner, labels, claims)
         number = workload.replicas
         if kind in ("Job", "CronJob"):
-            limit = workload.parallelism if workload.completions is None else workload.completions
-            number = min(workload.parallelism, limit)
-        name, owner = document.name, _owner(document)
-        if self._replicas is not None and "schedulingGroup" not in workload.template.spec:
-            number = self._replicas
-        for index in range(number):
-            pod = f"{owner['name']}-{index}"
-            labels: dict[str, str] = {}
-            spec = workload.template.spec
-            if kind == "Deployment":
-                labels["pod-template-hash"] = _TEMPLATE_HASH
-            elif kind == "StatefulSet":
-                labels["apps.kubernetes.io/pod-index"] = str(index)
-                labels["statefulset.kubernetes.io/pod-name"] = pod
-                claims = [f"{_name_of(each)}-{name}-{index}" for each in _claims(workload)]
-                yield from self._claim_documents(document, workload, claims)
-                spec = _with_claims(workload, claims)
-            elif workload.completion_mode == "Indexed":
-                labels["batch.kubernetes.io/job-completion-index"] = str(index)
-            yield _pod(document, workload, path, pod, owner, labels, spec)
-
-    def _claim_documents(
-        self, document: Document, workload: _Workload, names: list[str]
-    ) -> Iterator[Document]:
-        for number, (template, name) in enumerate(zip(_claims(workload), names, strict=True)):
-            metadata = {**template.get("metadata", {}), "name": name}
-            metadata["namespace"] = document.namespace
-            value = {**template, "kind": "PersistentVolumeClaim", "metadata": metadata}
-            value.pop("status", None)
-            within = f"{document.title}: spec.volumeClaimTemplates[{number}]"
-            yield document._replace(value={"apiVersion": "v1", **value}, within=within)
-
-    def _daemon_pods(self, document: Document, workload: _Workload) -> Iterator[Document]:
-        spec = workload.template.spec
-        tolerations = [*(spec.get("tolerations") or ()), *_OF_DAEMONS]
-        for node in self._nodes:
-            affinity = _pinned(spec.get("affinity") or {}, node)
-            pinned = {**spec, "tolerations": tolerations, "affinity": affinity}
-            owner = _owner(document)
-            name = f"{owner['name']}-{node}"
-            self.daemons[f"{document.namespace}/{name}"] = node
-            yield _pod(document, workload, "spec", name, owner, {}, pinned)
+            number = 1 if workload.parallelism is None else workload.parallelism
+            number = number if workload.completions is None else min(number, workload.completions)
+        key = f"{document.namespace}/{pod}"
+        self.workloads[key] = _Copied(number, frozenset(claims.values()))
 
 
 def _workload(document: Document, path: str) -> _Workload:
@@ -195,20 +161,18 @@ def _owner(document: Document) -> dict[str, Any]:
     kind, name = document.value["kind"], document.name
     if kind == "Deployment":
         kind, name = "ReplicaSet", f"{name}-{_TEMPLATE_HASH}"
-    api_version = document.value.get("apiVersion", "")
-    uid = f"{kind}-{document.namespace}-{name}"
     return {
-        "apiVersion": api_version,
+        "apiVersion": document.value.get("apiVersion", ""),
         "kind": "Job" if kind == "CronJob" else kind,
         "name": name,
-        "uid": uid,
+        "uid": f"{kind}-{document.namespace}-{name}",
         "controller": True,
     }
 
 
-def _replica_set(document: Document) -> Document:
+def _replica_set(document: Document, owner: Mapping[str, Any]) -> Document:
     """Return the ReplicaSet that a Deployment creates."""
-    owner, selector = _owner(document), (document.value.get("spec") or {}).get("selector") or {}
+    selector = (document.value.get("spec") or {}).get("selector") or {}
     labels = {**(selector.get("matchLabels") or {}), "pod-template-hash": _TEMPLATE_HASH}
     value = {
         "apiVersion": owner["apiVersion"],
@@ -225,54 +189,46 @@ def _replica_set(document: Document) -> Document:
 
 def _pod(
     document: Document,
-    workload: _Workload,
+    template: _Template,
     path: str,
     name: str,
-    owner: dict[str, Any],
-    labels: dict[str, str],
-    spec: dict[str, Any],
+    owner: Mapping[str, Any],
+    labels: Mapping[str, str],
+    claims: Mapping[str, str],
 ) -> Document:
-    metadata = workload.template.metadata
-    value = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            **metadata,
-            "name": name,
-            "namespace": document.namespace,
-            "labels": {**(metadata.get("labels") or {}), **labels},
-            "ownerReferences": [owner],
-        },
-        "spec": spec,
+    """Return a pod of a workload; `claims` are those of a StatefulSet's pod, by volume."""
+    metadata = {
+        **template.metadata,
+        "name": name,
+        "namespace": document.namespace,
+        "labels": {**(template.metadata.get("labels") or {}), **labels},
+        "ownerReferences": [owner],
     }
+    others = [each for each in template.spec.get("volumes") or () if each.get("name") not in claims]
+    volumes = [
+        {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+        for volume, claim in claims.items()
+    ]
+    spec = {**template.spec, "volumes": [*others, *volumes]} if claims else template.spec
+    value = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     return document._replace(value=value, within=f"{document.title}: {path}.template")
 
 
-def _claims(workload: _Workload) -> tuple[dict[str, Any], ...]:
-    return workload.volume_claim_templates
+def _numbered(obj: Any, number: int) -> Any:
+    """Return a copy of an object with a number at the end of its name, maybe in the place of 0."""
+    name = f"{obj.metadata.name.removesuffix('-0')}-{number}"
+    uid = f"{obj.metadata.namespace}/{name}"
+    return replace(obj, metadata=replace(obj.metadata, name=name, uid=uid))
 
 
-def _name_of(template: dict[str, Any]) -> str:
-    return str((template.get("metadata") or {}).get("name"))
-
-
-def _with_claims(workload: _Workload, claims: list[str]) -> dict[str, Any]:
-    """Return the spec of a StatefulSet's pod, with the claims that were created for the pod."""
-    spec = workload.template.spec
-    own = {_name_of(each): name for each, name in zip(_claims(workload), claims, strict=True)}
-    others = [each for each in spec.get("volumes") or () if each.get("name") not in own]
-    volumes = [
-        {"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in own.items()
-    ]
-    return {**spec, "volumes": [*others, *volumes]}
-
-
-def _pinned(affinity: dict[str, Any], node: str) -> dict[str, Any]:
-    """Return the affinity of a DaemonSet's pod for one node."""
-    field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    of_nodes = dict(affinity.get("nodeAffinity") or {})
-    key = "requiredDuringSchedulingIgnoredDuringExecution"
-    terms = (of_nodes.get(key) or {}).get("nodeSelectorTerms") or [{}]
-    pinned = [{**term, "matchFields": [*(term.get("matchFields") or ()), field]} for term in terms]
-    of_nodes[key] = {"nodeSelectorTerms": pinned}
-    return {**affinity, "nodeAffinity": of_nodes}
+def _pod_of(first: Pod, number: int, claims: frozenset[str]) -> Pod:
+    """Return a pod of a workload, with its own claims."""
+    pod: Pod = _numbered(first, number)
+    volumes = []
+    for volume in pod.spec.volumes:
+        source = volume.persistent_volume_claim
+        if source is not None and source.claim_name in claims:
+            claim = f"{source.claim_name.removesuffix('-0')}-{number}"
+            volume = replace(volume, persistent_volume_claim=replace(source, claim_name=claim))
+        volumes.append(volume)
+    return replace(pod, spec=replace(pod.spec, volumes=(*volumes,)))

@@ -130,7 +130,6 @@ def _drain(drain: Drain) -> Iterator[Table | Text]:
         table.add_row(node.node, evicted, steps, daemons, "; ".join(reasons) or "drained")
     yield table
     yield from _outcome(drain.outcome)
-    yield Text(f"as {drain.kubectl}", "dim")
 
 
 def _losses(losses: Iterable[Loss]) -> Iterator[Table | Text]:

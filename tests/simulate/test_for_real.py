@@ -442,7 +442,9 @@ async def test_the_grown_cluster_is_as_for_real(
     of = situation(world, tmp_path)
     shapes = [
         NodeShape(
-            f"new-{zone}-{cpu}", {"cpu": cpu, "memory": "8Gi", "pods": 110}, labels={ZONE: zone}
+            f"new-{zone}-{cpu}",
+            amounts={"cpu": str(cpu), "memory": "8Gi", "pods": "110"},
+            labels=f"{ZONE}={zone}",
         )
         for zone in "ab"
         for cpu in (1, 2)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from scheduler.client.kinds import POD_GROUPS, object_key
 from scheduler.simulate.answers import Answer, Capacity, Stop
-from scheduler.simulate.options import about_a_cluster
+from scheduler.simulate.question import question
 from scheduler.simulate.templates import Templates, read_templates
 
 if TYPE_CHECKING:
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.api.pod_groups import PodGroup
     from scheduler.client import ApiObject
-    from scheduler.simulate.options import Inputs
     from scheduler.simulate.simulation import Simulation, Situation
 
 _LIMIT: Final = 10_000
 
 
-@click.command()
+@question
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--limit",
@@ -34,19 +33,14 @@ _LIMIT: Final = 10_000
     show_default=True,
     help="Do not try more copies than this.",
 )
-@about_a_cluster
-def command(*, inputs: Inputs, file: Path, limit: int) -> None:
+async def command(situation: Situation, *, file: Path, limit: int) -> Answer:
     """Show how many more copies of each pod of FILE fit, without evictions.
 
     A workload stands for one of its pods, a pod group for all its pods. Each template is tried in
     the cluster as it is, without the others.
     """
-
-    async def answer(situation: Situation) -> Answer:
-        templates = read_templates(file, situation.cluster, replicas=1)
-        return await capacity(situation, templates, limit=limit)
-
-    inputs.answer(answer)
+    templates = read_templates(file, situation.cluster, count=1)
+    return await capacity(situation, templates, limit=limit)
 
 
 async def capacity(situation: Situation, templates: Templates, *, limit: int = _LIMIT) -> Answer:

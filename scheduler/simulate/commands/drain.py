@@ -10,37 +10,31 @@ from msgspec.structs import replace
 from scheduler.simulate.answers import Answer, Drain, DrainedNode, counted
 from scheduler.simulate.daemons import is_daemon
 from scheduler.simulate.nodes import is_static, named_nodes, selected_nodes
-from scheduler.simulate.options import about_a_cluster
+from scheduler.simulate.question import question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.api.core import Node, Pod
-    from scheduler.simulate.options import Inputs
     from scheduler.simulate.simulation import Simulation, Situation
 
 #: kubectl tries again after this time if a budget does not allow an eviction.
 _RETRY_SECONDS: Final = 5.0
 
 
-@click.command()
+@question
 @click.argument("nodes", nargs=-1)
 @click.option("-l", "--selector", default="", help="The nodes with these labels.")
-@about_a_cluster
-def command(*, inputs: Inputs, nodes: tuple[str, ...], selector: str) -> None:
+async def command(situation: Situation, *, nodes: tuple[str, ...], selector: str) -> Answer:
     """Show what a drain of NODES does: who is evicted, who waits then, which budgets stop it.
 
     As kubectl drain --ignore-daemonsets --delete-emptydir-data --force, one node after another.
     """
     if bool(nodes) == bool(selector):
         raise click.UsageError("give the names of nodes, or --selector")
-
-    async def answer(situation: Situation) -> Answer:
-        present = situation.cluster.nodes
-        chosen = selected_nodes(present, selector) if selector else named_nodes(present, nodes)
-        return await drain(situation, chosen)
-
-    inputs.answer(answer)
+    present = situation.cluster.nodes
+    chosen = selected_nodes(present, selector) if selector else named_nodes(present, nodes)
+    return await drain(situation, chosen)
 
 
 async def drain(situation: Situation, nodes: Sequence[Node]) -> Answer:
@@ -52,10 +46,6 @@ async def drain(situation: Situation, nodes: Sequence[Node]) -> Answer:
             cluster.apply(replace(node, spec=replace(node.spec, unschedulable=True)))
         drained = [await _drain_node(simulation, node.metadata.name) for node in nodes]
         outcome = course.outcome()
-    unmanaged = any(not each.successor for each in outcome.evicted)
-    flags = ["--ignore-daemonsets"] if any(each.daemon_pods for each in drained) else []
-    flags += ["--delete-emptydir-data", *(["--force"] if unmanaged else [])]
-    names = " ".join(node.metadata.name for node in nodes)
     stuck = [each for each in drained if each.stopped_by]
     new = {pod.pod for pod in outcome.waiting} - set(outcome.waiting_before)
     return Answer(
@@ -65,11 +55,7 @@ async def drain(situation: Situation, nodes: Sequence[Node]) -> Answer:
         f"{counted(len(outcome.evicted), 'pod')} would be evicted, {len(new):,} of the new pods "
         "would wait",
         warnings=situation.warnings(situation.cluster.pods),
-        drain=Drain(
-            nodes=tuple(drained),
-            kubectl=f"kubectl drain {names} {' '.join(flags)}",
-            outcome=outcome,
-        ),
+        drain=Drain(nodes=tuple(drained), outcome=outcome),
     )
 
 

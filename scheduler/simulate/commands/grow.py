@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from scheduler.api import resources
 from scheduler.simulate.answers import AddedNodes, Answer, Growth, counted
 from scheduler.simulate.daemons import daemon_pods
-from scheduler.simulate.options import about_a_cluster
 from scheduler.simulate.packing import Bin, Items, Mix, cheapest_mix
+from scheduler.simulate.question import question
 from scheduler.simulate.shapes import NodeShape, read_shapes
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.simulate.answers import Outcome, WaitingPod
-    from scheduler.simulate.options import Inputs
     from scheduler.simulate.simulation import Situation
 
 #: The most nodes of one shape, to find the pods that it can help, and the most grown clusters.
@@ -30,13 +29,13 @@ _PLENTY: Final = 200
 _CHECKS_MAX: Final = 12
 
 
-@click.command()
+@question
 @click.option(
     "--node-shapes",
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path),
-    help="CSV (name, price, max, labels, taints, and a column for each resource) or YAML.",
+    help="CSV: name, price, max, labels, taints, and a column for each resource.",
 )
 @click.option(
     "--by",
@@ -45,17 +44,12 @@ _CHECKS_MAX: Final = 12
     show_default=True,
     help="Look for the cheapest nodes, or for the fewest.",
 )
-@about_a_cluster
-def command(*, inputs: Inputs, node_shapes: Path, by: str) -> None:
+async def command(situation: Situation, *, node_shapes: Path, by: str) -> Answer:
     """Show which nodes to add so that all waiting pods are bound, without and with preemption.
 
     Every answer is checked by scheduling on the grown cluster.
     """
-
-    async def answer(situation: Situation) -> Answer:
-        return await grow(situation, read_shapes(node_shapes), by_price=by == "price")
-
-    inputs.answer(answer)
+    return await grow(situation, read_shapes(node_shapes), by_price=by == "price")
 
 
 async def grow(situation: Situation, shapes: Sequence[NodeShape], *, by_price: bool) -> Answer:
@@ -211,7 +205,7 @@ class _Search:
 
     def _free_amounts(self, shape: NodeShape) -> dict[str, int]:
         """Return the amounts of a new node that the pods of DaemonSets leave."""
-        free = dict(shape.amounts)
+        free = dict(shape.counts())
         for pod in daemon_pods(self._situation.cluster.pods, shape.node(0)):
             for name, amount in _amounts(pod).items():
                 free[name] = free.get(name, 0) - amount

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import multiprocessing
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,67 +14,53 @@ import click
 from scheduler.explain.cluster import ClusterError
 from scheduler.simulate.answers import Answer, Loss, counted
 from scheduler.simulate.nodes import named_nodes, selected_nodes
-from scheduler.simulate.options import about_a_cluster
-from scheduler.simulate.processes import answered, can_fork
+from scheduler.simulate.question import question
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scheduler.api.core import Node
-    from scheduler.simulate.options import Inputs
     from scheduler.simulate.simulation import Situation
 
 #: Fewer pods, over all domains but one, are not worth further processes.
 _PODS_FOR_PROCESSES: Final = 2000
 
 
-@click.command()
+@question
 @click.argument("what", nargs=-1, metavar="[NODE | KEY=VALUE]...")
 @click.option("--each", metavar="KEY", default="", help="Lose each domain of this label in turn.")
-@about_a_cluster
-def command(*, inputs: Inputs, what: tuple[str, ...], each: str) -> None:
+async def command(situation: Situation, *, what: tuple[str, ...], each: str) -> Answer:
     """Show what the failure of nodes does: their pods are gone at once, and created again.
 
     KEY=VALUE names the nodes with this label; with --each KEY each value is tried alone.
     """
     if bool(what) == bool(each):
         raise click.UsageError("give nodes or labels of nodes, or --each")
-
-    async def answer(situation: Situation) -> Answer:
-        present = situation.cluster.nodes
-        if each:
-            return await lose(situation, _domains(present, each))
-        lost: dict[str, Node] = {}
-        for one in what:
-            found = selected_nodes(present, one) if "=" in one else named_nodes(present, [one])
-            lost.update((node.metadata.name, node) for node in found)
-        return await lose(situation, {" ".join(what): list(lost.values())})
-
-    inputs.answer(answer)
-
-
-def _domains(nodes: Sequence[Node], key: str) -> dict[str, list[Node]]:
-    domains: dict[str, list[Node]] = {}
-    for node in nodes:
-        if (value := node.metadata.labels.get(key)) is not None:
-            domains.setdefault(value, []).append(node)
-    if not domains:
-        raise ClusterError(f"--each: no node has the label {key}")
-    return dict(sorted(domains.items()))
+    nodes = situation.cluster.nodes
+    if each:
+        domains: dict[str, list[Node]] = {}
+        for node in nodes:
+            if (value := node.metadata.labels.get(each)) is not None:
+                domains.setdefault(value, []).append(node)
+        if not domains:
+            raise ClusterError(f"--each: no node has the label {each}")
+        return await lose(situation, dict(sorted(domains.items())))
+    lost: dict[str, Node] = {}
+    for one in what:
+        found = selected_nodes(nodes, one) if "=" in one else named_nodes(nodes, [one])
+        lost.update((node.metadata.name, node) for node in found)
+    return await lose(situation, {" ".join(what): list(lost.values())})
 
 
 async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> Answer:
     """Lose each domain alone, in a cluster that is as before."""
     is_large = len(situation.cluster.pods) * (len(domains) - 1) >= _PODS_FOR_PROCESSES
     if is_large and can_fork():
-        work = [
-            functools.partial(_lose_now, situation, name, nodes) for name, nodes in domains.items()
-        ]
-        losses = (*answered(work),)
+        losses = _lost_in_processes(situation, domains)
     else:
         losses = tuple([await _lose(situation, name, nodes) for name, nodes in domains.items()])
     if len(losses) == 1:
-        loss = losses[0]
+        [loss] = losses
         waits = sum(bool(pod.successor and not pod.successor_node) for pod in loss.outcome.evicted)
         summary = (
             f"the cluster {'survives' if loss.survives else 'does not survive'} the loss of "
@@ -84,8 +73,27 @@ async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> A
     return Answer(question="lose", summary=summary, warnings=warnings, losses=losses)
 
 
-def _lose_now(situation: Situation, domain: str, nodes: Sequence[Node]) -> Loss:
-    return asyncio.run(_lose(situation, domain, nodes))
+def can_fork() -> bool:
+    """True if processes inherit all objects safely, and there is more than one core."""
+    return sys.platform == "linux" and (os.cpu_count() or 1) > 1
+
+
+#: What the processes inherit: it need not be sent.
+_inherited: list[tuple[Situation, Mapping[str, Sequence[Node]]]] = []
+
+
+def _lost_in_processes(
+    situation: Situation, domains: Mapping[str, Sequence[Node]]
+) -> tuple[Loss, ...]:
+    _inherited[:] = [(situation, domains)]
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(min(len(domains), os.cpu_count() or 1), mp_context=context) as pool:
+        return (*pool.map(_lose_inherited, domains),)
+
+
+def _lose_inherited(domain: str) -> Loss:
+    [(situation, domains)] = _inherited
+    return asyncio.run(_lose(situation, domain, domains[domain]))
 
 
 async def _lose(situation: Situation, domain: str, nodes: Sequence[Node]) -> Loss:

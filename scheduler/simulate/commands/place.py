@@ -9,34 +9,27 @@ import click
 
 from scheduler.client import PODS
 from scheduler.simulate.answers import Answer, counted
-from scheduler.simulate.options import about_a_cluster
+from scheduler.simulate.question import question
 from scheduler.simulate.templates import read_templates
 
 if TYPE_CHECKING:
-    from scheduler.simulate.options import Inputs
     from scheduler.simulate.simulation import Situation
     from scheduler.simulate.templates import Templates
 
 
-@click.command()
+@question
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--count",
     type=click.IntRange(min=1),
     help="The number of pods of each workload, or of copies of each pod.",
 )
-@about_a_cluster
-def command(*, inputs: Inputs, file: Path, count: int | None) -> None:
+async def command(situation: Situation, *, file: Path, count: int | None) -> Answer:
     """Show which pods of FILE would be bound now and where, and who would be evicted.
 
     Deployments, StatefulSets, Jobs and other workloads stand for their pods.
     """
-
-    async def answer(situation: Situation) -> Answer:
-        templates = read_templates(file, situation.cluster, replicas=count, copies=count)
-        return await place(situation, templates)
-
-    inputs.answer(answer)
+    return await place(situation, read_templates(file, situation.cluster, count=count))
 
 
 async def place(situation: Situation, templates: Templates) -> Answer:

@@ -14,14 +14,13 @@ without a line of its own; a node with `kubesched.dev/price` costs so much per h
 
 from __future__ import annotations
 
-import gzip
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
 from scheduler.api.unstructured import Unstructured
 from scheduler.client.kinds import KINDS
-from scheduler.simulate.history.errors import InputFileError
+from scheduler.simulate.input_files import line_of_errors, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,48 +55,31 @@ class Change(NamedTuple):
         return self.change == "DELETED"
 
 
-class _TypeMeta(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str = ""
-
-
 _LINES: Final = msgspec.json.Decoder(_Line)
-
-
-def open_history(path: Path) -> BinaryIO:
-    """Open a history for reading; one that ends in `.gz` is decompressed."""
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
 def read_history(path: Path) -> Iterator[Change]:
     """Read the changes of a history. Raises `InputFileError`, which names line and field."""
     before = 0.0
-    try:
-        with open_history(path) as file:
-            for number, text in enumerate(file, 1):
-                change = _change(path, number, text)
-                if change is None:
-                    continue
-                if change.seconds < before:
-                    problem = f"expected at least {before}, as before, got {change.seconds}"
-                    raise InputFileError(path, problem, line=number, field="at")
+    with opened(path) as file:
+        for number, text in enumerate(file, 1):
+            with line_of_errors(path, number):
+                change = _change(text, before)
+            if change is not None:
                 before = change.seconds
                 yield change
-    except (OSError, EOFError) as error:
-        raise InputFileError(path, getattr(error, "strerror", None) or str(error)) from error
 
 
-def _change(path: Path, number: int, text: bytes) -> Change | None:
-    try:
-        line = _LINES.decode(text)
-        if not line.change:
-            return None
-        if line.at is None:
-            raise InputFileError(path, "missing", line=number, field="at")
-        kind, obj = _object(line)
-    except msgspec.MsgspecError as error:
-        raise InputFileError(path, str(error), line=number) from error
+def _change(text: bytes, before_seconds: float) -> Change | None:
+    """Return the change of a line; None for a line without a change. Raises ValueError."""
+    line = _LINES.decode(text)
+    if not line.change:
+        return None
+    if line.at is None or line.at < before_seconds:
+        raise ValueError(f"at: expected at least {before_seconds}, as before, got {line.at}")
+    kind, obj = _object(line)
     if not obj.metadata.name:
-        raise InputFileError(path, "missing", line=number, field="object.metadata.name")
+        raise ValueError("object.metadata.name: missing")
     return Change(line.at, line.change, kind, obj)
 
 
@@ -108,9 +90,9 @@ def _object(line: _Line) -> tuple[str, ApiObject]:
     if resource is not None and resource.group_resource == line.resource:
         obj: ApiObject = msgspec.json.decode(line.object, type=resource.type)
         return resource.plural, obj
-    version = msgspec.json.decode(line.object, type=_TypeMeta).api_version.rpartition("/")[2]
-    key = ".".join(filter(None, (plural, version, group)))
-    return key, Unstructured(msgspec.json.decode(line.object, type=dict[str, object]))
+    fields = msgspec.json.decode(line.object, type=dict[str, object])
+    version = str(fields.get("apiVersion", "")).rpartition("/")[2]
+    return ".".join(filter(None, (plural, version, group))), Unstructured(fields)
 
 
 class HistoryWriter:

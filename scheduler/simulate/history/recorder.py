@@ -17,7 +17,7 @@ from scheduler.client.informer import InformerFactory, Required
 from scheduler.client.kinds import KINDS, GroupVersionResource
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from scheduler.api.unstructured import Unstructured
     from scheduler.client import RestClient
@@ -58,19 +58,18 @@ class Recorder:
         """The kinds that the server does not have, or that may not be read."""
         return [name for name, informer in self._informers.items() if not informer.is_available]
 
-    @property
-    def has_started(self) -> bool:
-        """True once the objects of all kinds are written."""
-        return self._started is not None
-
-    async def run(self, until: Awaitable[None], *, on_start: Callable[[], None]) -> None:
-        """Record until `until` returns; `on_start` is called once all kinds are listed."""
+    async def run(self, stop: asyncio.Event, *, on_start: Callable[[], None]) -> None:
+        """Record until `stop` is set; `on_start` is called once all kinds are listed."""
         async with asyncio.TaskGroup() as group:
             work = group.create_task(self._watch())
-            await self._factory.wait_for_sync()
-            self._write_all()
-            on_start()
-            await until
+            synced = group.create_task(self._factory.wait_for_sync())
+            stopped = group.create_task(stop.wait())
+            await asyncio.wait((synced, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if synced.done():
+                self._write_all()
+                on_start()
+                await stopped
+            synced.cancel()
             work.cancel()
 
     async def _watch(self) -> None:

@@ -6,25 +6,30 @@ a campaign that resumes it carries out the other tasks only.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import functools
+import multiprocessing
 import os
+import pkgutil
 import signal
 import sys
+import threading
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 import click
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from scheduler.simulate.history.errors import InputFileError
-from scheduler.simulate.runs.executors import executor_of
+from scheduler.assembly.profiles import find_plugins_in_working_directory
+from scheduler.explain.options import gathered
+from scheduler.simulate.input_files import line_of_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
+
+T = TypeVar("T")
 
 #: Without a terminal, a line of progress is printed for each of so many parts of the whole.
 _LINES: Final = 10
@@ -42,49 +47,41 @@ class Campaign(NamedTuple):
     resume: bool = False
 
 
-def campaign_options(
-    *, machines_need: str, files: str
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options, and gives a command their value `campaign`."""
-    options = (
-        click.option(
-            "--workers",
-            metavar="N",
-            type=click.IntRange(min=0),
-            default=os.cpu_count() or 1,
-            help="Worker processes, by default one for each core; 0 is this process.",
-        ),
-        click.option(
-            "--executor",
-            metavar="MODULE:FACTORY",
-            default="",
-            help="A function that returns a concurrent.futures.Executor, such as that of a Dask "
-            f"cluster. Its machines need the same {machines_need}.",
-        ),
-        click.option("--resume", is_flag=True, help="Keep the runs that the output directory has."),
-        click.option(
-            "-o",
-            "--output",
-            required=True,
-            metavar="DIR",
-            type=click.Path(file_okay=False, path_type=Path),
-            help=f"The directory for {files}.",
-        ),
-    )
+campaign_options: Final = gathered(
+    "campaign",
+    Campaign,
+    workers=click.option(
+        "--workers",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=os.cpu_count() or 1,
+        help="Worker processes, by default one for each core; 0 is this process.",
+    ),
+    executor=click.option(
+        "--executor",
+        metavar="MODULE:FACTORY",
+        default="",
+        help="A function that returns a concurrent.futures.Executor, such as that of a Dask "
+        "cluster. Its machines need the same files and plugins.",
+    ),
+    resume=click.option(
+        "--resume", is_flag=True, help="Keep the runs that the output directory has."
+    ),
+    output=click.option(
+        "-o",
+        "--output",
+        required=True,
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="The directory for the results, and for runs.jsonl with a line for each run.",
+    ),
+)
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def with_campaign(
-            *, output: Path, executor: str, workers: int, resume: bool, **others: object
-        ) -> None:
-            command(campaign=Campaign(output, executor, workers, resume), **others)
 
-        decorated: Callable[..., None] = with_campaign
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
+class Work(Protocol):
+    """Carries out a task. `on_progress` gets the finished part, from 0 to 1."""
 
-    return decorate
+    def __call__(self, task: bytes, on_progress: Callable[[float], None] = ..., /) -> bytes: ...
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -96,69 +93,124 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def carry_out(
-    work: Callable[[bytes], bytes],
-    tasks: Mapping[str, bytes],
-    campaign: Campaign,
-) -> dict[str, bytes]:
+    work: Work, tasks: Mapping[str, object], campaign: Campaign, kind: type[T]
+) -> dict[str, T]:
     """Return the results by name, in the order of the tasks; after Ctrl-C the results so far.
 
-    Raises `click.ClickException` for a task that fails, once the others have ended.
+    Raises `click.ClickException` for tasks that fail, once the others have ended.
     """
-    journal, resume = campaign.output / "runs.jsonl", campaign.resume
-    finished = _read(journal, tasks) if resume and journal.exists() else {}
-    left = {name: task for name, task in tasks.items() if name not in finished}
+    campaign.output.mkdir(parents=True, exist_ok=True)
+    journal, encoded = campaign.output / "runs.jsonl", _encoded(tasks)
+    finished = _read(journal, encoded) if campaign.resume and journal.exists() else {}
+    left = {name: task for name, task in encoded.items() if name not in finished}
     failures: list[str] = []
     with (
-        journal.open("ab" if resume else "wb") as file,
-        _progress(len(tasks), len(finished)) as advance,
+        journal.open("ab" if campaign.resume else "wb") as file,
+        _Progress(len(tasks), len(finished)) as progress,
         _interruptible(),
+        contextlib.closing(_results(work, left, campaign, progress)) as results,
     ):
-        for name, future in _futures(work, left, campaign):
-            try:
-                result = future.result()
-            except Exception as error:  # noqa: BLE001 - a worker may fail in any way
-                failures.append(f"{name}: {type(error).__name__}: {error}")
+        for name, result in results:
+            if isinstance(result, Exception):
+                failures.append(f"{name}: {type(result).__name__}: {result}")
                 continue
-            line = _Line(name, msgspec.Raw(tasks[name]), msgspec.Raw(result))
+            line = _Line(name, msgspec.Raw(encoded[name]), msgspec.Raw(result))
             file.write(msgspec.json.encode(line) + b"\n")
             file.flush()
             finished[name] = result
-            advance(name)
+            progress.ended(name)
     if failures:
         raise click.ClickException("; ".join(failures))
-    return {name: finished[name] for name in tasks if name in finished}
+    ended = [name for name in tasks if name in finished]
+    return {name: msgspec.json.decode(finished[name], type=kind) for name in ended}
+
+
+def _encoded(tasks: Mapping[str, object]) -> dict[str, bytes]:
+    return {name: msgspec.json.encode(task) for name, task in tasks.items()}
 
 
 def _read(journal: Path, tasks: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the results of an earlier campaign that are results of these tasks."""
     finished = {}
-    lines = journal.read_bytes().splitlines(keepends=True)
-    for number, text in enumerate(lines, 1):
+    for number, text in enumerate(journal.read_bytes().splitlines(keepends=True), 1):
         if not text.endswith(b"\n"):
             break  # written by a process that was killed in the midst of it
-        try:
+        with line_of_errors(journal, number):
             line = msgspec.json.decode(text, type=_Line)
-        except msgspec.DecodeError as error:
-            raise InputFileError(journal, f"not a result: {error}", line=number) from error
         if tasks.get(line.name) == bytes(line.task):
             finished[line.name] = bytes(line.result)
     return finished
 
 
-def _futures(
-    work: Callable[[bytes], bytes], tasks: Mapping[str, bytes], campaign: Campaign
-) -> Iterator[tuple[str, concurrent.futures.Future[bytes]]]:
-    """Yield the names of the tasks with their futures, each as soon as it is done."""
-    with executor_of(campaign.executor, campaign.workers) as pool:
-        futures = {}
+def _results(
+    work: Work, tasks: Mapping[str, bytes], campaign: Campaign, progress: _Progress
+) -> Generator[tuple[str, bytes | Exception], None, None]:
+    """Yield the names of the tasks with their results or errors, each as soon as it is there.
+
+    A single task is carried out in this process, as its progress is seen here only.
+    """
+    if not campaign.executor and (not campaign.workers or len(tasks) == 1):
         for name, task in tasks.items():
-            future = pool.submit(work, task)
-            if future.done():
-                yield name, future
-            else:
-                futures[future] = name
-        for future in concurrent.futures.as_completed(futures):
-            yield futures[future], future
+            yield name, _result(lambda task=task: work(task, progress.advanced))  # type: ignore[misc]
+        return
+    with _executor(campaign) as pool:
+        names = {pool.submit(work, task): name for name, task in tasks.items()}
+        for future in as_completed(names):
+            yield names[future], _result(future.result)
+
+
+def _result(of: Callable[[], bytes]) -> bytes | Exception:
+    try:
+        return of()
+    except Exception as error:  # noqa: BLE001 - a worker may fail in any way
+        return error
+
+
+@contextlib.contextmanager
+def _executor(campaign: Campaign) -> Iterator[Executor]:
+    """Yield the user's executor, or worker processes; these end at once if the block fails."""
+    if campaign.executor:
+        with _made_by(campaign.executor) as executor:
+            yield executor
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(campaign.workers, mp_context=context, initializer=_follow_parent)
+    try:
+        yield pool
+    except BaseException:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _made_by(reference: str) -> Executor:
+    """Return the executor of `module:factory`; raises `click.UsageError`."""
+    find_plugins_in_working_directory()
+    try:
+        executor = pkgutil.resolve_name(reference)()
+    except Exception as error:
+        # A factory may raise anything.
+        problem = f"{type(error).__name__}: {error}"
+        text = f"--executor: expected MODULE:FACTORY, got {reference!r}: {problem}"
+        raise click.UsageError(text) from error
+    if not isinstance(executor, Executor):
+        raise click.UsageError(f"--executor: {reference}: expected a concurrent.futures.Executor")
+    return executor
+
+
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent process, and end as soon as it has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a worker has a parent"
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -173,28 +225,29 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextlib.contextmanager
-def _progress(total: int, finished: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar with an estimate on a terminal, and some lines elsewhere."""
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        row = bar.add_task("runs", total=total, completed=finished)
+class _Progress(Progress):
+    """Shows a bar with an estimate on a terminal, and some lines elsewhere."""
 
-        def advance(name: str) -> None:
-            nonlocal finished
-            finished += 1
-            bar.update(row, completed=finished, description=name)
-            step = max(1, total // _LINES)
-            if not console.is_terminal and (finished % step == 0 or finished == total):
-                sys.stderr.write(f"{finished} of {total} runs, last {name}\n")
+    def __init__(self, total: int, finished: int) -> None:
+        console = Console(stderr=True)
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        super().__init__(
+            *(TextColumn("{task.description}"), *columns),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._total, self._ended = total, finished
+        self._row = self.add_task("runs", total=total, completed=finished)
 
-        yield advance
+    def advanced(self, part: float) -> None:
+        """Show the finished part of the run of this process."""
+        self.update(self._row, completed=self._ended + part)
+
+    def ended(self, name: str) -> None:
+        """Count a run."""
+        self._ended += 1
+        self.update(self._row, completed=self._ended, description=name)
+        is_shown = self._ended % max(1, self._total // _LINES) == 0 or self._ended == self._total
+        if self.disable and is_shown:
+            sys.stderr.write(f"{self._ended} of {self._total} runs, last {name}\n")

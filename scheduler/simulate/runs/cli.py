@@ -11,12 +11,18 @@ from rich.console import Console
 from rich.table import Table
 
 from scheduler.config import ConfigError, load_config
+from scheduler.explain.source import one_line_errors
 from scheduler.plugins import SCHEME
 from scheduler.runtime import PluginSetupError, load_plugin_class
-from scheduler.simulate.history.errors import InputFileError
 from scheduler.simulate.runs.campaign import Campaign, campaign_options, carry_out
 from scheduler.simulate.runs.one_run import RunResults, Task, carry_out_run
-from scheduler.simulate.runs.report import statistics_of, write_csv, write_json, write_page
+from scheduler.simulate.runs.report import (
+    Statistic,
+    rows_of,
+    statistics_of,
+    write_csv,
+    write_page,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,10 +59,7 @@ _DIFFERENCES_SHOWN = 20
     is_flag=True,
     help="Equal scores: take the node of the history instead, otherwise the first by name.",
 )
-@campaign_options(
-    machines_need="history and plugins",
-    files="results.csv, results.json, report.html and runs.jsonl",
-)
+@campaign_options
 def run(
     *,
     history: Path,
@@ -72,28 +75,27 @@ def run(
     if the history has some.
     """
     tasks = {
-        f"{task.policy} seed {task.seed}": msgspec.json.encode(task)
+        f"{task.policy} seed {task.seed}": task
         for policy in policies or ("default=default",)
         for task in _tasks(policy, history, tuple(plugins), seeds, as_recorded=as_recorded)
     }
-    output = campaign.output
-    output.mkdir(parents=True, exist_ok=True)
-    try:
-        results = carry_out(
-            carry_out_run,
-            tasks,
-            campaign,
-        )
-    except InputFileError as error:
-        raise click.ClickException(str(error)) from error
+    with one_line_errors("kubesched-simulate"):
+        results = carry_out(carry_out_run, tasks, campaign, RunResults)
     runs: dict[str, list[RunResults]] = {}
     for name, result in results.items():
-        policy = name.rpartition(" seed ")[0]
-        runs.setdefault(policy, []).append(msgspec.json.decode(result, type=RunResults))
-    write_csv(output / "results.csv", runs)
-    write_json(output / "results.json", runs)
+        runs.setdefault(tasks[name].policy, []).append(result)
+    table = statistics_of(runs)
+    rows = (
+        (policy, metric, len(runs[policy]), round(mean, 4), round(sd, 4))
+        for policy, numbers in table.items()
+        for metric, (mean, sd) in numbers.items()
+    )
+    output = campaign.output
+    write_csv(output / "results.csv", ("policy", "metric", "seeds", "mean", "sd"), rows)
+    encoded = msgspec.json.format(msgspec.json.encode(runs), indent=1)
+    (output / "results.json").write_bytes(encoded)
     write_page(output / "report.html", runs, title=f"{history.name}: {', '.join(runs)}")
-    _print(runs)
+    _print(table, runs)
     if len(results) < len(tasks):
         raise SystemExit(130)
 
@@ -132,19 +134,17 @@ def _tasks(
     ]
 
 
-def _print(runs: Mapping[str, Sequence[RunResults]]) -> None:
+def _print(
+    numbers: Mapping[str, Mapping[str, Statistic]], runs: Mapping[str, Sequence[RunResults]]
+) -> None:
     """Print the table of all metrics, and the first differences from the history."""
-    console, table = Console(), Table()
-    table.add_column("")
-    numbers = statistics_of(runs)
-    for policy in runs:
+    table = Table("")
+    for policy in numbers:
         table.add_column(policy, justify="right")
-    for metric in dict.fromkeys(name for of_policy in numbers.values() for name in of_policy):
-        cells = (numbers[policy].get(metric) for policy in runs)
-        table.add_row(metric, *("" if c is None else f"{c.mean:,.2f}" for c in cells))
-    console.print(table)
-    for policy, of_seeds in runs.items():
-        first = of_seeds[0]
+    for metric, cells in rows_of(numbers, "{0.mean:,.2f}"):
+        table.add_row(metric, *cells)
+    Console().print(table)
+    for policy, (first, *_) in runs.items():
         if not first.compared:
             continue
         same = first.compared - len(first.differences)

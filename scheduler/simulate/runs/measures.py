@@ -66,7 +66,7 @@ class _Integral:
     """An amount for each key, and its sum over time (amount times seconds)."""
 
     def __init__(self) -> None:
-        self.now: Final[Counter[str]] = Counter()
+        self.now: Final[defaultdict[str, float]] = defaultdict(float)
         self.over_time: Final[defaultdict[str, float]] = defaultdict(float)
         self._seconds = 0.0
 
@@ -85,9 +85,14 @@ class _Running(NamedTuple):
 
 
 class Measures:
-    """Follows one run. `noted` is the `on_cycle` of the simulated cluster."""
+    """Follows one run. `noted` is to be called after each cycle.
 
-    def __init__(self) -> None:
+    It is made before the history is played.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster: Final = cluster
+        self._start: Final = cluster.clock.now()
         self.decisions = 0
         self._failures: Final[dict[str, str]] = {}
         self._waiting: Final[dict[str, tuple[Pod, float]]] = {}
@@ -107,20 +112,16 @@ class Measures:
         self._end = 0.0
         self._distance = 1
         self._samples: Final[list[Sample]] = []
-
-    def attach(self, cluster: SimulatedCluster) -> None:
-        """Follow a cluster, before the history is played."""
-        self._cluster = cluster
-        self._start = cluster.clock.now()
-        cluster.core.informers.nodes.add_event_handler(
+        informers = cluster.core.informers
+        informers.nodes.add_event_handler(
             on_add=lambda node, is_initial: self._node_changed(None, node),
             on_update=self._node_changed,
             on_delete=lambda node, final_state_unknown: self._node_changed(node, None),
         )
-        cluster.core.informers.pods.add_event_handler(
-            on_add=lambda pod, is_initial: self._pod_changed(None, pod),
-            on_update=self._pod_changed,
-            on_delete=lambda pod, final_state_unknown: self._pod_changed(pod, None),
+        informers.pods.add_event_handler(
+            on_add=lambda pod, is_initial: self._pod_changed(pod),
+            on_update=lambda old, new: self._pod_changed(new),
+            on_delete=lambda pod, final_state_unknown: self._ended(pod),
         )
 
     def noted(self, queued: QueuedPodInfo, found: Found | PodGroupAttempt | None) -> None:
@@ -152,57 +153,48 @@ class Measures:
         if new is not None:
             self._prices[new.metadata.name] = float(new.metadata.annotations.get(PRICE, "1"))
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        now = self._pass_time()
-        pod = new or old
-        assert pod is not None, "a change has an object"
+    def _pod_changed(self, pod: Pod) -> None:
+        """Follow a pod until it has a node."""
         uid = pod.metadata.uid
-        if new is None:
-            self._waiting.pop(uid, None)
-            self._ended(uid, pod, now)
-        elif not new.spec.node_name:
-            if uid not in self._waiting:
-                self._waiting[uid] = new, now
-                self._count_arrival(PodInfo(new))
-        elif uid not in self._running:
-            if (arrival := self._waiting.pop(uid, None)) is not None:
+        if uid in self._running:
+            return
+        now = self._pass_time()
+        arrival = self._waiting.get(uid)
+        if arrival is None:
+            info = PodInfo(pod)
+            self._arrived.update(info.requests.resources)
+            self._shapes[tuple(sorted(info.requests.resources.items()))] += 1
+            if not pod.spec.node_name:
+                self._waiting[uid] = pod, now
+        if pod.spec.node_name:
+            if arrival is not None:
                 self._waits.append(now - arrival[1])
-            else:
-                self._count_arrival(PodInfo(new))
+            self._waiting.pop(uid, None)
             self._failures.pop(uid, None)
-            self._bound(PodInfo(new), now)
+            self._running[uid] = _Running(PodInfo(pod), now)
+            self._count(self._running[uid].info, now, sign=1)
 
-    def _count_arrival(self, info: PodInfo) -> None:
-        self._arrived.update(info.requests.resources)
-        self._shapes[tuple(sorted(info.requests.resources.items()))] += 1
-
-    def _bound(self, info: PodInfo, now: float) -> None:
-        node = info.spec.node_name
-        self._end = now
-        self._running[info.uid] = _Running(info, now)
-        self._count(info, 1)
-        if not self._pods_on[node]:
-            self._busy.now[""] += self._prices.get(node, 1.0)  # type: ignore[assignment]
-        self._pods_on[node] += 1
-
-    def _ended(self, uid: str, last: Pod, now: float) -> None:
+    def _ended(self, pod: Pod) -> None:
+        now, uid = self._pass_time(), pod.metadata.uid
+        self._waiting.pop(uid, None)
         running = self._running.pop(uid, None)
         if running is None:
             return
-        self._end = now
-        self._count(running.info, -1)
-        node = running.info.spec.node_name
-        self._pods_on[node] -= 1
-        if not self._pods_on[node]:
-            self._busy.now[""] -= self._prices.get(node, 1.0)  # type: ignore[assignment]
-        if any(c.type == "DisruptionTarget" for c in last.status.conditions):
+        self._count(running.info, now, sign=-1)
+        if any(c.type == "DisruptionTarget" for c in pod.status.conditions):
             cores = running.info.requests[CPU] / 1000
             self._lost_core_seconds += cores * (now - running.seconds)
 
-    def _count(self, info: PodInfo, sign: int) -> None:
+    def _count(self, info: PodInfo, now: float, *, sign: int) -> None:
+        """Count a pod that has come to a node (1), or left it (-1)."""
+        node, self._end = info.spec.node_name, now
         for name, amount in info.requests.resources.items():
             self._used.now[name] += sign * amount
             self._shares.now[f"{info.namespace} {name}"] += sign * amount
+        was_busy = self._pods_on[node] > 0
+        self._pods_on[node] += sign
+        is_busy = self._pods_on[node] > 0
+        self._busy.now[""] += (is_busy - was_busy) * self._prices.get(node, 1.0)
 
     # Results.
 
@@ -246,7 +238,6 @@ class Measures:
         self._pass_time()
         waits = np.array(self._waits or [0.0])
         p50, p95, p99 = np.percentile(waits, (50, 95, 99)).tolist()
-        idle = [s.fragmented_percent + s.blocked_percent for s in self._samples]
         numbers = {
             "decisions": float(self.decisions),
             "pods": float(self._shapes.total()),
@@ -259,17 +250,18 @@ class Measures:
             "preempted": float(len(self._cluster.api.victims)),
             "lost core s": self._lost_core_seconds,
             "imbalance %": _mean(s.imbalance for s in self._samples),
-            "fragmented %": _mean(s.fragmented_percent for s in self._samples),
-            "blocked %": _mean(s.blocked_percent for s in self._samples),
-            "fragment rate %": _mean(
-                100 * f / max(100 - s.allocated_percent, f, 1e-9)
-                for f, s in zip(idle, self._samples, strict=True)
-            ),
             "Jain index": _jain(
                 [v for k, v in self._shares.over_time.items() if k.endswith(f" {self._scarce}")]
             ),
             "node cost": self._busy.over_time[""] / _HOUR_SECONDS,
         }
+        for cause in ("fragmented", "blocked"):
+            amounts = [(s, getattr(s, f"{cause}_percent")) for s in self._samples]
+            numbers[f"{cause} %"] = _mean(amount for _, amount in amounts)
+            numbers[f"{cause} rate %"] = _mean(
+                100 * amount / max(100 - sample.allocated_percent, amount, 1e-9)
+                for sample, amount in amounts
+            )
         for name, offered in self._offered.over_time.items():
             if name != PODS and offered and self._arrived[name]:
                 numbers[f"used {name} %"] = 100 * self._used.over_time[name] / offered

@@ -16,7 +16,7 @@ from scheduler.cycle.schedule_pod import RandomTie
 from scheduler.plugins import SCHEME
 from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.simulate.history.format import Change, read_history
-from scheduler.simulate.runs.comparison import Comparison, Difference
+from scheduler.simulate.runs.differences import Difference, Differences
 from scheduler.simulate.runs.measures import Measures, Results
 from scheduler.simulate.runs.player import AsRecorded, Player, recorded_bindings
 
@@ -55,37 +55,37 @@ def _changes(history: str) -> list[Change]:
     return list(read_history(Path(history)))
 
 
-def carry_out_run(task: bytes) -> bytes:
+def carry_out_run(task: bytes, on_progress: Callable[[float], None] = lambda _: None) -> bytes:
     """Carry out a run. Raises the errors of the configuration and of the history."""
     wanted = msgspec.json.decode(task, type=Task)
-    return msgspec.json.encode(asyncio.run(play(wanted, _changes(wanted.history))))
+    results = asyncio.run(play(wanted, _changes(wanted.history), on_progress=on_progress))
+    return msgspec.json.encode(results)
 
 
 async def play(
-    task: Task, changes: Sequence[Change], *, on_moment: Callable[[int], None] = lambda _: None
+    task: Task, changes: Sequence[Change], *, on_progress: Callable[[float], None] = lambda _: None
 ) -> RunResults:
-    """Play a history for a task."""
-    recorded = recorded_bindings(changes)
-    tie_break = AsRecorded(recorded) if task.as_recorded else None
-    comparison, measures, wall = Comparison(recorded), Measures(), SystemClock()
-
-    def noted(queued: QueuedPodInfo, found: Found | PodGroupAttempt | None) -> None:
-        measures.noted(queued, found)
-        comparison.noted(queued, found)
-
+    """Play a history for a task. `on_progress` gets the finished part, from 0 to 1."""
+    recorded, wall = recorded_bindings(changes), SystemClock()
+    as_recorded = AsRecorded(recorded) if task.as_recorded else None
     cluster = SimulatedCluster(
         load_text(task.config, SCHEME) if task.config else default_config(SCHEME),
         plugins=task.plugins,
         seed=task.seed,
-        tie_break=tie_break or RandomTie(random.Random(task.seed)),
-        before_cycle=tie_break.popped if tie_break is not None else None,
-        on_cycle=noted,
+        tie_break=as_recorded or RandomTie(random.Random(task.seed)),
+        before_cycle=as_recorded.popped if as_recorded is not None else None,
     )
-    measures.attach(cluster)
-    player = Player(cluster, start_seconds=cluster.clock.now())
+    differences, measures = Differences(recorded, cluster), Measures(cluster)
+
+    def noted(queued: QueuedPodInfo, found: Found | PodGroupAttempt | None) -> None:
+        measures.noted(queued, found)
+        differences.noted(queued, found)
+
+    cluster.on_cycle = noted
+    player = Player(cluster)
     started = wall.monotonic()
-    await player.play(changes, on_moment=on_moment)
+    await player.play(changes, on_moment=lambda done: on_progress(done / len(changes)))
     results = measures.results()
     results.numbers["decisions per s"] = measures.decisions / (wall.monotonic() - started)
     await cluster.close()
-    return RunResults(results, comparison.differences(player.bindings), len(recorded))
+    return RunResults(results, differences.of(player.bindings), len(recorded))

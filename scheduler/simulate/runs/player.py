@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from scheduler.client import PODS
+from scheduler.client import PODS, object_key
 from scheduler.reports.decision import FirstByName
 from scheduler.simulate.history.format import RUN_SECONDS
 
@@ -79,13 +79,13 @@ class AsRecorded:
 
 
 class Player:
-    """Plays a history on a simulated cluster."""
+    """Plays a history on a simulated cluster, from now on."""
 
-    def __init__(self, cluster: SimulatedCluster, *, start_seconds: float) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster: Final = cluster
-        self._start: Final = start_seconds
-        #: By uid, the last state in the history of the pods that are not deleted.
-        self._recorded: Final[dict[str, Pod]] = {}
+        self._start: Final = cluster.clock.now()
+        #: The uids of the pods that have appeared, and are not deleted in the history.
+        self._seen: Final[set[str]] = set()
         #: The simulated bindings, by uid.
         self.bindings: Final[dict[str, Binding]] = {}
         cluster.core.informers.pods.add_event_handler(on_update=self._updated)
@@ -114,32 +114,25 @@ class Player:
         if change.kind == PODS.plural:
             self._apply_pod(change.object, is_deletion=change.is_deletion)  # type: ignore[arg-type]
         elif change.is_deletion:
-            metadata = change.object.metadata
-            key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-            api.remove(change.kind, key)
+            api.remove(change.kind, object_key(change.object))
         else:
             api.put(change.kind, change.object)
 
     def _apply_pod(self, recorded: Pod, *, is_deletion: bool) -> None:
-        uid, api = recorded.metadata.uid, self._cluster.api
-        current = api.objects(PODS.plural).get(recorded.metadata.name, recorded.metadata.namespace)
-        if current is not None and current.metadata.uid != uid:
-            current = None
+        uid, current = recorded.metadata.uid, self._cluster.find_pod(recorded)
         if is_deletion:
-            self._recorded.pop(uid, None)
+            self._seen.discard(uid)
             if current is not None:
-                api.remove(PODS.plural, recorded.key)
-        elif uid not in self._recorded:
-            self._recorded[uid] = recorded
-            api.put(PODS.plural, recorded)
+                self._cluster.remove(current)
+        elif uid not in self._seen:
+            self._seen.add(uid)
+            self._cluster.apply(recorded)
             if recorded.spec.node_name:
                 self._end_later(recorded)
-        else:
-            self._recorded[uid] = recorded
-            if current is not None:
-                merged = _with_own_decision(recorded, current)
-                if merged != current:
-                    api.put(PODS.plural, merged)
+        elif current is not None:
+            merged = _with_own_decision(recorded, current)
+            if merged != current:
+                self._cluster.apply(merged)
 
     def _updated(self, old: Pod, new: Pod) -> None:
         if new.spec.node_name and not old.spec.node_name:
@@ -148,22 +141,15 @@ class Player:
             self._end_later(new)
         if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
             grace_seconds = new.spec.termination_grace_period_seconds
-            self._cluster.after(
-                _GRACE_SECONDS if grace_seconds is None else grace_seconds, lambda: self._end(new)
+            self._cluster.remove_after(
+                _GRACE_SECONDS if grace_seconds is None else grace_seconds, new
             )
 
     def _end_later(self, pod: Pod) -> None:
         """End a pod that the history gives a time to run."""
         run_seconds = pod.metadata.annotations.get(RUN_SECONDS)
         if run_seconds is not None:
-            self._cluster.after(float(run_seconds), lambda: self._end(pod))
-
-    def _end(self, pod: Pod) -> None:
-        current = self._cluster.api.objects(PODS.plural).get(
-            pod.metadata.name, pod.metadata.namespace
-        )
-        if current is not None and current.metadata.uid == pod.metadata.uid:
-            self._cluster.remove(pod)
+            self._cluster.remove_after(float(run_seconds), pod)
 
 
 def _with_own_decision(recorded: Pod, current: Pod) -> Pod:

@@ -1,18 +1,15 @@
-"""The results of runs: a table over policies and seeds as CSV, JSON and a page."""
+"""The results of runs over seeds: tables as CSV, curves, and a page with both."""
 
 from __future__ import annotations
 
 import csv
 import html
+import importlib.util
 import statistics
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
-
-from scheduler.simulate.study.results import can_plot
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from scheduler.simulate.runs.one_run import RunResults
@@ -21,6 +18,13 @@ _STYLE: Final = (
     "body{font:14px system-ui;margin:2em auto;max-width:70em}td,th{padding:.2em .8em;"
     "text-align:right}th:first-child,td:first-child{text-align:left}svg{max-width:34em}"
 )
+#: The fields of samples that are drawn as curves.
+_CURVES: Final = {
+    "allocated_percent": "allocated, %",
+    "fragmented_percent": "fragmented, %",
+    "waiting": "waiting pods",
+}
+_UNSCHEDULABLE_SHOWN: Final = 20
 
 
 class Statistic(NamedTuple):
@@ -29,83 +33,87 @@ class Statistic(NamedTuple):
     mean: float
     sd: float
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Statistic:
+        deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+        return cls(statistics.fmean(values), deviation)
 
-def statistics_of(runs: Mapping[str, Sequence[RunResults]]) -> dict[str, dict[str, Statistic]]:
+
+def statistics_of(
+    runs: Mapping[str, Sequence[RunResults]],
+) -> dict[str, dict[str, Statistic]]:
     """Return the numbers of each policy by metric."""
     table: dict[str, dict[str, Statistic]] = {}
     for policy, of_seeds in runs.items():
-        names = dict.fromkeys(name for run in of_seeds for name in run.measures.numbers)
-        table[policy] = {}
-        for name in names:
-            values = [run.measures.numbers.get(name, 0.0) for run in of_seeds]
-            deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-            table[policy][name] = Statistic(statistics.fmean(values), deviation)
+        numbers = [run.measures.numbers for run in of_seeds]
+        names = dict.fromkeys(name for of_seed in numbers for name in of_seed)
+        table[policy] = {n: Statistic.of([each.get(n, 0.0) for each in numbers]) for n in names}
     return table
 
 
-def write_csv(path: Path, runs: Mapping[str, Sequence[RunResults]]) -> None:
-    """Write a row for each policy and metric."""
+def rows_of(
+    table: Mapping[str, Mapping[str, Statistic]], text: str
+) -> Iterable[tuple[str, list[str]]]:
+    """Return the metrics with a cell for each policy; `text` is a format for a `Statistic`."""
+    for metric in dict.fromkeys(name for numbers in table.values() for name in numbers):
+        cells = (table[policy].get(metric) for policy in table)
+        yield metric, ["" if c is None else text.format(c) for c in cells]
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("policy", "metric", "seeds", "mean", "sd"))
-        for policy, numbers in statistics_of(runs).items():
-            for name, (mean, sd) in numbers.items():
-                writer.writerow((policy, name, len(runs[policy]), round(mean, 4), round(sd, 4)))
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
-def write_json(path: Path, runs: Mapping[str, Sequence[RunResults]]) -> None:
-    """Write everything: the numbers, samples, unschedulable pods and differences of all runs."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(runs), indent=1))
+def can_plot() -> bool:
+    """Return True if the package for plots is installed (the extra `replay`)."""
+    return importlib.util.find_spec("pygal") is not None
+
+
+def chart(title: str, x_title: str, lines: Mapping[str, Iterable[tuple[float, float]]]) -> str:
+    """Return a picture (SVG) with a line through the points of each name."""
+    import pygal  # an extra
+
+    found = pygal.XY(
+        title=title, x_title=x_title, show_dots=False, js=(), disable_xml_declaration=True
+    )
+    for name, points in lines.items():
+        found.add(name, [*points])
+    picture: str = found.render(is_unicode=True)
+    return picture
 
 
 def write_page(path: Path, runs: Mapping[str, Sequence[RunResults]], *, title: str) -> None:
-    """Write a page of HTML: a table of all metrics, and curves if they can be plotted."""
+    """Write a page of HTML: all metrics, and curves and pods without a node of the first seed.
+
+    There are no curves without the package for plots.
+    """
     table = statistics_of(runs)
-    metrics = list(dict.fromkeys(name for numbers in table.values() for name in numbers))
-    head = "".join(f"<th>{html.escape(policy)}</th>" for policy in table)
-    rows = []
-    for metric in metrics:
-        cells = (table[policy].get(metric) for policy in table)
-        texts = ("" if c is None else f"{c.mean:,.2f} ± {c.sd:,.2f}" for c in cells)
-        cells_html = "".join(f"<td>{text}</td>" for text in texts)
-        rows.append(f"<tr><td>{html.escape(metric)}</td>{cells_html}</tr>")
-    body = f"<h1>{html.escape(title)}</h1><table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
-    if can_plot():
-        body += _plots(runs)
-    body += _unschedulable(runs)
+    first = {policy: found[0].measures for policy, found in runs.items()}
+    rows = rows_of(table, "{0.mean:,.2f} ± {0.sd:,.2f}")
+    body = f"<h1>{html.escape(title)}</h1>"
+    body += _table(["", *table], ([metric, *cells] for metric, cells in rows))
+    for field, name in _CURVES.items() if can_plot() else ():
+        lines = {
+            policy: [(s.arrived_percent, getattr(s, field)) for s in measures.samples]
+            for policy, measures in first.items()
+        }
+        body += chart(name, "arrived load, %", lines)
+    waiting = [
+        (f"{policy}: {shape}", reason, str(number))
+        for policy, measures in first.items()
+        for shape, reason, number in measures.unschedulable[:_UNSCHEDULABLE_SHOWN]
+    ]
+    if waiting:
+        body += f"<h2>Pods without a node, first seed</h2>{_table((), waiting)}"
     page = f"<!doctype html><meta charset=utf-8><title>{html.escape(title)}</title>"
     path.write_text(f"{page}<style>{_STYLE}</style>{body}\n", encoding="utf-8")
 
 
-def _unschedulable(runs: Mapping[str, Sequence[RunResults]]) -> str:
-    rows = [
-        f"<tr><td>{html.escape(f'{policy}: {shape}')}</td><td>{html.escape(reason)}</td>"
-        f"<td>{number}</td></tr>"
-        for policy, of_seeds in runs.items()
-        for shape, reason, number in of_seeds[0].measures.unschedulable[:20]
-    ]
-    return f"<h2>Pods without a node, first seed</h2><table>{''.join(rows)}</table>" if rows else ""
-
-
-def _plots(runs: Mapping[str, Sequence[RunResults]]) -> str:
-    """Return curves over the arrived load, of the first seed."""
-    import pygal  # an extra
-
-    pictures = []
-    for field, title in (
-        ("allocated_percent", "allocated, %"),
-        ("fragmented_percent", "fragmented, %"),
-        ("waiting", "waiting pods"),
-    ):
-        chart = pygal.XY(
-            title=title,
-            x_title="arrived load, %",
-            show_dots=False,
-            js=(),
-            disable_xml_declaration=True,
-        )
-        for policy, of_seeds in runs.items():
-            samples = of_seeds[0].measures.samples
-            chart.add(policy, [(s.arrived_percent, getattr(s, field)) for s in samples])
-        pictures.append(chart.render(is_unicode=True))
-    return "".join(pictures)
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["".join(f"<th>{html.escape(text)}</th>" for text in header)]
+    lines += ["".join(f"<td>{html.escape(text)}</td>" for text in row) for row in rows]
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 import msgspec
 import numpy as np
 
-from scheduler.simulate.history.errors import InputFileError
+from scheduler.explain.source import one_line_errors
 from scheduler.simulate.history.openb import read_nodes, read_pods
 from scheduler.simulate.runs.campaign import Campaign, campaign_options, carry_out
-from scheduler.simulate.study.fgd import POLICIES, Curves, Trace, run
-from scheduler.simulate.study.results import Curve, can_plot, write_plots, write_table
+from scheduler.simulate.runs.report import Statistic, can_plot, chart, write_csv
+from scheduler.simulate.study.fgd import LOAD_PERCENT_MAX, POLICIES, Trace, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _NODES: Final = "openb_node_list_gpu_node.csv"
 _PODS: Final = "openb_pod_list_"
+_COLUMNS: Final = ("trace", "policy", "metric", "arrived_gpu_load_percent", "seeds", "mean", "sd")
+#: The metrics, all in percent.
+_TITLES: Final = {
+    "allo": "allocated GPUs, % of all",
+    "frag": "fragmented idle GPUs, % of all",
+    "frag_ratio": "fragmented GPUs, % of the idle ones",
+}
+#: By trace, policy and metric, a curve for each seed: the values by load in whole percent.
+_Curves: TypeAlias = dict[tuple[str, str, str], list[list[float | None]]]
 
 
-class StudyTask(msgspec.Struct, frozen=True, kw_only=True):
+class StudyTask(msgspec.Struct, frozen=True):
     """One run: a policy on a trace of a directory."""
 
     directory: str
@@ -55,7 +64,7 @@ def study() -> None:
 )
 @click.option("--seed", metavar="N", type=int, help="The only seed, by default 1.")
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="The seeds 1 to N.")
-@campaign_options(machines_need="--data", files="results.csv, runs.jsonl and the plots")
+@campaign_options
 def fgd(
     *,
     data: Path,
@@ -71,34 +80,28 @@ def fgd(
     """
     if seed is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds: expected one of them")
+    for trace in traces:
+        _file_of(data, trace)
     numbers = range(1, seeds + 1) if seeds is not None else [1 if seed is None else seed]
     tasks = {
-        f"{trace} {policy} seed {number}": msgspec.json.encode(
-            StudyTask(directory=str(data.absolute()), trace=trace, policy=policy, seed=number)
-        )
+        f"{trace} {policy} seed {number}": StudyTask(str(data.absolute()), trace, policy, number)
         for number in numbers
         for trace in traces or _all_traces(data)
         for policy in _policies(policies)
     }
-    output = campaign.output
-    output.mkdir(parents=True, exist_ok=True)
-    try:
-        for trace in dict.fromkeys(traces):
-            _file_of(data, trace)
-        results = carry_out(
-            carry_out_run,
-            tasks,
-            campaign,
-        )
-    except InputFileError as error:
-        raise click.ClickException(str(error)) from error
-    curves = list(_curves(tasks, results))
-    write_table(output / "results.csv", curves)
+    with one_line_errors("kubesched-simulate"):
+        results = carry_out(carry_out_run, tasks, campaign, dict[str, list[float | None]])
+    curves: _Curves = {}
+    for name in sorted(results, key=lambda each: (tasks[each].trace, tasks[each].policy)):
+        for metric, values in results[name].items():
+            key = (tasks[name].trace, tasks[name].policy, metric)
+            curves.setdefault(key, []).append(values)
+    write_csv(campaign.output / "results.csv", _COLUMNS, _rows(curves))
     if can_plot():
-        write_plots(output, curves)
+        _write_plots(campaign.output, curves)
     else:
         click.echo("no plots: pip install 'kubesched[replay]'", err=True)
-    click.echo(f"{len(results)} of {len(tasks)} runs in {output / 'results.csv'}")
+    click.echo(f"{len(results)} of {len(tasks)} runs in {campaign.output / 'results.csv'}")
     if len(results) < len(tasks):
         raise SystemExit(130)
 
@@ -134,20 +137,37 @@ def _read_trace(directory: str, name: str) -> Trace:
     return Trace(name, read_nodes(data / _NODES), read_pods(_file_of(data, name)))
 
 
-def carry_out_run(task: bytes) -> bytes:
+def carry_out_run(task: bytes, on_progress: Callable[[float], None] = lambda _: None) -> bytes:
     """Carry out one run; task and result are JSON."""
     wanted = msgspec.json.decode(task, type=StudyTask)
     trace = _read_trace(wanted.directory, wanted.trace)
-    curves = run(trace, wanted.policy, seed=wanted.seed)
+    curves = run(trace, wanted.policy, seed=wanted.seed, on_progress=on_progress)
     rounded = {name: np.round(values, 4).tolist() for name, values in curves._asdict().items()}
     return msgspec.json.encode(rounded)
 
 
-def _curves(tasks: dict[str, bytes], results: dict[str, bytes]) -> Iterator[Curve]:
-    """Return the curves of all runs, sorted by trace and policy."""
-    decoded = {name: msgspec.json.decode(tasks[name], type=StudyTask) for name in results}
-    for name in sorted(results, key=lambda each: (decoded[each].trace, decoded[each].policy)):
-        values = msgspec.json.decode(results[name])
-        for metric in Curves._fields:
-            curve = np.array([np.nan if v is None else v for v in values[metric]])
-            yield Curve(decoded[name].trace, decoded[name].policy, metric, curve)
+def _at(curves: Iterable[Sequence[float | None]], load: int) -> Statistic | None:
+    """Return mean and deviation over the seeds that have a value at a load."""
+    values = [value for curve in curves if (value := curve[load]) is not None]
+    return Statistic.of(values) if values else None
+
+
+def _rows(curves: _Curves) -> Iterator[tuple[object, ...]]:
+    """Yield mean and standard deviation over the seeds, at every tenth percent of load."""
+    for key, of_seeds in curves.items():
+        for load in range(0, LOAD_PERCENT_MAX + 1, 10):
+            if (found := _at(of_seeds, load)) is not None:
+                seeds = sum(curve[load] is not None for curve in of_seeds)
+                yield (*key, load, seeds, round(found.mean, 3), round(found.sd, 3))
+
+
+def _write_plots(directory: Path, curves: _Curves) -> None:
+    """Write an SVG for each trace and metric: a line for each policy, the mean over the seeds."""
+    charts: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
+    for (trace, policy, metric), of_seeds in curves.items():
+        means = ((load, _at(of_seeds, load)) for load in range(LOAD_PERCENT_MAX + 1))
+        points = [(float(load), round(found.mean, 3)) for load, found in means if found]
+        charts.setdefault((trace, metric), {})[policy] = points
+    for (trace, metric), lines in charts.items():
+        picture = chart(f"{trace}: {_TITLES[metric]}", "arrived GPU load, %", lines)
+        (directory / f"{trace}-{metric}.svg").write_text(picture, encoding="utf-8")

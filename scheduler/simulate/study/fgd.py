@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -18,7 +19,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from scheduler.assembly.part_sharing import PartSharing
-from scheduler.client import PODS
 from scheduler.config import load_text
 from scheduler.cycle.schedule_pod import FirstInOrder
 from scheduler.plugins import SCHEME
@@ -37,15 +37,15 @@ from scheduler.simulate.policies.gpu_clustering import GpuClustering
 from scheduler.simulate.policies.gpu_packing import GpuPacking
 from scheduler.simulate.policies.gpu_shares import GpuShare, GpuShares
 from scheduler.simulate.policies.random_node import RandomNode
-from scheduler.simulate.study.typical_pods import typical_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from scheduler.api.core import Node
     from scheduler.config import KubeSchedulerConfiguration
+    from scheduler.simulate.gpu_requests import GpuRequest
     from scheduler.simulate.history.openb import OpenbPod
 
 #: Pods arrive until they have asked for so many percent of all GPUs.
@@ -71,8 +71,35 @@ class Trace(NamedTuple):
     nodes: Sequence[Node]
     pods: Sequence[OpenbPod]
 
-    def typical_pods(self) -> tuple[TypicalPod, ...]:
-        return typical_pods((pod.cpu_milli, pod.gpu) for pod in self.pods)
+
+def typical_pods(
+    requests: Iterable[tuple[int, GpuRequest]], *, coverage: float = 0.95
+) -> tuple[TypicalPod, ...]:
+    """Return the most frequent requests (CPU and GPU) that cover this part of the pods.
+
+    Of equally frequent ones the larger goes first.
+    """
+    counts = Counter(requests)
+    models = {request: "|".join(sorted(request[1].models)) for request in counts}
+    ordered = sorted(
+        counts, key=lambda each: (counts[each], each[0], *each[1][:2], models[each]), reverse=True
+    )
+    chosen, covered = [], 0
+    for each in ordered:
+        if covered >= coverage * counts.total():
+            break
+        chosen.append(each)
+        covered += counts[each]
+    return tuple(
+        TypicalPod(
+            cpu_milli=cpu,
+            gpu_milli=gpu.milli,
+            gpus=gpu.gpus,
+            models=tuple(sorted(gpu.models)),
+            share=(counts[cpu, gpu] / counts.total()) / (covered / counts.total()),
+        )
+        for cpu, gpu in chosen
+    )
 
 
 class Curves(NamedTuple):
@@ -87,13 +114,21 @@ class Curves(NamedTuple):
     frag_ratio: NDArray[np.float64]
 
 
-def run(trace: Trace, policy: str, *, seed: int) -> Curves:
-    """Run one policy on one trace."""
-    return asyncio.run(_run(trace, policy, seed))
+def run(
+    trace: Trace,
+    policy: str,
+    *,
+    seed: int,
+    on_progress: Callable[[float], None] = lambda _: None,
+) -> Curves:
+    """Run one policy on one trace. `on_progress` gets the finished part, from 0 to 1."""
+    return asyncio.run(_run(trace, policy, seed, on_progress))
 
 
-async def _run(trace: Trace, policy: str, seed: int) -> Curves:
-    typical = trace.typical_pods()
+async def _run(
+    trace: Trace, policy: str, seed: int, on_progress: Callable[[float], None]
+) -> Curves:
+    typical = typical_pods((pod.cpu_milli, pod.gpu) for pod in trace.pods)
     plugin = POLICIES[policy]
     cluster = SimulatedCluster(
         _config(plugin, policy, typical), plugins=(plugin,), tie_break=FirstInOrder(), seed=seed
@@ -101,16 +136,17 @@ async def _run(trace: Trace, policy: str, seed: int) -> Curves:
     rng = random.Random(seed)
     cluster.api.load({"nodes": _in_random_order(trace.nodes, rng)})
     measure = _Measure(cluster, Fragmentation(typical))
-    share, pods = PartSharing(), cluster.api.objects(PODS.plural)
-    for pod in arrivals(trace, rng):
+    share, arriving = PartSharing(), arrivals(trace, rng)
+    for number, pod in enumerate(arriving):
         waiting = share(pod_object(pod))
         cluster.apply(waiting)
         await cluster.settle()
-        decided = pods.get(pod.name, waiting.metadata.namespace)
+        decided = cluster.find_pod(waiting)
         assert decided is not None, "no pod is deleted before it is decided"
         if not decided.spec.node_name:
             cluster.remove(decided)
         measure.pod_decided(pod, is_bound=bool(decided.spec.node_name))
+        on_progress(number / len(arriving))
     return measure.curves()
 
 
@@ -144,7 +180,7 @@ def _drawn(trace: Trace, rng: random.Random) -> Iterator[OpenbPod]:
     number = 0
     while True:
         pod = trace.pods[rng.randrange(len(trace.pods))]
-        yield pod._replace(name=f"{pod.name}-tuned-{number}")
+        yield replace(pod, name=f"{pod.name}-tuned-{number}")
         number += 1
 
 

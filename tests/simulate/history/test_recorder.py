@@ -20,17 +20,13 @@ async def _recorded(simulation: Simulation, path: Path) -> AsyncIterator[Recorde
     """Record the cluster of a simulation while the block runs."""
     file, started, stop = io.BytesIO(), asyncio.Event(), asyncio.Event()
     recorder = Recorder(simulation.client, HistoryWriter(file), clock=simulation.clock)
-    run = asyncio.create_task(recorder.run(_set(stop), on_start=started.set))
+    run = asyncio.create_task(recorder.run(stop, on_start=started.set))
     await started.wait()
     yield recorder
     await simulation.idle()
     stop.set()
     await run
     await asyncio.to_thread(path.write_bytes, file.getvalue())
-
-
-async def _set(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 async def _played(path: Path, *, config: str = "") -> RunResults:
@@ -116,4 +112,4 @@ profiles:
 """
     [difference] = (await _played(tmp_path / "h", config=config)).differences
     assert (difference.recorded, difference.node) == ("large", "small")
-    assert difference.cause == "small scores higher: NodeResourcesFit +13"
+    assert difference.cause == "large has 312, 13 less than small: NodeResourcesFit -13"

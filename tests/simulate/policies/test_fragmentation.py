@@ -5,7 +5,7 @@ import pytest
 
 from scheduler.simulate.gpu_requests import GpuRequest
 from scheduler.simulate.policies.fragmentation import Fragmentation, TypicalPod
-from scheduler.simulate.study.typical_pods import typical_pods
+from scheduler.simulate.study.fgd import typical_pods
 
 #: Millis of CPU and of each GPU, GPUs, model and share in percent of frequent requests.
 _WITH_GPU = (

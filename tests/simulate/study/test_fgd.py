@@ -78,7 +78,7 @@ def test_a_bad_row_of_the_trace_is_named(data: Path) -> None:
     )
     result = _study(data, "--trace", "bad", "--policy", "BestFit")
     assert result.exit_code == 1
-    assert "openb_pod_list_bad.csv:2: gpu_milli: expected at most 1000" in result.output
+    assert "openb_pod_list_bad.csv:2: gpu_milli: expected 1000 for several GPUs" in result.output
 
 
 def _trace(data: Path) -> Trace:

@@ -1,0 +1,117 @@
+"""The sub-commands about a cluster: they read it, ask one question, and print the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from scheduler.assembly.profiles import find_plugins_in_working_directory
+from scheduler.assembly.watched_kinds import WatchedKind, kinds_to_watch
+from scheduler.client.informer import Required
+from scheduler.config import ConfigError, EffectiveVersion
+from scheduler.config.feature_gates import enabled_gates, parse_settings
+from scheduler.explain import options
+from scheduler.explain.manifests import PRIORITY_CLASSES
+from scheduler.explain.source import Source, one_line_errors, settings
+from scheduler.simulate.cluster import SimulatedCluster
+from scheduler.simulate.pages import answer_page
+from scheduler.simulate.simulation import Situation
+from scheduler.simulate.text import print_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from scheduler.config import FeatureGates, SchedulerVersion
+    from scheduler.simulate.answers import Answer
+
+_PROGRAM: Final = "kubesched-simulate"
+
+_feature_gates: Final = click.option(
+    "--feature-gates",
+    metavar="NAME=BOOL,...",
+    multiple=True,
+    help="Feature gates that differ from the defaults.",
+)
+_OPTIONS: Final = (
+    *(options.manifests, options.kubeconfig, options.master),
+    *(options.config, options.plugin, _feature_gates, options.scheduler_version, options.output),
+)
+
+
+def question(ask: Callable[..., Coroutine[Any, Any, Answer]]) -> click.Command:
+    """Make a sub-command of a function that gets a `Situation` and the values of its own options.
+
+    The sub-command has the options that name the cluster and the scheduler, too.
+    """
+
+    def command(
+        *,
+        manifests: tuple[Path, ...],
+        kubeconfig: str,
+        master: str,
+        config: Path | None,
+        plugin: tuple[str, ...],
+        feature_gates: tuple[str, ...],
+        version: SchedulerVersion,
+        output: str,
+        **own: object,
+    ) -> None:
+        source = Source.given(_PROGRAM, manifests, kubeconfig, master, plugin)
+        gates = _gates(feature_gates, version)
+
+        async def answered() -> Answer:
+            return await ask(await _situation(source, config, gates, version), **own)
+
+        with one_line_errors(_PROGRAM, config):
+            find_plugins_in_working_directory()
+            answer = asyncio.run(answered())
+        for warning in answer.warnings:
+            source.warn(warning)
+        _print(answer, output)
+
+    decorated = options.added(_OPTIONS, functools.wraps(ask)(command))
+    return click.command()(decorated)
+
+
+async def _situation(
+    source: Source, config: Path | None, gates: FeatureGates, version: SchedulerVersion
+) -> Situation:
+    """Read the cluster and the configuration."""
+    configuration = settings(config, version=version, gates=gates)
+    for extender in configuration.extenders:
+        source.warn(f"the decisions are without extender {extender.url_prefix}")
+    configuration = msgspec.structs.replace(configuration, extenders=())
+    plugins = source.plugins
+    empty = SimulatedCluster(configuration, plugins=plugins, feature_gates=gates, version=version)
+    kinds = kinds_to_watch(empty.core.profiles)
+    classes = WatchedKind(PRIORITY_CLASSES, {}, Required.NO, {"Priority": None})
+    cluster, missing = await source.read([*kinds, classes])
+    return Situation(
+        cluster=cluster,
+        missing=missing,
+        config=configuration,
+        feature_gates=gates,
+        version=version,
+        plugins=plugins,
+    )
+
+
+def _print(answer: Answer, output: str) -> None:
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
+    elif output == "html":
+        click.echo(answer_page(answer), nl=False)
+    else:
+        print_answer(answer)
+
+
+def _gates(values: tuple[str, ...], version: SchedulerVersion) -> FeatureGates:
+    try:
+        return enabled_gates(parse_settings(values), EffectiveVersion.of(version))
+    except ConfigError as error:
+        raise click.UsageError(f"--feature-gates: {error}") from error
