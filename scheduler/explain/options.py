@@ -56,7 +56,7 @@ output: Final = click.option(
 
 
 def added(options: Iterable[Decorator], command: Command) -> Command:
-    """Add options to a command; the help shows them in this order, before those it has."""
+    """Add options to a command, in this order, before the options that it has."""
     for option in reversed([*options]):
         command = option(command)
     return command

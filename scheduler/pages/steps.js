@@ -1,4 +1,4 @@
-// The steps of a simulation (`scheduler/simulate/pages.py`): a slider, and the cluster at each step.
+// The steps of a simulation (`scheduler/simulate/question.py`): a slider, and the cluster at each step.
 
 const CHANGES_SHOWN = 8;
 

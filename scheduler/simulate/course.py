@@ -18,14 +18,14 @@ from scheduler.simulate.answers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
+    from scheduler.assembly.simulated_cluster import SimulatedCluster
     from scheduler.cycle.pod_group.results import PodGroupAttempt
     from scheduler.explain.references import MissingKinds
     from scheduler.queue import QueuedPodInfo
     from scheduler.reports.model import ClusterReport
-    from scheduler.simulate.cluster import SimulatedCluster
 
 #: The resources that a node's bars show.
 _SHOWN: Final = (resources.CPU, resources.MEMORY)
@@ -47,6 +47,7 @@ class Course:
         self._missing: Final = missing
         self._steps: Final[list[Step]] = []
         self._changes: Final[list[Change]] = []
+        self._note: Final = self._changes.append
         self._lost: Final[dict[str, tuple[Pod, str]]] = {}
         self._text = ""
         self._start = 0.0
@@ -56,12 +57,17 @@ class Course:
         self.waited: Sequence[str] = ()
         #: The error of the last cycle that has found no node.
         self.failure: FitError | None = None
-        informers = cluster.core.informers
-        informers.pods.add_event_handler(
-            on_add=self._pod_added, on_update=self._pod_updated, on_delete=self._pod_deleted
+        cluster.core.informers.pods.add_event_handler(
+            on_add=lambda pod, is_initial: self._pod_changed(None, pod),
+            on_update=self._pod_changed,
+            on_delete=lambda pod, final_state_unknown: self._pod_gone(pod),
         )
-        informers.nodes.add_event_handler(
-            on_add=self._node_added, on_update=self._node_updated, on_delete=self._node_deleted
+        cluster.core.informers.nodes.add_event_handler(
+            on_add=lambda node, is_initial: self._node_added(node),
+            on_update=self._node_updated,
+            on_delete=lambda node, final_state_unknown: self._note(
+                Change(kind="lost", node=node.metadata.name)
+            ),
         )
         cluster.on_cycle = self._cycle_ended
 
@@ -92,32 +98,26 @@ class Course:
         self.end_step()
         assert self._before is not None, "the course has begun"
         pods = sorted(self._cluster.pods, key=lambda pod: pod.key)
-        placed = [
-            PlacedPod(pod=pod.key, owner=owner_of(pod), node=pod.spec.node_name)
-            for pod in pods
-            if pod.spec.node_name and pod.metadata.uid not in self._had_node
-        ]
-        after = cluster_report(self._cluster.core.cache.table)
+        before, after = self._before, cluster_report(self._cluster.core.cache.table)
         return Outcome(
-            cluster=self._before,
+            cluster=before,
             waiting_before=(*self.waited,),
             steps=(*self._steps,),
-            placed=tuple(placed),
+            placed=tuple(
+                PlacedPod(pod=pod.key, owner=owner_of(pod), node=pod.spec.node_name)
+                for pod in pods
+                if pod.spec.node_name and pod.metadata.uid not in self._had_node
+            ),
             waiting=tuple(self.waiting()),
-            evicted=tuple(self._evicted(pods)),
+            evicted=tuple(self._evicted({pod.key: pod.spec.node_name for pod in pods})),
             requested={
-                name: (_mean_share(self._before, name), _mean_share(after, name)) for name in _SHOWN
+                name: (_mean_share(before, name), _mean_share(after, name)) for name in _SHOWN
             },
             seconds=round(self._cluster.clock.now() - self._start, 3),
         )
 
     def waiting(self) -> list[WaitingPod]:
         """Return the pods without a node, by key, with the scheduler's reasons."""
-        pods = (
-            pod
-            for pod in self._cluster.pods
-            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None
-        )
         return [
             WaitingPod(
                 pod=pod.key,
@@ -125,7 +125,8 @@ class Course:
                 reason=self._reason(pod),
                 unsure=self._missing.kinds_for(pod),
             )
-            for pod in sorted(pods, key=lambda pod: pod.key)
+            for pod in sorted(self._cluster.pods, key=lambda pod: pod.key)
+            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None
         ]
 
     def _reason(self, pod: Pod) -> str:
@@ -137,16 +138,15 @@ class Course:
         conditions = pod.status.conditions
         return next((each.message for each in conditions if each.type == _POD_SCHEDULED), "")
 
-    def _evicted(self, pods: Collection[Pod]) -> list[EvictedPod]:
+    def _evicted(self, nodes: Mapping[str, str]) -> Iterator[EvictedPod]:
+        """Yield the pods that have lost their node; `nodes` has the node of each present pod."""
         successors = {old: new for new, old in self._replaced.items()}
-        nodes = {pod.key: pod.spec.node_name for pod in pods}
-        found = []
         for pod, cause in self._lost.values():
             successor = successors.get(pod.key, "")
             while successor and successor not in nodes and successors.get(successor):
                 successor = successors[successor]
             preemptor = self._cluster.preemptors.get(pod.metadata.uid)
-            evicted = EvictedPod(
+            yield EvictedPod(
                 pod=pod.key,
                 owner=owner_of(pod),
                 node=pod.spec.node_name,
@@ -154,8 +154,6 @@ class Course:
                 successor=successor,
                 successor_node=nodes.get(successor, ""),
             )
-            found.append(evicted)
-        return found
 
     # Changes.
 
@@ -165,43 +163,40 @@ class Course:
         if status is not None and isinstance(status.cause, FitError):
             self.failure = status.cause
 
-    def _pod_added(self, pod: Pod, *, is_initial: bool) -> None:
-        if not pod.spec.node_name:
-            self._changes.append(Change(kind="created", pod=pod.key))
-
-    def _pod_updated(self, old: Pod, new: Pod) -> None:
-        if new.spec.node_name and not old.spec.node_name:
-            shares = self._shares(new)
-            change = Change(kind="placed", pod=new.key, node=new.spec.node_name, shares=shares)
-            self._changes.append(change)
+    def _pod_changed(self, old: Pod | None, new: Pod) -> None:
+        node = new.spec.node_name
+        if old is None:
+            if not node:
+                self._note(Change(kind="created", pod=new.key))
+            return
+        if node and not old.spec.node_name:
+            self._note(Change(kind="placed", pod=new.key, node=node, shares=self._shares(new)))
         if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
             self._ends(new)
 
-    def _pod_deleted(self, pod: Pod, *, final_state_unknown: bool) -> None:
+    def _pod_gone(self, pod: Pod) -> None:
         if pod.metadata.deletion_timestamp is None:
             self._ends(pod)
-        node = pod.spec.node_name
-        change = Change(kind="gone", pod=pod.key, node=node, shares=self._shares(pod))
-        self._changes.append(change)
+        self._note(
+            Change(kind="gone", pod=pod.key, node=pod.spec.node_name, shares=self._shares(pod))
+        )
 
     def _ends(self, pod: Pod) -> None:
-        if pod.spec.node_name:
+        if node := pod.spec.node_name:
             self._lost[pod.metadata.uid] = pod, self._text
-            change = Change(kind="evicted", pod=pod.key, node=pod.spec.node_name, text=self._text)
-            self._changes.append(change)
+            self._note(Change(kind="evicted", pod=pod.key, node=node, text=self._text))
 
-    def _node_added(self, node: Node, *, is_initial: bool) -> None:
+    def _node_added(self, node: Node) -> None:
         pods_max = resources.node_allocatable(node.status.allocatable).get(resources.PODS, 0)
         zone = node.metadata.labels.get(_ZONE, "")
-        change = Change(kind="added", node=node.metadata.name, pods_max=pods_max, zone=zone)
-        self._changes.append(change)
+        self._note(Change(kind="added", node=node.metadata.name, pods_max=pods_max, zone=zone))
+
+    def _node_lost(self, node: Node) -> None:
+        self._note(Change(kind="lost", node=node.metadata.name))
 
     def _node_updated(self, old: Node, new: Node) -> None:
         if new.spec.unschedulable and not old.spec.unschedulable:
-            self._changes.append(Change(kind="cordoned", node=new.metadata.name))
-
-    def _node_deleted(self, node: Node, *, final_state_unknown: bool) -> None:
-        self._changes.append(Change(kind="lost", node=node.metadata.name))
+            self._note(Change(kind="cordoned", node=new.metadata.name))
 
     def _shares(self, pod: Pod) -> dict[str, float]:
         """Return the parts of its node's resources that a pod requests."""

@@ -5,16 +5,16 @@ Nothing is decided here. The scheduler checks each proposal in a grown cluster.
 
 from __future__ import annotations
 
-import itertools
+import heapq
 import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-#: Mixes of shapes are all tried if there are at most this many.
-_MIXES_MAX: Final = 4_000
+#: The most mixes of shapes that are tried.
+_MIXES_MAX: Final = 2_000
 
 
 class Bin(NamedTuple):
@@ -48,43 +48,36 @@ Mix = Counter[str]
 
 
 def cheapest_mix(items: Sequence[Items], bins: Sequence[Bin]) -> Mix:
-    """Return the cheapest bins found that hold all items; all of them where none is enough."""
-    known = {each.name: each for each in bins}
-    best = _greedy(items, bins)
-    limits = [_most(items, each, best, known) for each in bins]
-    if math.prod(limit + 1 for limit in limits) <= _MIXES_MAX:
-        for counts in itertools.product(*(range(limit + 1) for limit in limits)):
-            mix = Counter({b.name: n for b, n in zip(bins, counts, strict=True) if n})
-            if _key(mix, known) < _key(best, known) and fits(items, mix, known):
-                best = mix
-        return best
-    return _improved(items, best, known)
+    """Return the cheapest bins found that hold all items; all of them where none is enough.
+
+    Mixes are tried by their cost, from no bin on. If that are too many, each bin of the mix is the
+    one that holds most for its cost.
+    """
+    tried = [(0.0, 0, (0,) * len(bins))]
+    seen = {tried[0][2]}
+    for _ in range(_MIXES_MAX):
+        if not tried:
+            break
+        cost, number, counts = heapq.heappop(tried)
+        mix = Counter({each.name: n for each, n in zip(bins, counts, strict=True) if n})
+        if fits(items, mix, bins):
+            return mix
+        for index, each in enumerate(bins):
+            more = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
+            if counts[index] < each.max and more not in seen:
+                seen.add(more)
+                heapq.heappush(tried, (round(cost + each.cost, 6), number + 1, more))
+    return _greedy(items, bins)
 
 
-def cost_of(mix: Mix, bins: Mapping[str, Bin]) -> float:
-    """Return the cost of all bins of a mix."""
-    return sum(bins[name].cost * number for name, number in mix.items())
-
-
-def fits(items: Sequence[Items], mix: Mix, bins: Mapping[str, Bin]) -> bool:
+def fits(items: Sequence[Items], mix: Mix, bins: Sequence[Bin]) -> bool:
     """True if first fit finds a place for all items, the largest first."""
     left = {index: each.number for index, each in enumerate(items)}
     # Bins that few items may use come first: the others may be needed elsewhere.
-    order = sorted(mix, key=lambda name: sum(name in each.bins for each in items))
-    for name in order:
-        for _ in range(mix[name]):
-            _fill(items, left, bins[name])
+    for each in sorted(bins, key=lambda each: sum(each.name in item.bins for item in items)):
+        for _ in range(mix[each.name]):
+            _fill(items, left, each)
     return not any(left.values())
-
-
-def _key(mix: Mix, bins: Mapping[str, Bin]) -> tuple[float, int]:
-    return round(cost_of(mix, bins), 6), mix.total()
-
-
-def _most(items: Sequence[Items], of: Bin, best: Mix, bins: Mapping[str, Bin]) -> int:
-    """Return the largest number of a bin in a mix that is not dearer than the best."""
-    by_cost = math.floor(cost_of(best, bins) / of.cost + 1e-9) if of.cost else best.total()
-    return min(by_cost, of.max, sum(each.number for each in items if of.name in each.bins))
 
 
 def _greedy(items: Sequence[Items], bins: Sequence[Bin]) -> Mix:
@@ -110,23 +103,6 @@ def _greedy(items: Sequence[Items], bins: Sequence[Bin]) -> Mix:
             return +mix
         _fill(items, left, chosen)
         mix[chosen.name] += 1
-
-
-def _improved(items: Sequence[Items], best: Mix, bins: Mapping[str, Bin]) -> Mix:
-    """Return a mix after replacing bins, one by one, by nothing or by a cheaper bin."""
-    while True:
-        better = next((mix for mix in _cheaper(best, bins) if fits(items, mix, bins)), None)
-        if better is None:
-            return best
-        best = better
-
-
-def _cheaper(mix: Mix, bins: Mapping[str, Bin]) -> Iterator[Mix]:
-    for name in sorted(mix, key=lambda name: -bins[name].cost):
-        yield +(mix - Counter([name]))
-        for other in sorted(bins, key=lambda name: bins[name].cost):
-            if bins[other].cost < bins[name].cost and mix[other] < bins[other].max:
-                yield +(mix - Counter([name]) + Counter([other]))
 
 
 def _fill(items: Sequence[Items], left: dict[int, int], into: Bin) -> None:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from scheduler.assembly.profiles import find_plugins_in_working_directory
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.assembly.watched_kinds import WatchedKind, kinds_to_watch
 from scheduler.client.informer import Required
 from scheduler.config import ConfigError, EffectiveVersion
@@ -17,10 +18,10 @@ from scheduler.config.feature_gates import enabled_gates, parse_settings
 from scheduler.explain import options
 from scheduler.explain.manifests import PRIORITY_CLASSES
 from scheduler.explain.source import Source, one_line_errors, settings
-from scheduler.simulate.cluster import SimulatedCluster
-from scheduler.simulate.pages import answer_page
+from scheduler.pages.data import cluster_data
+from scheduler.pages.html import static_page
 from scheduler.simulate.simulation import Situation
-from scheduler.simulate.text import print_answer
+from scheduler.simulate.text import outcomes, print_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -105,9 +106,26 @@ def _print(answer: Answer, output: str) -> None:
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
     elif output == "html":
-        click.echo(answer_page(answer), nl=False)
+        click.echo(_page(answer), nl=False)
     else:
         print_answer(answer)
+
+
+def _page(answer: Answer) -> str:
+    """Return the cluster of `kubesched-explain`'s page, with a slider over the steps."""
+    courses = [
+        {
+            "title": title,
+            "cluster": cluster_data(outcome.cluster),
+            "waitingBefore": outcome.waiting_before,
+            "steps": outcome.steps,
+            "reasons": {pod.pod: pod.reason for pod in outcome.waiting},
+        }
+        for title, outcome in outcomes(answer)
+    ]
+    simulation = {"summary": answer.summary, "courses": courses}
+    encoded = msgspec.json.encode({"pods": [], "names": [], "simulation": simulation})
+    return static_page(encoded, title=f"kubesched-simulate {answer.question}")
 
 
 def _gates(values: tuple[str, ...], version: SchedulerVersion) -> FeatureGates:

@@ -7,10 +7,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from scheduler.api.selectors import Requirement, Selector
+from scheduler.assembly.simulated_cluster import SimulatedCluster
+from scheduler.client import NODES, PODS
 from scheduler.collector import paused_collection
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
-from scheduler.simulate.cluster import SimulatedCluster
-from scheduler.simulate.controllers import Budgets, Kubelets, Owners, Volumes
+from scheduler.explain.cluster import ClusterError
+from scheduler.simulate.controllers.budgets import Budgets
+from scheduler.simulate.controllers.pods import Kubelets, Owners
+from scheduler.simulate.controllers.volumes import Volumes
 from scheduler.simulate.course import Course
 from scheduler.virtual_clock import VirtualClock
 
@@ -36,6 +41,22 @@ class Situation:
     version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
     plugins: tuple[type[Plugin] | str, ...] = ()
     tie_break: TieBreak | None = None
+
+    def nodes(self, *, name: str = "", labels: str = "") -> list[Node]:
+        """Return the node of a name, or the nodes with labels as kubectl reads them, by name.
+
+        Raises `ClusterError` if there is none.
+        """
+        nodes = self.cluster.nodes
+        if labels:
+            selector = Selector(map(_requirement, labels.split(",")))
+            found = [node for node in nodes if selector.matches(node.metadata.labels)]
+        else:
+            found = [node for node in nodes if node.metadata.name == name]
+        if not found:
+            what = f"no node has the labels {labels}" if labels else f"there is no node {name}"
+            raise ClusterError(what)
+        return sorted(found, key=lambda node: node.metadata.name)
 
     def warnings(self, pods: Iterable[Pod]) -> tuple[str, ...]:
         """Return a line for each kind that the input does not have and that pods refer to."""
@@ -76,7 +97,8 @@ class Simulation:
         self.budgets: Final = Budgets(self.cluster, kubelets)
         Volumes(self.cluster)
         self.course: Final = Course(self.cluster, self.owners.replaced, situation.missing)
-        self.cluster.load(situation.cluster)
+        nodes, pods, others = situation.cluster
+        self.cluster.api.load({NODES.plural: nodes, **others, PODS.plural: pods})
         self.budgets.start()
 
 
@@ -86,3 +108,14 @@ def _after(cluster: Cluster) -> float:
     times = (obj.metadata.creation_timestamp for obj in objects)
     latest = max((time.timestamp() for time in times if time is not None), default=0.0)
     return math.floor(latest) + 1.0
+
+
+def _requirement(text: str) -> Requirement:
+    """Return what `KEY=VALUE`, `KEY!=VALUE`, `KEY` or `!KEY` requires."""
+    key, equals, value = text.replace("==", "=").partition("=")
+    negated = key.endswith("!") if equals else key.startswith("!")
+    if not (key := key.strip("! ")):
+        raise ClusterError(f"{text}: expected labels as in KEY=VALUE,KEY!=VALUE,KEY")
+    if equals:
+        return Requirement(key, "NotIn" if negated else "In", (value.strip(),))
+    return Requirement(key, "DoesNotExist" if negated else "Exists", ())

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from scheduler.api.core import Node, Pod
 from scheduler.api.pod_groups import PodGroup
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState
-from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.simulate.gpu_requests import GPU_COUNT, GPU_MODEL, WHOLE
 from scheduler.simulate.history.openb import read_nodes, read_pods
 from scheduler.snapshot import PodInfo

@@ -17,6 +17,7 @@ from scheduler.api.pod_groups import (
     PodGroupSpec,
     TopologyConstraint,
 )
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     GANG_SCHEDULING,
@@ -28,7 +29,6 @@ from scheduler.config.load import load_text
 from scheduler.cycle.schedule_pod import FirstInOrder
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.plugins import SCHEME
-from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.testing import make_node, make_pod
 
 GROUPS = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD, GANG_SCHEDULING}

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.config.load import load_text
 from scheduler.explain.world import World
 from scheduler.plugins import SCHEME
-from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.testing import make_node, make_pod
 from tests.flow.clusters import (
     DOMAINS,

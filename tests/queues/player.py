@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from scheduler.api import resources
 from scheduler.api.core import Pod
 from scheduler.api.unstructured import Unstructured
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.config import KubeSchedulerConfiguration
 from scheduler.config.load import load_text
 from scheduler.framework import (
@@ -32,7 +33,6 @@ from scheduler.framework import (
 from scheduler.plugins import SCHEME
 from scheduler.queues.ledger import Ledger, Share
 from scheduler.queues.objects import GROUP_NAME_ANNOTATION, POD_GROUP_KINDS, QUEUE_KINDS
-from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.testing import make_node, make_pod
 
 SCHEDULER_NAME: Final = "kube-batch"

@@ -137,7 +137,7 @@ def test_a_default_profile_imports_nothing_of_queues() -> None:
     code = (
         "import sys; from scheduler.config import default_config; "
         "from scheduler.plugins import SCHEME; "
-        "from scheduler.simulate.cluster import SimulatedCluster; "
+        "from scheduler.assembly.simulated_cluster import SimulatedCluster; "
         "SimulatedCluster(default_config(SCHEME)); "
         "import json; found = [m for m in sys.modules if m.startswith('scheduler.queues')]; "
         "print(json.dumps(found))"

@@ -29,6 +29,7 @@ from scheduler.config import DEFAULT_FEATURE_GATES, default_config, load_text
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.explain.manifests import read_manifests
 from scheduler.explain.references import MissingKinds
+from scheduler.explain.templates import read_templates
 from scheduler.plugins import SCHEME
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue import QueuedPodInfo
@@ -43,7 +44,6 @@ from scheduler.simulate.commands.lose import lose
 from scheduler.simulate.commands.place import place
 from scheduler.simulate.shapes import NodeShape
 from scheduler.simulate.simulation import Situation
-from scheduler.simulate.templates import read_templates
 from scheduler.testing import Simulation, VirtualClock
 from tests.fakeapi.api_client import ApiClient
 from tests.simulate.what_if import budget, deployment, node, write

@@ -8,71 +8,67 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
-from scheduler.client.kinds import POD_GROUPS, object_key
+from scheduler.client.kinds import POD_GROUPS
+from scheduler.explain.templates import Templates, read_templates, renamed
 from scheduler.simulate.answers import Answer, Capacity, Stop
 from scheduler.simulate.question import question
-from scheduler.simulate.templates import Templates, read_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.api.pod_groups import PodGroup
     from scheduler.client import ApiObject
     from scheduler.simulate.simulation import Simulation, Situation
 
-_LIMIT: Final = 10_000
+_COPIES_MAX: Final = 10_000
 
 
 @question
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=_LIMIT,
-    show_default=True,
-    help="Do not try more copies than this.",
-)
-async def command(situation: Situation, *, file: Path, limit: int) -> Answer:
+async def command(situation: Situation, *, file: Path) -> Answer:
     """Show how many more copies of each pod of FILE fit, without evictions.
 
     A workload stands for one of its pods, a pod group for all its pods. Each template is tried in
-    the cluster as it is, without the others.
+    the cluster as it is, without the others, up to 10,000 copies.
     """
     templates = read_templates(file, situation.cluster, count=1)
-    return await capacity(situation, templates, limit=limit)
+    return await capacity(situation, templates)
 
 
-async def capacity(situation: Situation, templates: Templates, *, limit: int = _LIMIT) -> Answer:
+async def capacity(situation: Situation, templates: Templates) -> Answer:
     """Add copies of each template, one after another, until one does not fit."""
-    found = tuple(
-        [
-            await _capacity(situation, templates, name, pods, limit)
-            for name, pods in templates.by_workload().items()
-        ]
-    )
+    workloads = templates.by_workload().items()
+    found = [await _capacity(situation, templates.others, name, pods) for name, pods in workloads]
     counts = ", ".join(f"{one.copies:,} of {one.template}" for one in found)
     return Answer(
         question="capacity",
         summary=f"would fit: {counts}",
         warnings=situation.warnings(templates.pods),
-        capacities=found,
+        capacities=(*found,),
     )
 
 
 async def _capacity(
-    situation: Situation, templates: Templates, name: str, pods: Sequence[Pod], limit: int
+    situation: Situation,
+    others: Mapping[str, Sequence[ApiObject]],
+    name: str,
+    pods: Sequence[Pod],
 ) -> Capacity:
-    groups = {object_key(group): group for group in templates.others.get(POD_GROUPS.plural, ())}
+    named = {pod.spec.scheduling_group.pod_group_name for pod in pods if pod.spec.scheduling_group}
+    of_others = dict(others)
+    groups: Sequence[PodGroup] = of_others.pop(POD_GROUPS.plural, ())  # type: ignore[assignment]
     async with situation.simulation() as simulation:
         cluster, course = simulation.cluster, simulation.course
         course.now(f"copies of {name}")
-        cluster.api.load({k: v for k, v in templates.others.items() if k != POD_GROUPS.plural})
+        cluster.api.load(of_others)
         copies, stops = 0, False
-        while copies < limit and not stops:
-            copy = [_copy(pod, copies) for pod in pods]
-            for group in _groups_of(pods, copies, groups):
-                cluster.apply(group)
+        while copies < _COPIES_MAX and not stops:
+            suffix = f"-copy{copies}"
+            for group in groups:
+                if group.metadata.name in named:
+                    cluster.apply(renamed(group, group.metadata.name + suffix))
+            copy = [_copy(pod, suffix) for pod in pods]
             for pod in copy:
                 cluster.apply(pod)
             await cluster.run_until(cluster.clock.now())
@@ -90,30 +86,13 @@ async def _capacity(
     )
 
 
-def _copy(pod: Pod, number: int) -> Pod:
+def _copy(pod: Pod, suffix: str) -> Pod:
     """Return a copy of a pod that evicts no other pods."""
-    metadata, group = pod.metadata, pod.spec.scheduling_group
-    name = f"{metadata.name}-copy{number}"
-    metadata = replace(metadata, name=name, uid=f"{metadata.namespace}/{name}")
+    group = pod.spec.scheduling_group
     if group is not None:
-        group = replace(group, pod_group_name=f"{group.pod_group_name}-copy{number}")
+        group = replace(group, pod_group_name=group.pod_group_name + suffix)
     spec = replace(pod.spec, preemption_policy="Never", scheduling_group=group)
-    return replace(pod, metadata=metadata, spec=spec)
-
-
-def _groups_of(
-    pods: Sequence[Pod], number: int, groups: dict[str, ApiObject]
-) -> Iterator[PodGroup]:
-    """Yield copies of the pod groups of pods."""
-    named = {
-        f"{pod.metadata.namespace}/{pod.spec.scheduling_group.pod_group_name}"
-        for pod in pods
-        if pod.spec.scheduling_group is not None
-    }
-    for key in sorted(named & groups.keys()):
-        group: PodGroup = groups[key]  # type: ignore[assignment]
-        name = f"{group.metadata.name}-copy{number}"
-        yield replace(group, metadata=replace(group.metadata, name=name, uid=f"group-{name}"))
+    return replace(renamed(pod, pod.metadata.name + suffix), spec=spec)
 
 
 def _stops(simulation: Simulation) -> Iterator[Stop]:

@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from scheduler.cycle.schedule_one import Found
 from scheduler.explain.source import settings
 from scheduler.framework.cycle_state import CycleState
-from scheduler.reports.build import cluster_without, owner_of
+from scheduler.reports.build import cluster_without, controller_of, owner_of
 from scheduler.reports.comparison import AGREEMENTS, compare, compare_found
 from scheduler.reports.decision import Decision, decide
 from scheduler.simulate.answers import Answer, ChangedPod, Changes
-from scheduler.simulate.controllers import controller_of
 from scheduler.simulate.question import question
 from scheduler.snapshot import PodInfo
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
+from scheduler.explain.daemons import is_daemon
 from scheduler.simulate.answers import Answer, Drain, DrainedNode, counted
-from scheduler.simulate.daemons import is_daemon
-from scheduler.simulate.nodes import is_static, named_nodes, selected_nodes
 from scheduler.simulate.question import question
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 #: kubectl tries again after this time if a budget does not allow an eviction.
 _RETRY_SECONDS: Final = 5.0
+#: The annotation of static pods, which stay.
+_MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 @question
@@ -32,9 +33,9 @@ async def command(situation: Situation, *, nodes: tuple[str, ...], selector: str
     """
     if bool(nodes) == bool(selector):
         raise click.UsageError("give the names of nodes, or --selector")
-    present = situation.cluster.nodes
-    chosen = selected_nodes(present, selector) if selector else named_nodes(present, nodes)
-    return await drain(situation, chosen)
+    if selector:
+        return await drain(situation, situation.nodes(labels=selector))
+    return await drain(situation, [situation.nodes(name=n)[0] for n in dict.fromkeys(nodes)])
 
 
 async def drain(situation: Situation, nodes: Sequence[Node]) -> Answer:
@@ -65,7 +66,8 @@ async def _drain_node(simulation: Simulation, name: str) -> DrainedNode:
     kubectl tries for ever; here the node is left once nothing happens in the cluster any more.
     """
     cluster, course = simulation.cluster, simulation.course
-    pods = [pod for pod in cluster.pods if pod.spec.node_name == name and not is_static(pod)]
+    pods = [pod for pod in cluster.pods if pod.spec.node_name == name]
+    pods = [pod for pod in pods if _MIRROR not in pod.metadata.annotations]
     daemons = [pod for pod in pods if is_daemon(pod)]
     left = sorted((pod for pod in pods if not is_daemon(pod)), key=lambda pod: pod.key)
     steps, number = 0, len(left)

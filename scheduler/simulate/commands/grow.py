@@ -11,14 +11,14 @@ import click
 from msgspec.structs import replace
 
 from scheduler.api import resources
+from scheduler.explain.daemons import daemon_pods
 from scheduler.simulate.answers import AddedNodes, Answer, Growth, counted
-from scheduler.simulate.daemons import daemon_pods
 from scheduler.simulate.packing import Bin, Items, Mix, cheapest_mix
 from scheduler.simulate.question import question
 from scheduler.simulate.shapes import NodeShape, read_shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from scheduler.api.core import Pod
     from scheduler.simulate.answers import Outcome, WaitingPod
@@ -80,7 +80,10 @@ class _Check(NamedTuple):
 
     mix: Mix
     outcome: Outcome
-    waiting: Sequence[WaitingPod]
+
+    def waits(self, hopeless: Collection[str] = ()) -> list[str]:
+        """Return the keys of the pods that wait, but for the hopeless ones."""
+        return [pod.pod for pod in self.outcome.waiting if pod.pod not in hopeless]
 
 
 class _Search:
@@ -99,90 +102,88 @@ class _Search:
         self._shapes: Final = {shape.name: shape for shape in shapes}
         has_prices = by_price and all(shape.price > 0 for shape in shapes)
         self._bins: Final = {
-            shape.name: Bin(
-                shape.name,
-                self._free_amounts(shape),
-                shape.price if has_prices else 1.0,
-                shape.max,
-            )
-            for shape in shapes
+            name: Bin(name, self._free(shape), shape.price if has_prices else 1.0, shape.max)
+            for name, shape in self._shapes.items()
         }
         self._checks = 0
 
+    def _free(self, shape: NodeShape) -> dict[str, int]:
+        """Return the amounts of a new node that the pods of DaemonSets leave."""
+        free = Counter(shape.counts())
+        for pod in daemon_pods(self._situation.cluster.pods, shape.node(0)):
+            free.subtract(_amounts(pod))
+        return free
+
     async def run(self) -> Growth:
         """Return the cheapest nodes after which only hopeless pods wait."""
-        start = await self._check(Counter())
-        helped, reasons = await self._helped(start.waiting)
-        hopeless = frozenset(reasons)
-        best = start
+        best = await self._check(Counter())
+        helped, hopeless = await self._helped(best)
         if helped:
-            items = self._items(helped)
-            best = await self._enough(cheapest_mix(items, [*self._bins.values()]), helped, hopeless)
+            proposal = cheapest_mix(self._items(helped), [*self._bins.values()])
+            best = await self._enough(proposal, helped, hopeless)
             best = await self._fewer(best, hopeless)
-        mix = best.mix
+        added = tuple(
+            AddedNodes(shape=name, count=best.mix[name], price=shape.price * best.mix[name])
+            for name, shape in self._shapes.items()
+            if best.mix[name]
+        )
         return Growth(
             preemption=self._preemption,
-            added=tuple(
-                AddedNodes(shape=name, count=mix[name], price=self._shapes[name].price * mix[name])
-                for name in self._shapes
-                if mix[name]
-            ),
-            price=sum(self._shapes[name].price * number for name, number in mix.items()),
-            hopeless=tuple(reasons.get(pod.pod, pod) for pod in best.waiting),
+            added=added,
+            price=sum(each.price for each in added),
+            hopeless=tuple(hopeless.get(pod.pod, pod) for pod in best.outcome.waiting),
             checks=self._checks,
             outcome=best.outcome,
         )
 
     async def _helped(
-        self, waiting: Sequence[WaitingPod]
+        self, start: _Check
     ) -> tuple[dict[str, frozenset[str]], dict[str, WaitingPod]]:
         """Return the shapes that help each pod, and the other pods as beside many such nodes."""
-        number = min(len(waiting), _PLENTY)
-        keys = {pod.pod for pod in waiting}
-        if not keys:
-            return {}, {}
-        helps: dict[str, set[str]] = {key: set() for key in keys}
-        mixes = [Counter({name: min(number, b.max)}) for name, b in self._bins.items()]
+        keys = frozenset(start.waits())
+        number = min(len(keys), _PLENTY)
+        mixes = [Counter({name: min(number, b.max)}) for name, b in self._bins.items() if keys]
         if len(mixes) > 1:
             mixes.append(sum(mixes, Counter()))
+        helps: dict[str, frozenset[str]] = {}
+        check = start
         for mix in mixes:
             check = await self._check(mix)
-            for key in keys - {pod.pod for pod in check.waiting}:
-                helps[key] |= mix.keys() if len(mix) == 1 or not helps[key] else set()
-        helped = {key: frozenset(names) for key, names in helps.items() if names}
-        left = {pod.pod: pod for pod in check.waiting if pod.pod in keys - helped.keys()}
-        return helped, left
+            for key in keys.difference(check.waits()):
+                # All shapes together count for pods that no single one helps.
+                if len(mix) == 1 or key not in helps:
+                    helps[key] = helps.get(key, frozenset[str]()).union(mix)
+        left = {pod.pod: pod for pod in check.outcome.waiting if pod.pod in keys - helps.keys()}
+        return helps, left
 
     def _items(self, helped: Mapping[str, frozenset[str]]) -> list[Items]:
         """Return the pods that can be helped, equal ones together."""
         equal: Counter[tuple[tuple[tuple[str, int], ...], frozenset[str]]] = Counter()
         for pod in self._situation.cluster.pods:
             if pod.key in helped:
-                requests = tuple(sorted(_amounts(pod).items()))
-                equal[requests, helped[pod.key]] += 1
+                equal[tuple(sorted(_amounts(pod).items())), helped[pod.key]] += 1
         return [Items(dict(requests), n, names) for (requests, names), n in equal.items()]
 
     async def _enough(
-        self, mix: Mix, helped: Mapping[str, frozenset[str]], hopeless: frozenset[str]
+        self, mix: Mix, helped: Mapping[str, frozenset[str]], hopeless: Collection[str]
     ) -> _Check:
         """Add nodes to a mix until no pod waits that can be helped."""
         while True:
             check = await self._check(mix)
-            left = [pod for pod in check.waiting if pod.pod not in hopeless]
-            shapes = helped.get(left[0].pod, self._bins.keys()) if left else ()
+            left = check.waits(hopeless)
+            shapes = helped.get(left[0], self._bins.keys()) if left else ()
             room = [name for name in shapes if mix[name] < self._bins[name].max]
             if not room or self._checks > _CHECKS_MAX * 4:
                 return check
-            cheapest = min(room, key=lambda name: self._bins[name].cost)
-            mix = mix + Counter([cheapest])
+            mix = mix + Counter([min(room, key=lambda name: self._bins[name].cost)])
 
-    async def _fewer(self, best: _Check, hopeless: frozenset[str]) -> _Check:
+    async def _fewer(self, best: _Check, hopeless: Collection[str]) -> _Check:
         """Leave out nodes, the dearest first, as long as no further pod waits."""
         limit = self._checks + _CHECKS_MAX
         for name in sorted(best.mix, key=lambda name: -self._bins[name].cost):
             while best.mix[name] and self._checks < limit:
                 check = await self._check(+(best.mix - Counter([name])))
-                if any(pod.pod not in hopeless for pod in check.waiting):
+                if check.waits(hopeless):
                     break
                 best = check
         return best
@@ -193,34 +194,23 @@ class _Search:
         async with self._situation.simulation(settles=False) as simulation:
             cluster = simulation.cluster
             simulation.course.now("nodes are added")
-            for name, number in mix.items():
-                for index in range(number):
-                    node = self._shapes[name].node(index)
-                    cluster.apply(node)
-                    for pod in daemon_pods(self._situation.cluster.pods, node):
-                        cluster.apply(pod)
+            for index, shape in ((i, self._shapes[name]) for name in mix for i in range(mix[name])):
+                node = shape.node(index)
+                cluster.apply(node)
+                for pod in daemon_pods(self._situation.cluster.pods, node):
+                    cluster.apply(pod)
             await cluster.settle()
-            outcome = simulation.course.outcome()
-        return _Check(mix, outcome, outcome.waiting)
-
-    def _free_amounts(self, shape: NodeShape) -> dict[str, int]:
-        """Return the amounts of a new node that the pods of DaemonSets leave."""
-        free = dict(shape.counts())
-        for pod in daemon_pods(self._situation.cluster.pods, shape.node(0)):
-            for name, amount in _amounts(pod).items():
-                free[name] = free.get(name, 0) - amount
-        return free
+            return _Check(mix, simulation.course.outcome())
 
 
 def _without_preemption(situation: Situation) -> Situation:
-    cluster = situation.cluster
     pods = [
         pod
         if pod.spec.node_name
         else replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
-        for pod in cluster.pods
+        for pod in situation.cluster.pods
     ]
-    return dataclasses.replace(situation, cluster=cluster._replace(pods=pods))
+    return dataclasses.replace(situation, cluster=situation.cluster._replace(pods=pods))
 
 
 def _amounts(pod: Pod) -> dict[str, int]:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from scheduler.explain.cluster import ClusterError
 from scheduler.simulate.answers import Answer, Loss, counted
-from scheduler.simulate.nodes import named_nodes, selected_nodes
 from scheduler.simulate.question import question
 
 if TYPE_CHECKING:
@@ -36,20 +34,16 @@ async def command(situation: Situation, *, what: tuple[str, ...], each: str) -> 
     """
     if bool(what) == bool(each):
         raise click.UsageError("give nodes or labels of nodes, or --each")
-    nodes = situation.cluster.nodes
+    domains: dict[str, list[Node]] = {}
     if each:
-        domains: dict[str, list[Node]] = {}
-        for node in nodes:
-            if (value := node.metadata.labels.get(each)) is not None:
-                domains.setdefault(value, []).append(node)
-        if not domains:
-            raise ClusterError(f"--each: no node has the label {each}")
+        for node in situation.nodes(labels=each):
+            domains.setdefault(node.metadata.labels[each], []).append(node)
         return await lose(situation, dict(sorted(domains.items())))
     lost: dict[str, Node] = {}
     for one in what:
-        found = selected_nodes(nodes, one) if "=" in one else named_nodes(nodes, [one])
+        found = situation.nodes(labels=one) if "=" in one else situation.nodes(name=one)
         lost.update((node.metadata.name, node) for node in found)
-    return await lose(situation, {" ".join(what): list(lost.values())})
+    return await lose(situation, {" ".join(what): [*lost.values()]})
 
 
 async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> Answer:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from scheduler.client import PODS
+from scheduler.explain.templates import read_templates
 from scheduler.simulate.answers import Answer, counted
 from scheduler.simulate.question import question
-from scheduler.simulate.templates import read_templates
 
 if TYPE_CHECKING:
+    from scheduler.explain.templates import Templates
     from scheduler.simulate.simulation import Situation
-    from scheduler.simulate.templates import Templates
 
 
 @question

@@ -12,11 +12,10 @@ from scheduler.client import PODS
 
 if TYPE_CHECKING:
     from scheduler.api.core import Pod
-    from scheduler.api.selectors import Selector
     from scheduler.api.workloads import PodDisruptionBudget
+    from scheduler.assembly.simulated_cluster import SimulatedCluster
     from scheduler.client import Store
-    from scheduler.simulate.cluster import SimulatedCluster
-    from scheduler.simulate.controllers.kubelets import Kubelets
+    from scheduler.simulate.controllers.pods import Kubelets
 
 _KIND: Final = "poddisruptionbudgets"
 _TWO_BUDGETS: Final = "it has more than one PodDisruptionBudget, which evictions do not support"
@@ -43,18 +42,17 @@ class Budgets:
 
     def start(self) -> None:
         """Read the budgets and their pods, once all objects are loaded."""
-        for budget in self._cluster.api.objects(_KIND).list():
+        objects = self._cluster.api.objects(_KIND)
+        for budget in objects.list():
             of_namespace = self._by_namespace.setdefault(budget.metadata.namespace, [])
-            of_namespace.append(_Budget(budget, self._cluster.api.objects(_KIND)))
-        pods = [pod for pod in self._cluster.pods if pod.metadata.namespace in self._by_namespace]
-        for pod in pods:
-            for budget in self._of(pod):
-                budget.expected += 1
-        for pod in pods:
-            self._count(pod)
+            of_namespace.append(_Budget(budget, objects))
+        for pod in self._cluster.pods:
+            for each in self._of(pod):
+                each.expected += 1
+                each.count(pod, is_healthy=self._is_healthy(pod))
         for budgets in self._by_namespace.values():
-            for budget in budgets:
-                self._publish(budget)
+            for each in budgets:
+                self._publish(each)
 
     def evict(self, pod: Pod) -> str:
         """Evict a pod. Returns the reason why this is not allowed now, or an empty text.
@@ -65,7 +63,7 @@ class Budgets:
         if pod.spec.node_name and budgets:
             if len(budgets) > 1:
                 return _TWO_BUDGETS
-            if not budgets[0].allows(pod, is_ready=self._is_healthy(pod)):
+            if not budgets[0].allows(is_ready=self._is_ready(pod)):
                 return f"budget {budgets[0].name}"
         self._cluster.api.terminate(PODS.plural, pod.key)
         return ""
@@ -85,13 +83,7 @@ class Budgets:
 
     def _count(self, pod: Pod, *, is_gone: bool = False) -> None:
         for budget in self._of(pod):
-            is_healthy = (
-                not is_gone
-                and pod.metadata.deletion_timestamp is None
-                and bool(pod.spec.node_name)
-                and self._is_healthy(pod)
-            )
-            budget.count(pod.metadata.uid, is_healthy=is_healthy)
+            budget.count(pod, is_healthy=not is_gone and self._is_healthy(pod))
             self._cluster.after(0, functools.partial(self._publish, budget))
 
     def _publish(self, budget: _Budget) -> None:
@@ -99,6 +91,10 @@ class Budgets:
             self._cluster.apply(changed)
 
     def _is_healthy(self, pod: Pod) -> bool:
+        is_running = pod.metadata.deletion_timestamp is None and bool(pod.spec.node_name)
+        return is_running and self._is_ready(pod)
+
+    def _is_ready(self, pod: Pod) -> bool:
         """True if a bound pod is ready. A pod of a file may have no conditions; it is ready."""
         if pod.metadata.uid in self._starting:
             return False
@@ -106,18 +102,15 @@ class Budgets:
 
 
 class _Budget:
-    """One budget, and its healthy pods by uid."""
+    """One budget, and its healthy pods by uid. `expected` is the number of its pods."""
 
     def __init__(self, budget: PodDisruptionBudget, objects: Store[Any]) -> None:
         self._objects: Final = objects
         self._loaded: Final = budget
-        self.selector: Final[Selector] = parse_label_selector(budget.spec.selector)
-        self.expected = 0
         self._healthy: Final[set[str]] = set()
-
-    @property
-    def name(self) -> str:
-        return self._loaded.metadata.name
+        self.name: Final = budget.metadata.name
+        self.selector: Final = parse_label_selector(budget.spec.selector)
+        self.expected = 0
 
     @property
     def _desired(self) -> int:
@@ -131,11 +124,11 @@ class _Budget:
         # An old dump: only the number of allowed disruptions is known.
         return status.desired_healthy or max(self.expected - status.disruptions_allowed, 0)
 
-    def count(self, uid: str, *, is_healthy: bool) -> None:
+    def count(self, pod: Pod, *, is_healthy: bool) -> None:
         """Count a pod, or not."""
-        (self._healthy.add if is_healthy else self._healthy.discard)(uid)
+        (self._healthy.add if is_healthy else self._healthy.discard)(pod.metadata.uid)
 
-    def allows(self, pod: Pod, *, is_ready: bool) -> bool:
+    def allows(self, *, is_ready: bool) -> bool:
         """True if a pod may be evicted now."""
         healthy, desired = len(self._healthy), self._desired
         if not is_ready:
@@ -146,8 +139,8 @@ class _Budget:
 
     def changed(self) -> PodDisruptionBudget | None:
         """Return the budget with its new status; None if the status is as before."""
-        metadata = self._loaded.metadata
-        stored: PodDisruptionBudget | None = self._objects.get(metadata.name, metadata.namespace)
+        namespace = self._loaded.metadata.namespace
+        stored: PodDisruptionBudget | None = self._objects.get(self.name, namespace)
         if stored is None:
             return None
         healthy, desired = len(self._healthy), self._desired

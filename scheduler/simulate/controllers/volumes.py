@@ -21,15 +21,12 @@ from scheduler.api.volumes import (
     claim_class,
     is_fully_bound,
 )
-from scheduler.client import NODES
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Node
-    from scheduler.api.storage import CSINode, PersistentVolumeClaim, StorageClass
-    from scheduler.simulate.cluster import SimulatedCluster
+    from scheduler.api.storage import PersistentVolumeClaim, StorageClass
+    from scheduler.assembly.simulated_cluster import SimulatedCluster
 
 _CLAIMS: Final = "persistentvolumeclaims"
-_VOLUMES: Final = "persistentvolumes"
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
@@ -44,70 +41,60 @@ class Volumes:
                 on_add=lambda claim, is_initial: self._claim_changed(claim),
                 on_update=lambda old, new: self._claim_changed(new),
             )
-        if (volumes := by_kind.get(_VOLUMES)) is not None:
+        if (volumes := by_kind.get("persistentvolumes")) is not None:
             volumes.add_event_handler(on_update=lambda old, new: self._volume_changed(new))
 
-    def _get(self, kind: str, name: str, namespace: str = "") -> Any:
+    def _find(self, kind: str, name: str, namespace: str = "") -> Any:
         return self._cluster.api.objects(kind).get(name, namespace)
 
     def _claim_changed(self, claim: PersistentVolumeClaim) -> None:
         if not claim.spec.volume_name:
-            metadata = claim.metadata
-            work = functools.partial(self._provision, metadata.name, metadata.namespace)
-            self._cluster.after(0, work)
+            self._cluster.after(0, functools.partial(self._provision, claim))
 
-    def _provision(self, name: str, namespace: str) -> None:
+    def _provision(self, changed: PersistentVolumeClaim) -> None:
         """Create the volume of a claim, for the selected node or for a class that binds at once."""
-        claim: PersistentVolumeClaim | None = self._get(_CLAIMS, name, namespace)
+        metadata = changed.metadata
+        claim: PersistentVolumeClaim | None = self._find(_CLAIMS, metadata.name, metadata.namespace)
         if claim is None or claim.spec.volume_name:
             return
-        storage_class: StorageClass | None = self._get("storageclasses", claim_class(claim))
-        if storage_class is None:
-            return
+        storage_class: StorageClass | None = self._find("storageclasses", claim_class(claim))
         selected = claim.metadata.annotations.get(ANN_SELECTED_NODE, "")
-        if not selected and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+        if storage_class is None or (
+            not selected and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        ):
             return
-        node: Node | None = self._get(NODES.plural, selected) if selected else None
         spec = PersistentVolumeSpec(
             capacity=claim.spec.resources.requests,
             access_modes=claim.spec.access_modes,
             storage_class_name=claim_class(claim),
             volume_mode=claim.spec.volume_mode,
-            node_affinity=self._reach(node, storage_class.provisioner),
+            node_affinity=self._reach(selected),
         )
-        metadata = replace(
-            claim.metadata, name=f"pvc-{claim.metadata.uid}", namespace="", annotations={}
-        )
+        name = f"pvc-{claim.metadata.uid}"
+        metadata = replace(claim.metadata, name=name, namespace="", annotations={})
         volume, _ = bound_to_claim(PersistentVolume(metadata, spec), claim)
         self._cluster.apply(volume)
         self._bind(claim, volume)
 
-    def _reach(self, node: Node | None, provisioner: str) -> VolumeNodeAffinity | None:
-        """Return the nodes that reach a volume: the topology of the selected node."""
-        if node is None:
+    def _reach(self, node_name: str) -> VolumeNodeAffinity | None:
+        """Return the nodes that reach a volume: the zone of the selected node."""
+        node = self._cluster.find_node(node_name)
+        if node is None or (zone := node.metadata.labels.get(_ZONE)) is None:
             return None
-        csi_node: CSINode | None = self._get("csinodes", node.metadata.name)
-        drivers = csi_node.spec.drivers if csi_node is not None else ()
-        keys = next((each.topology_keys for each in drivers if each.name == provisioner), (_ZONE,))
-        labels = node.metadata.labels
-        terms = tuple(
-            NodeSelectorRequirement(key, "In", (labels[key],)) for key in keys if key in labels
-        )
-        if not terms:
-            return None
-        return VolumeNodeAffinity(NodeSelector((NodeSelectorTerm(match_expressions=terms),)))
+        in_zone = NodeSelectorRequirement(_ZONE, "In", (zone,))
+        return VolumeNodeAffinity(NodeSelector((NodeSelectorTerm((in_zone,)),)))
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
         reference = volume.spec.claim_ref
-        if reference is None:
-            return
-        claim = self._get(_CLAIMS, reference.name, reference.namespace)
-        if claim is not None and not is_fully_bound(claim):
-            self._cluster.after(0, functools.partial(self._bind, claim, volume))
+        if reference is not None:
+            claim = self._find(_CLAIMS, reference.name, reference.namespace)
+            if claim is not None:
+                self._cluster.after(0, functools.partial(self._bind, claim, volume))
 
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        stored: PersistentVolumeClaim | None = self._get(
-            _CLAIMS, claim.metadata.name, claim.metadata.namespace
+        metadata = claim.metadata
+        stored: PersistentVolumeClaim | None = self._find(
+            _CLAIMS, metadata.name, metadata.namespace
         )
         if stored is None or is_fully_bound(stored):
             return

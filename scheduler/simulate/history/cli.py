@@ -13,8 +13,9 @@ from scheduler.client import RestClient, connect
 from scheduler.clock import SystemClock
 from scheduler.explain.source import one_line_errors
 from scheduler.simulate.history.format import HistoryWriter
-from scheduler.simulate.history.importing import import_csv, import_openb, import_philly
+from scheduler.simulate.history.openb import import_openb
 from scheduler.simulate.history.recorder import Recorder
+from scheduler.simulate.history.traces import import_csv, import_philly
 
 _PROGRAM: Final = "kubesched-simulate"
 _FORMATS: Final = {"openb": import_openb, "philly": import_philly, "csv": import_csv}

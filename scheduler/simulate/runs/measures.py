@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node, Pod
+    from scheduler.assembly.simulated_cluster import SimulatedCluster
     from scheduler.cycle.schedule_one import Found
     from scheduler.queue import QueuedPodInfo
-    from scheduler.simulate.cluster import SimulatedCluster
     from scheduler.snapshot import IntArray
 
 #: Decisions between two samples at the start; the distance doubles whenever there are twice as many

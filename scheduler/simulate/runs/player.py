@@ -15,20 +15,19 @@ from msgspec.structs import replace
 
 from scheduler.client import PODS, object_key
 from scheduler.reports.decision import FirstByName
+from scheduler.simulate.controllers.pods import grace_seconds
 from scheduler.simulate.history.format import RUN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from scheduler.api.core import Pod
+    from scheduler.assembly.simulated_cluster import SimulatedCluster
     from scheduler.cycle.schedule_pod import TieBreak
     from scheduler.queue import QueuedPodInfo
-    from scheduler.simulate.cluster import SimulatedCluster
     from scheduler.simulate.history.format import Change
     from scheduler.snapshot import IntArray, Nodes
 
-#: The grace period of pods that do not set one.
-_GRACE_SECONDS: Final = 30.0
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -140,10 +139,7 @@ class Player:
             self.bindings[new.metadata.uid] = Binding(new.spec.node_name, seconds)
             self._end_later(new)
         if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
-            grace_seconds = new.spec.termination_grace_period_seconds
-            self._cluster.remove_after(
-                _GRACE_SECONDS if grace_seconds is None else grace_seconds, new
-            )
+            self._cluster.remove_after(grace_seconds(new), new)
 
     def _end_later(self, pod: Pod) -> None:
         """End a pod that the history gives a time to run."""

@@ -19,10 +19,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from scheduler.assembly.part_sharing import PartSharing
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.config import load_text
 from scheduler.cycle.schedule_pod import FirstInOrder
 from scheduler.plugins import SCHEME
-from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.simulate.gpu_requests import GPU_COUNT, WHOLE
 from scheduler.simulate.history.openb import pod_object
 from scheduler.simulate.policies.best_fit import BestFit

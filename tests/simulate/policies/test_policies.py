@@ -5,9 +5,9 @@ import json
 import pytest
 
 from scheduler.api.core import Node, Pod
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.config import load_text
 from scheduler.plugins import SCHEME
-from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.simulate.gpu_requests import (
     GPU_COUNT,
     GPU_INDEX,

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from scheduler.api.core import Node, Pod
+from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.config import default_config
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, wait
 from scheduler.plugins import SCHEME
-from scheduler.simulate.cluster import SimulatedCluster
 from scheduler.testing import make_node, make_pod
 
 

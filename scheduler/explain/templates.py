@@ -6,22 +6,26 @@ workloads. A file is read with the first pod of each workload; the others are co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from scheduler.explain.cluster import Cluster, ClusterError
+from scheduler.explain.daemons import daemon_pods, is_daemon
 from scheduler.explain.manifests import Document, check_fields, read_manifests
 from scheduler.reports.build import owner_of
-from scheduler.simulate.daemons import daemon_pods, is_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from scheduler.api.core import Pod
+    from scheduler.api.pod_groups import PodGroup
+    from scheduler.api.storage import PersistentVolumeClaim
     from scheduler.client import ApiObject
+
+T = TypeVar("T", "Pod", "PodGroup", "PersistentVolumeClaim")
 
 _TEMPLATE_HASH: Final = "new"
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -61,17 +65,22 @@ def read_templates(path: Path, cluster: Cluster, *, count: int | None = None) ->
     found, _ = read_manifests([path], expand=reading, known=cluster)
     others, pods = found.others, []
     for pod in found.pods:
-        workload = reading.workloads.get(pod.key)
+        name, workload = pod.metadata.name, reading.workloads.get(pod.key)
         if is_daemon(pod):
             pods += [each for node in cluster.nodes for each in daemon_pods([pod], node)]
         elif workload is not None:
             number = workload.number if count is None or pod.spec.scheduling_group else count
             pods += [_pod_of(pod, index, workload.claims) for index in range(number)]
-            claims = others.get(_CLAIMS, [])
-            own = [each for each in claims if each.metadata.name in workload.claims]
-            claims += [_numbered(each, index) for index in range(1, number) for each in own]
+            claims: list[PersistentVolumeClaim] = others.get(_CLAIMS, [])  # type: ignore[assignment]
+            claims += [
+                renamed(claim, _numbered(claim.metadata.name, index))
+                for index in range(1, number)
+                for claim in tuple(claims)
+                if claim.metadata.name in workload.claims
+            ]
         else:
-            pods += [pod] if count in (None, 1) else [_numbered(pod, n) for n in range(count or 1)]
+            is_alone = count is None or count == 1
+            pods += [pod] if is_alone else [renamed(pod, f"{name}-{n}") for n in range(count or 1)]
     if not pods:
         raise ClusterError(f"{path}: expected pods or workloads, such as a Deployment")
     present = {pod.key for pod in cluster.pods}
@@ -196,7 +205,7 @@ def _pod(
     labels: Mapping[str, str],
     claims: Mapping[str, str],
 ) -> Document:
-    """Return a pod of a workload; `claims` are those of a StatefulSet's pod, by volume."""
+    """Return a pod of a workload; `claims` has a StatefulSet's claims by volume."""
     metadata = {
         **template.metadata,
         "name": name,
@@ -214,21 +223,25 @@ def _pod(
     return document._replace(value=value, within=f"{document.title}: {path}.template")
 
 
-def _numbered(obj: Any, number: int) -> Any:
-    """Return a copy of an object with a number at the end of its name, maybe in the place of 0."""
-    name = f"{obj.metadata.name.removesuffix('-0')}-{number}"
+def renamed(obj: T, name: str) -> T:
+    """Return a copy of an object under another name."""
     uid = f"{obj.metadata.namespace}/{name}"
     return replace(obj, metadata=replace(obj.metadata, name=name, uid=uid))
 
 
+def _numbered(name: str, number: int) -> str:
+    """Return a name with a number at the end, maybe in the place of 0."""
+    return f"{name.removesuffix('-0')}-{number}"
+
+
 def _pod_of(first: Pod, number: int, claims: frozenset[str]) -> Pod:
     """Return a pod of a workload, with its own claims."""
-    pod: Pod = _numbered(first, number)
+    pod = renamed(first, _numbered(first.metadata.name, number))
     volumes = []
     for volume in pod.spec.volumes:
         source = volume.persistent_volume_claim
         if source is not None and source.claim_name in claims:
-            claim = f"{source.claim_name.removesuffix('-0')}-{number}"
-            volume = replace(volume, persistent_volume_claim=replace(source, claim_name=claim))
+            source = replace(source, claim_name=_numbered(source.claim_name, number))
+            volume = replace(volume, persistent_volume_claim=source)
         volumes.append(volume)
     return replace(pod, spec=replace(pod.spec, volumes=(*volumes,)))

@@ -1,4 +1,4 @@
-"""Import traces as histories: nodes at the start, arrivals of pods, and how long each one runs."""
+"""Traces as histories: nodes at the start, arrivals of pods, and how long each one runs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from scheduler.api.core import (
-    Affinity,
     Container,
     Node,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     NodeStatus,
     ObjectMeta,
     Pod,
@@ -23,21 +17,19 @@ from scheduler.api.core import (
     PodStatus,
     ResourceRequirements,
 )
-from scheduler.simulate.gpu_requests import GPU_MILLI, GPU_MODEL, WHOLE, gpu_count
 from scheduler.simulate.history.format import PRICE, RUN_SECONDS
-from scheduler.simulate.history.openb import pod_object, read_nodes, read_pods
 from scheduler.simulate.input_files import Amount, Count, line_of_errors, opened, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from scheduler.api.core import Affinity
     from scheduler.simulate.history.format import HistoryWriter
-    from scheduler.simulate.history.openb import OpenbPod
 
-_PODS_PER_NODE: Final = "110"
 #: GPUs as most device plugins offer them. Traces that do not name CPU and memory get these.
 _GPU: Final = "nvidia.com/gpu"
+_PODS_PER_NODE: Final = "110"
 
 
 class Arrival(NamedTuple):
@@ -58,40 +50,45 @@ def write_trace(writer: HistoryWriter, nodes: Iterable[Node], pods: Iterable[Arr
     return len(lines)
 
 
-def import_openb(writer: HistoryWriter, nodes: Path, pods: Path) -> int:
-    """Import the openb trace (Alibaba, cluster-trace-gpu-v2023).
+def trace_node(
+    name: str,
+    amounts: Mapping[str, str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Node:
+    """Return a node with allocatable amounts. Raises ValueError for a bad amount."""
+    labels = {"kubernetes.io/hostname": name, **(labels or {})}
+    metadata = ObjectMeta(name=name, uid=name, labels=labels, annotations=annotations or {})
+    return Node(metadata, status=NodeStatus(allocatable={"pods": _PODS_PER_NODE, **amounts}))
 
-    Thousandths of GPUs are an extended resource too, and the wanted models a node affinity: any
-    scheduler counts them, if not on single GPUs.
+
+def trace_pod(
+    name: str,
+    requests: Mapping[str, str],
+    *,
+    limits: Mapping[str, str] | None = None,
+    namespace: str = "default",
+    annotations: Mapping[str, str] | None = None,
+    run_seconds: float | None = None,
+    priority: int | None = None,
+    affinity: Affinity | None = None,
+) -> Pod:
+    """Return a pod without a node; by default the limits are the requests.
+
+    Raises ValueError for a bad amount.
     """
-    arrivals = [Arrival(pod.creation_time, _openb_pod(pod)) for pod in read_pods(pods)]
-    return write_trace(writer, map(_openb_node, read_nodes(nodes)), arrivals)
-
-
-def _openb_node(node: Node) -> Node:
-    gpus = gpu_count(node)
-    if not gpus:
-        return node
-    allocatable = {**node.status.allocatable, GPU_MILLI: str(gpus * WHOLE)}
-    return replace(node, status=replace(node.status, allocatable=allocatable))
-
-
-def _openb_pod(pod: OpenbPod) -> Pod:
-    obj, gpu = pod_object(pod), pod.gpu
-    annotations, spec = dict(obj.metadata.annotations), obj.spec
-    if pod.deletion_time is not None:
-        annotations[RUN_SECONDS] = str(max(0, pod.deletion_time - pod.creation_time))
-    if gpu.total:
-        (container,), milli = spec.containers, {GPU_MILLI: str(gpu.total)}
-        resources = replace(
-            container.resources, requests={**container.resources.requests, **milli}, limits=milli
-        )
-        spec = replace(spec, containers=(replace(container, resources=resources),))
-    if gpu.models:
-        has_model = NodeSelectorRequirement(GPU_MODEL, "In", (*sorted(gpu.models),))
-        required = NodeSelector((NodeSelectorTerm((has_model,)),))
-        spec = replace(spec, affinity=Affinity(NodeAffinity(required)))
-    return replace(obj, metadata=replace(obj.metadata, annotations=annotations), spec=spec)
+    notes = dict(annotations or {})
+    if run_seconds is not None:
+        notes[RUN_SECONDS] = f"{run_seconds:.15g}"
+    uid = f"{namespace}/{name}"
+    limits = requests if limits is None else limits
+    container = Container("c", resources=ResourceRequirements(requests=requests, limits=limits))
+    return Pod(
+        ObjectMeta(name=name, namespace=namespace, uid=uid, annotations=notes),
+        PodSpec(containers=(container,), priority=priority, affinity=affinity),
+        PodStatus(phase="Pending"),
+    )
 
 
 class _NodeRow(msgspec.Struct, frozen=True):
@@ -121,39 +118,20 @@ def import_csv(writer: HistoryWriter, nodes: Path, pods: Path) -> int:
 
 
 def _csv_node(row: _NodeRow) -> Node:
-    zone = {"topology.kubernetes.io/zone": row.zone} if row.zone else {}
-    return _node(row.name, row.amounts, zone, {} if row.price is None else {PRICE: str(row.price)})
+    labels = {"topology.kubernetes.io/zone": row.zone} if row.zone else {}
+    annotations = {} if row.price is None else {PRICE: str(row.price)}
+    return trace_node(row.name, row.amounts, labels=labels, annotations=annotations)
 
 
 def _csv_arrival(row: _PodRow) -> Arrival:
-    pod = _pod(row.namespace, row.name, row.amounts, row.run_seconds, row.priority)
+    pod = trace_pod(
+        row.name,
+        row.amounts,
+        namespace=row.namespace,
+        run_seconds=row.run_seconds,
+        priority=row.priority,
+    )
     return Arrival(row.created_seconds, pod)
-
-
-def _node(
-    name: str,
-    amounts: Mapping[str, str],
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-) -> Node:
-    labels = {"kubernetes.io/hostname": name, **(labels or {})}
-    metadata = ObjectMeta(name=name, uid=name, labels=labels, annotations=annotations or {})
-    return Node(metadata, status=NodeStatus(allocatable={"pods": _PODS_PER_NODE, **amounts}))
-
-
-def _pod(
-    namespace: str,
-    name: str,
-    amounts: Mapping[str, str],
-    run_seconds: float | None,
-    priority: int | None = None,
-) -> Pod:
-    annotations = {} if run_seconds is None else {RUN_SECONDS: f"{run_seconds:.15g}"}
-    uid = f"{namespace}/{name}"
-    metadata = ObjectMeta(name=name, namespace=namespace, uid=uid, annotations=annotations)
-    container = Container("c", resources=ResourceRequirements(requests=amounts, limits=amounts))
-    spec = PodSpec(containers=(container,), priority=priority)
-    return Pod(metadata, spec, PodStatus(phase="Pending"))
 
 
 class _Machine(msgspec.Struct, frozen=True):
@@ -188,7 +166,7 @@ def import_philly(writer: HistoryWriter, nodes: Path, pods: Path) -> int:
     Each machine of a job's first attempt becomes a pod with that many GPUs; its time is that of all
     attempts together. Jobs that never started are left out: their size is not known.
     """
-    machines = read_table(nodes, _Machine, lambda row: _node(row.name, {_GPU: str(row.gpus)}))
+    machines = read_table(nodes, _Machine, lambda row: trace_node(row.name, {_GPU: str(row.gpus)}))
     with opened(pods) as file, line_of_errors(pods, 0):
         jobs = msgspec.json.decode(file.read(), type=list[_Job])
         arrivals = [arrival for job in jobs for arrival in _philly_arrivals(job)]
@@ -197,10 +175,10 @@ def import_philly(writer: HistoryWriter, nodes: Path, pods: Path) -> int:
 
 def _philly_arrivals(job: _Job) -> Iterator[Arrival]:
     ran = [a for a in job.attempts if a.start_time and a.end_time and a.detail]
-    run_seconds = sum(_seconds(a.end_time or "") - _seconds(a.start_time or "") for a in ran)
+    seconds = sum(_seconds(a.end_time or "") - _seconds(a.start_time or "") for a in ran)
     for number, host in enumerate(ran[0].detail if ran else ()):
-        name = f"{job.jobid.replace('_', '-')}-{number}"
-        pod = _pod(job.vc, name, {_GPU: str(len(host.gpus))}, run_seconds)
+        name, gpus = f"{job.jobid.replace('_', '-')}-{number}", {_GPU: str(len(host.gpus))}
+        pod = trace_pod(name, gpus, namespace=job.vc, run_seconds=seconds)
         yield Arrival(_seconds(job.submitted_time), pod)
 
 

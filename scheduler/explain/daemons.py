@@ -18,7 +18,7 @@ from scheduler.api.core import (
 from scheduler.api.node_selectors import METADATA_NAME, parse_node_selector
 from scheduler.api.selectors import selector_from_set
 from scheduler.api.tolerations import HARD_EFFECTS, find_untolerated_taint
-from scheduler.simulate.controllers import controller_of
+from scheduler.reports.build import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,7 +2,7 @@
 
 import inspect
 
-from scheduler.simulate.background import BackgroundWork
+from scheduler.assembly.background import BackgroundWork
 
 
 async def test_work_that_has_not_begun_ends_with_the_simulation() -> None:

@@ -14,6 +14,7 @@ import math
 import random
 from typing import TYPE_CHECKING, Final
 
+from scheduler.assembly.background import BackgroundWork
 from scheduler.assembly.core import SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import InMemoryApi
 from scheduler.client import NODES, PODS, object_key
@@ -26,7 +27,6 @@ from scheduler.config import (
 )
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.reports.decision import FirstByName
-from scheduler.simulate.background import BackgroundWork
 from scheduler.virtual_clock import VirtualClock, let_tasks_run
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from scheduler.cycle.pod_group.results import PodGroupAttempt
     from scheduler.cycle.schedule_one import Found
     from scheduler.cycle.schedule_pod import TieBreak
-    from scheduler.explain.cluster import Cluster
     from scheduler.framework.interface import Plugin
     from scheduler.queue import QueuedPodInfo
 
@@ -87,10 +86,6 @@ class SimulatedCluster:
         self._timed: Final[list[tuple[float, int, Callable[[], None]]]] = []
 
     # Objects.
-
-    def load(self, cluster: Cluster) -> None:
-        """Create all objects of a cluster; pods without a node enter the queue."""
-        self.api.load({NODES.plural: cluster.nodes, **cluster.others, PODS.plural: cluster.pods})
 
     def apply(self, obj: ApiObject) -> None:
         """Create or replace an object of a kind with a type in `scheduler.api`."""
