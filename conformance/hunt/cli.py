@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -23,9 +24,12 @@ from .placements import placement_worlds
 from .search import Explored, Find, Task, explore
 from .world import pairs
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _option = options_of("Options")
-#: The worlds of a task, and its longest time: in virtual time and in real time.
-_WORLDS: Final = {False: 200, True: 100_000}
+#: The worlds of a task in virtual time, and the longest time of a task, also in real time.
+_WORLDS: Final = 200
 _SECONDS: Final = {False: 120.0, True: 60.0}
 _LANES: Final = 16
 #: The share of the budget for our scheduler, if another one is under test; and for all searches.
@@ -35,7 +39,7 @@ _SEARCHES: Final = 0.7
 _TURNS: Final = (0, 1, 0, 2, 0, 1)
 #: The least time for all confirmations, and for shrinking one find.
 _CONFIRM_SECONDS_MIN: Final = 60.0
-_SHRINK_SECONDS_MIN: Final = 20.0
+_SHRINK_SECONDS_MIN: Final = 60.0
 #: The processes that wait for targets.
 _CONFIRMERS: Final = 8
 
@@ -128,8 +132,6 @@ class _Hunt:
         self._counts: dict[str, dict[str, int]] = {}
         self._notes: dict[str, str] = {}
         self._errors: list[str] = []
-        self._numbers = Counter[int]()
-        self._tasks = 0
         try:
             options.output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -142,39 +144,39 @@ class _Hunt:
         with executor_of("", options.workers) as pool:
             if options.target.command:
                 self._search_on(TargetOptions(), pool, until=_OURS * share)
-                self._numbers.clear()
             self._search_on(options.target, pool, until=share)
 
     def _search_on(
         self, target: TargetOptions, pool: concurrent.futures.Executor, *, until: float
     ) -> None:
+        tasks = self._tasks(target, until)
         waiting: set[concurrent.futures.Future[bytes]] = set()
         while self._seconds < until or waiting:
             while len(waiting) < max(1, self._options.workers) and self._seconds < until:
-                waiting.add(pool.submit(explore, msgspec.json.encode(self._task(target, until))))
+                waiting.add(pool.submit(explore, msgspec.json.encode(next(tasks))))
             done, waiting = concurrent.futures.wait(
                 waiting, return_when=concurrent.futures.FIRST_COMPLETED
             )
             for future in done:
                 self._add(msgspec.json.decode(future.result(), type=Explored), target)
 
-    def _task(self, target: TargetOptions, until: float) -> Task:
+    def _tasks(self, target: TargetOptions, until: float) -> Iterator[Task]:
+        """Yield tasks of the tables in turns, each with the next worlds of its table."""
         real = target.in_real_time
-        table = _TURNS[self._tasks % len(_TURNS)]
-        self._tasks += 1
-        start = self._numbers[table]
         # In real time a task ends by its time: the next one begins after a guess of its worlds.
-        step = _WORLDS[False] if not real else 20 * _LANES
-        self._numbers[table] = start + step
-        return Task(
-            target=target,
-            seed=self._options.seed,
-            start=start,
-            stop=start + step,
-            table=table,
-            seconds=min(_SECONDS[real], max(5.0, until - self._seconds)),
-            lanes=_LANES if real else 1,
-        )
+        step = 20 * _LANES if real else _WORLDS
+        starts = Counter[int]()
+        for table in itertools.cycle(_TURNS):
+            yield Task(
+                target=target,
+                seed=self._options.seed,
+                start=starts[table],
+                stop=starts[table] + step,
+                table=table,
+                seconds=min(_SECONDS[real], max(5.0, until - self._seconds)),
+                lanes=_LANES if real else 1,
+            )
+            starts[table] += step
 
     @property
     def _seconds(self) -> float:
@@ -207,14 +209,12 @@ class _Hunt:
             command: TargetOptions(command=command, quiet_seconds=options.target.quiet_seconds)
             for command in options.also
         }
-        chosen = [_simplest(finds) for finds in self._finds.values()]
         # One of each reason first: its other remedies often have the same cause.
-        turns: Counter[str] = Counter()
-        order_of: list[tuple[int, Find]] = []
-        for find in chosen:
-            order_of.append((turns[find.pair.reason], find))
-            turns[find.pair.reason] += 1
-        chosen = [find for _, find in sorted(order_of, key=lambda each: each[0])]
+        by_reason: dict[str, list[Find]] = {}
+        for finds in self._finds.values():
+            by_reason.setdefault(finds[0].pair.reason, []).append(_simplest(finds))
+        turns = itertools.zip_longest(*by_reason.values())
+        chosen = [find for turn in turns for find in turn if find is not None]
         left = max(_CONFIRM_SECONDS_MIN, options.budget_seconds - self._seconds)
         findings = []
         in_real_time = options.target.in_real_time or bool(others)
@@ -244,25 +244,22 @@ class _Hunt:
     def report(self, findings: list[Finding]) -> None:
         """Write the files, and print the summary."""
         options = self._options
-        rows: dict[str, dict[str, int]] = {}
-        notes: dict[str, str] = {}
+        rows: dict[str, dict[str, int | str]] = {}
+        worlds = 0
         for pair in [*pairs(), *placement_worlds()]:
-            name = str(pair)
-            counts = self._counts.get(name, {})
+            counts = self._counts.get(str(pair), {})
             built = sum(counts.get(verdict, 0) for verdict in ("woken", "lost", "unplaced"))
-            rows[name] = {"worlds": sum(counts.values()), "built": built, **counts}
+            number = sum(counts.values())
+            worlds += number
+            rows[str(pair)] = {"worlds": number, "built": built, **counts}
             if not built:
-                notes[name] = self._notes.get(name, "not reached")
+                rows[str(pair)]["note"] = self._notes.get(str(pair), "not reached")
         _write_json(options.output / "findings.json", [msgspec.to_builtins(f) for f in findings])
-        noted = {
-            name: {**row, "note": notes[name]} if name in notes else row
-            for name, row in rows.items()
-        }
-        _write_json(options.output / "coverage.json", {"pairs": noted, "errors": self._errors})
-        worlds = sum(row["worlds"] for row in rows.values())
-        real = sum(finding.confirmed for finding in findings)
+        _write_json(options.output / "coverage.json", {"pairs": rows, "errors": self._errors})
+        notes = {name: row["note"] for name, row in rows.items() if "note" in row}
         for name, note in notes.items():
             click.echo(f"not built: {name}: {note}")
+        real = sum(finding.confirmed for finding in findings)
         click.echo(
             f"{worlds} worlds, {len(rows) - len(notes)} of {len(rows)} pairs, {real} findings "
             f"confirmed, {len(findings) - real} listed apart, seed {options.seed}, "

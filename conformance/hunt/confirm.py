@@ -22,7 +22,7 @@ from ..targets.target import TargetOptions
 from .lane import is_on, is_placed
 from .placements import GROUP
 from .search import PLACES, WAKES, Find
-from .world import COPY, WAITER
+from .vocabulary import COPY, PAUSE, SETTLE, WAITER, subject_of
 
 if TYPE_CHECKING:
     from ..api import Json
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 #: Longer than the longest backoff of a configuration without changes.
 _PAUSE: Final[Json] = {"advance": "12s"}
 _ATTEMPTS: Final = {False: 300, True: 30}
-_SETTLE: Final[Json] = {"wait_until_settled": None}
 _KINDS: Final = ("Pod", "PersistentVolumeClaim", "PersistentVolume")
 _AREA: Final = "hunt"
 _REAL_SECONDS_MAX: Final = 120.0
 #: Runs that the server or the machine ended, not the scheduler.
 _REFUSED: Final = re.compile(r"(cluster|steps\S*): (GET|POST|PUT|PATCH|DELETE) ")
 _SLOW: Final = "still running after"
+_HINTS: Final = "pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing"
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,9 +72,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 def confirm(order: bytes) -> bytes:
     """Run a find anew on its target, shrink it and write its case; all as JSON."""
     given = msgspec.json.decode(order, type=Order)
-    find = given.find
+    find, ours = given.find, TargetOptions()
     raw = with_pauses(find)
-    ours = TargetOptions()
     is_shown = shows(raw, find, given.target, times=2)
     if not is_shown and find.promise == WAKES:
         # Ours has settled after each step; in real time a step has to wait for that.
@@ -84,24 +83,18 @@ def confirm(order: bytes) -> bytes:
     whole = raw
     is_ours = shows(raw, find, ours, times=1) if given.target != ours else is_shown
     # Without its devices or its room a smaller case has no placement.
-    shrinks = find.promise != PLACES
-    if is_ours and shrinks:
-        raw = _smaller(raw, find, ours, seconds=given.seconds / 2)
-    if is_shown and shrinks and not (is_ours and shows(raw, find, given.target, times=1)):
-        raw = _smaller(whole, find, given.target, seconds=given.seconds)
-    is_greedy = find.promise == PLACES and find.pair == GROUP
-    kind = (
-        "incomplete"
-        if is_shown and is_greedy
-        else "confirmed"
-        if is_shown
-        else "only ours"
-        if is_ours
-        else "chance"
-    )
-    if is_shown or is_ours:
+    if find.promise != PLACES:
+        if is_ours:
+            raw = _smaller(raw, find, ours, seconds=given.seconds / 2)
+        if is_shown and not (is_ours and shows(raw, find, given.target, times=1)):
+            raw = _smaller(whole, find, given.target, seconds=given.seconds)
+    kind = "only ours" if is_ours else "chance"
+    if is_shown:
+        is_greedy = find.promise == PLACES and find.pair == GROUP
+        kind = "incomplete" if is_greedy else "confirmed"
+    case = given.path if kind != "chance" else ""
+    if case:
         _write(Path(given.path), raw, find)
-    also = {name: shows(raw, find, other, times=1) for name, other in given.others.items()}
     return msgspec.json.encode(
         Finding(
             promise=find.promise,
@@ -110,10 +103,10 @@ def confirm(order: bytes) -> bytes:
             seed=find.seed,
             variations=find.variations,
             objects=size_of(raw),
-            case=given.path if is_shown or is_ours else "",
-            confirmed=is_shown and not is_greedy,
+            case=case,
+            confirmed=kind == "confirmed",
             kind=kind,
-            also=also,
+            also={name: shows(raw, find, each, times=1) for name, each in given.others.items()},
         )
     )
 
@@ -121,18 +114,14 @@ def confirm(order: bytes) -> bytes:
 def with_pauses(find: Find) -> Json:
     """Return the case of a find with pauses for the longest backoff, up to the broken promise."""
     steps = objects(find.raw["steps"])
-    longer = [_PAUSE if step == {"advance": "3s"} else step for step in steps]
-    return {**find.raw, "steps": longer}
+    return {**find.raw, "steps": [_PAUSE if step == PAUSE else step for step in steps]}
 
 
 def _settled(raw: Json) -> Json:
     """Return a case that waits after each change until the scheduler has come to rest."""
-    steps = objects(raw["steps"])
-    quiet = [
-        part
-        for step in steps
-        for part in ([step] if step.keys() & {"advance", "wait_until_settled"} else [step, _SETTLE])
-    ]
+    quiet: list[Json] = []
+    for step in objects(raw["steps"]):
+        quiet += [step] if step.keys() & {"advance", "wait_until_settled"} else [step, SETTLE]
     return {**raw, "steps": quiet}
 
 
@@ -207,18 +196,14 @@ class _Interest:
         return self.find.text
 
     def may_be_in(self, raw: Json) -> bool:
+        """Return True if a case of a lost wake-up has its control, and the pause before that."""
         if self.find.promise != WAKES:
             return True
-        pods = {
-            str(pod["name"]): {**pod, "name": ""}
-            for step in objects(raw["steps"])
-            for entry in objects(step.get("create"))
-            if (pod := part(entry, "pod")) and pod.get("name") in (WAITER, COPY)
-        }
-        if not _pauses(raw):
-            return False
-        was = _control_fields(self.raw)
-        return len(pods) == 2 and _same(pods[WAITER], pods[COPY], was)
+        steps = objects(raw["steps"])
+        control = next((number for number, step in enumerate(steps) if _makes_copy(step)), 0)
+        differs = _differing(raw)
+        has_pause = _PAUSE in steps[max(0, control - 2) : control]
+        return has_pause and differs is not None and differs <= (_differing(self.raw) or set())
 
     def is_in(self, raw: Json) -> bool:
         return shows(raw, self.find, self.target, times=1)
@@ -227,27 +212,18 @@ class _Interest:
         return raw
 
 
-def _pauses(raw: Json) -> bool:
-    """Return True if the pause for the backoff is right before the control."""
-    steps = objects(raw["steps"])
-    control = next((n for n, step in enumerate(steps) if _makes_copy(step)), 0)
-    return _PAUSE in steps[max(0, control - 2) : control]
-
-
-def _control_fields(raw: Json) -> frozenset[str]:
-    """Return the fields in which the control of a case differs from its waiter."""
+def _differing(raw: Json) -> set[str] | None:
+    """Return the fields in which the control differs from the waiter; None if one is missing."""
     pods = {
         str(pod["name"]): pod
         for step in objects(raw["steps"])
         for entry in objects(step.get("create"))
         if (pod := part(entry, "pod")) and pod.get("name") in (WAITER, COPY)
     }
-    one, other = pods.get(WAITER, {}), pods.get(COPY, {})
-    return frozenset(name for name in {*one, *other} - {"name"} if one.get(name) != other.get(name))
-
-
-def _same(one: Json, other: Json, but: frozenset[str]) -> bool:
-    return all(one.get(name) == other.get(name) for name in {*one, *other} - but)
+    if len(pods) < 2:
+        return None
+    one, other = pods[WAITER], pods[COPY]
+    return {name for name in {*one, *other} - {"name"} if one.get(name) != other.get(name)}
 
 
 def _smaller(raw: Json, find: Find, target: TargetOptions, *, seconds: float) -> Json:
@@ -260,35 +236,26 @@ def _write(path: Path, raw: Json, find: Find) -> None:
     """Write the case of a find, which expects what the scheduler should have done."""
     path.parent.mkdir(parents=True, exist_ok=True)
     steps = objects(raw["steps"])
+    expected: Json = find.expect or {"nodes": "no_overcommit"}
     if find.promise == WAKES:
-        control = next(n for n, step in enumerate(steps) if _makes_copy(step))
-        namespace = str(
-            part(objects(steps[control]["create"])[0], "pod").get("namespace", "default")
-        )
-        name = WAITER if namespace == "default" else f"{namespace}/{WAITER}"
-        steps = [*steps[:control], {"expect": {"pods": [name], "bound_count": 1}}]
+        control = next(number for number, step in enumerate(steps) if _makes_copy(step))
+        pod = part(objects(steps[control]["create"])[0], "pod")
+        name = str(subject_of({**pod, "name": WAITER})["pod"])
+        steps, expected = steps[:control], {"pods": [name], "bound_count": 1}
     elif find.promise == PLACES:
-        everyone: Json = {"pods": [*find.members], "bound_count": len(find.members)}
+        expected = {"pods": [*find.members], "bound_count": len(find.members)}
         if find.place:
-            everyone = {"node": find.place, "pod_count": len(find.members)}
-        steps = [*steps, {"expect": everyone}]
-    elif find.expect:
-        steps = [*steps, {"expect": find.expect}]
-    else:
-        steps = [*steps, {"expect": {"nodes": "no_overcommit"}}]
+            expected = {"node": find.place, "pod_count": len(find.members)}
     case: Json = {
         "name": path.stem,
         "source": INVARIANTS[find.promise].source if find.promise in INVARIANTS else _HINTS,
         "description": f"{find.pair}. {find.text}",
         **{name: raw[name] for name in ("gates", "config", "cluster") if name in raw},
-        "steps": steps,
+        "steps": [*steps, {"expect": expected}],
     }
     write_case(path, {"area": _AREA, "cases": [case]})
     text = bug_report(case, title=f"{find.promise}: {find.pair}", seen=find.text)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
-
-
-_HINTS: Final = "pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing"
 
 
 def _makes_copy(step: Json) -> bool:

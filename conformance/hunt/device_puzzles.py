@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .world import PAUSE, Pair, World, create, node, obj, pod, ref
+from .vocabulary import DEVICES, HOST, PAUSE, SETTLE, claim, create, node, obj, pod, uses
+from .world import Pair, World, raw_case
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..api import Json
+    from .vocabulary import Fields
 
 THEMES: Final = (
     "plain",
@@ -31,8 +33,7 @@ THEMES: Final = (
     "huge counts",
 )
 #: On by default since 1.36.
-GATES: Final = {"DRAPartitionableDevices": True, "DRAConsumableCapacity": True}
-_API: Final = "resource.k8s.io/v1"
+_GATES: Final = {"DRAPartitionableDevices": True, "DRAConsumableCapacity": True}
 _DRIVERS: Final = ("gpu.example.com", "nic.example.com")
 _CHANCE: Final = 0.15
 
@@ -45,7 +46,7 @@ def device_pair(theme: str) -> Pair:
 def device_world(theme: str, rng: random.Random) -> World:
     """Draw a world with a theme."""
     themes = {theme, *(other for other in THEMES[:-1] if rng.random() < _CHANCE)}
-    nodes = ["a", "b"][: rng.choice([1, 2])]
+    nodes = rng.choice(["a", "ab"])
     claims = [f"c{number}" for number in range(rng.choice([2, 3, 4]))]
     entries = [_claim(name, themes, rng) for name in claims]
     shared = ["s"] if "shared claim" in themes else []
@@ -54,81 +55,76 @@ def device_world(theme: str, rng: random.Random) -> World:
     users: list[list[str]] = [[] for _ in range(rng.choice([2, 3]))]
     for name in claims:
         rng.choice(users).append(name)
-    names = [f"m{number}" for number in range(len(users))]
-    steps: list[Json] = []
-    for name, own in zip(names, users, strict=True):
+    steps: list[Fields] = []
+    for number, own in enumerate(users):
         used = [*shared, *own] if rng.random() < 0.5 else [*own, *shared]
-        uses = [{"name": f"d{n}", "resourceClaimName": claim} for n, claim in enumerate(used)]
-        steps += [create(pod(name, **({"spec": {"resourceClaims": uses}} if uses else {})))]
+        steps.append(create(pod(f"m{number}", **uses(*used))))
         if rng.random() < 0.7:
-            steps.append({"wait_until_settled": None})
+            steps.append(SETTLE)
         if rng.random() < 0.15:
-            steps += [{"wait_until_settled": None}, {"delete": {"pod": name}}]
-            steps += [freed(claim) for claim in own]
-    settle: Json = {"wait_until_settled": None}
-    raw: Json = {
-        "name": "hunt",
-        "source": "kubesched-conformance hunt",
-        "gates": GATES,
-        "cluster": [*map(node, nodes), *_slices(nodes, themes, rng), *entries],
-        "steps": [*steps, settle, {"advance": PAUSE}, settle],
-    }
-    return World(pair=device_pair(theme), variations=(), raw=raw, message="", members=())
+            steps += [SETTLE, {"delete": {"pod": f"m{number}"}}, *map(_freed, own)]
+    cluster = [*map(node, nodes), *_slices(nodes, themes, rng), *entries]
+    raw = raw_case(cluster, [*steps, SETTLE, PAUSE, SETTLE], _GATES)
+    return World(pair=device_pair(theme), raw=raw, members=())
 
 
-def freed(claim: str) -> Json:
+def _freed(name: str) -> Json:
     """Return the step by which a controller takes the devices of a claim away."""
-    subject = ref(obj(_API, "ResourceClaim", claim, namespace="default"))
+    subject = {"apiVersion": DEVICES, "kind": "ResourceClaim", "name": name, "namespace": "default"}
     status: Json = {"reservedFor": None, "allocation": None}
-    return {"update_status": {**subject, "status": status}}
+    return {"update_status": {"object": subject, "status": status}}
 
 
-def _slices(nodes: list[str], themes: Collection[str], rng: random.Random) -> Iterator[Json]:
+def slices(
+    driver: str, pool: str, devices: Sequence[Json], where: Fields, *, units: int
+) -> Iterator[Json]:
+    """Yield the slices of a pool: its devices, and their counter if a device consumes from it."""
+    has_counters = any("consumesCounters" in each for each in devices)
+    named = {"name": pool, "generation": 1, "resourceSliceCount": 1 + has_counters}
+    spec: Json = {"driver": driver, "pool": named, **where}
+    stem = f"{driver.partition('.')[0]}-{pool}"
+    yield obj(DEVICES, "ResourceSlice", stem, spec={**spec, "devices": devices})
+    if has_counters:
+        shared = {**spec, "sharedCounters": [{"name": "g", "counters": _units(units)}]}
+        yield obj(DEVICES, "ResourceSlice", f"{stem}-counters", spec=shared)
+
+
+def consumes(units: int) -> Json:
+    """Return the field of a device that takes units of its pool's counter."""
+    return {"consumesCounters": [{"counterSet": "g", "counters": _units(units)}]}
+
+
+def _units(number: int) -> Json:
+    return {"units": {"value": str(number)}}
+
+
+def _slices(nodes: str, themes: Collection[str], rng: random.Random) -> Iterator[Json]:
     """Yield the class and the slices, with the devices of each pool in any order."""
-    yield obj(_API, "DeviceClass", "any", spec={})
+    yield obj(DEVICES, "DeviceClass", "any", spec={})
     drivers = _DRIVERS if "two drivers" in themes else _DRIVERS[:1]
     pools: list[tuple[str, str, Json]] = [
         (driver, name, {"nodeName": name}) for driver in drivers for name in nodes
     ]
     if "devices of many nodes" in themes:
-        terms = [
-            {
-                "matchExpressions": [
-                    {"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}
-                ]
-            }
-        ]
-        many: Json = rng.choice(
-            [{"allNodes": True}, {"nodeSelector": {"nodeSelectorTerms": terms}}]
+        rule = {"key": HOST, "operator": "In", "values": [*nodes]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+        pools.append(
+            (_DRIVERS[0], "net", rng.choice([{"allNodes": True}, {"nodeSelector": terms}]))
         )
-        pools.append((_DRIVERS[0], "net", many))
     for driver, name, where in pools:
         devices = [_device(number, themes, rng) for number in range(rng.choice([1, 2, 3]))]
-        has_counters = any("consumesCounters" in each for each in devices)
-        pool = {"name": name, "generation": 1, "resourceSliceCount": 1 + has_counters}
-        spec: Json = {"driver": driver, "pool": pool, **where}
-        stem = f"{driver.partition('.')[0]}-{name}"
-        yield obj(_API, "ResourceSlice", stem, spec={**spec, "devices": devices})
-        if has_counters:
-            total = {"units": {"value": str(rng.choice([2, 4]))}}
-            counters = [{"name": "g", "counters": total}]
-            yield obj(
-                _API, "ResourceSlice", f"{stem}-counters", spec={**spec, "sharedCounters": counters}
-            )
+        yield from slices(driver, name, devices, where, units=rng.choice([2, 4]))
 
 
 def _device(number: int, themes: Collection[str], rng: random.Random) -> Json:
-    device: Json = {
-        "name": f"dev-{number}",
-        "attributes": {
-            "example.com/model": {"string": rng.choice("xy")},
-            "example.com/size": {"int": rng.choice([1, 2])},
-        },
+    attributes = {
+        "example.com/model": {"string": rng.choice("xy")},
+        "example.com/size": {"int": rng.choice([1, 2])},
     }
+    device: Json = {"name": f"dev-{number}", "attributes": attributes}
     is_shared_part = "counters of shared devices" in themes
     if ("counters" in themes or is_shared_part) and rng.random() < 0.8:
-        taken = {"units": {"value": str(rng.choice([1, 2, 4]))}}
-        device["consumesCounters"] = [{"counterSet": "g", "counters": taken}]
+        device |= consumes(rng.choice([1, 2, 4]))
     if ("capacity" in themes or is_shared_part) and rng.random() < 0.8:
         policy: Json = rng.choice(
             [
@@ -139,10 +135,9 @@ def _device(number: int, themes: Collection[str], rng: random.Random) -> Json:
             ]
         )
         device["allowMultipleAllocations"] = True
-        device["capacity"] = {"memory": {"value": "4", **policy}}
-        if is_shared_part and rng.random() < 0.5:
-            # A device that is shared without a limit.
-            del device["capacity"]
+        # A device of a shared part may be shared without a limit.
+        if not is_shared_part or rng.random() < 0.5:
+            device["capacity"] = {"memory": {"value": "4", **policy}}
     return device
 
 
@@ -154,18 +149,15 @@ def _claim(name: str, themes: Collection[str], rng: random.Random) -> Json:
             attribute = f"example.com/{rng.choice(['model', 'size'])}"
             about = {"requests": [requests[0]["name"]]} if rng.random() < 0.3 else {}
             constraints.append({f"{kind}Attribute": attribute, **about})
-    spec: Json = {"requests": requests, **({"constraints": constraints} if constraints else {})}
-    return obj(_API, "ResourceClaim", name, namespace="default", spec={"devices": spec})
+    return claim(name, *requests, **({"constraints": constraints} if constraints else {}))
 
 
 def _request(number: int, themes: Collection[str], rng: random.Random) -> Json:
     name = f"r{number}"
     if "alternatives" in themes or "huge counts" in themes:
         some = [_wanted(themes, rng) for _ in range(rng.choice([2, 3]))]
-        return {
-            "name": name,
-            "firstAvailable": [{"name": f"s{n}", **w} for n, w in enumerate(some)],
-        }
+        options = [{"name": f"s{n}", **wanted} for n, wanted in enumerate(some)]
+        return {"name": name, "firstAvailable": options}
     return {"name": name, "exactly": _wanted(themes, rng)}
 
 

@@ -22,7 +22,7 @@ from ..judge.tally import Tally
 from ..outcome import ALL_ASPECTS, Verdict
 from ..run.observation import Recorder
 from ..run.running import Progress, started
-from .world import COPY, WAITER
+from .vocabulary import COPY, WAITER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -41,13 +41,14 @@ _KEPT: Final = frozenset({"Lease", "Event", "PriorityClass", "APIService"})
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 #: In real time the shortest backoff that there is.
 _CONFIG: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
-#: Invariants that compare whole runs, or that a world in a lane cannot show.
-_REFUSED: Final = "status refused"
-_STARVED: Final = "no_pod_starved"
-#: In worlds with groups, which the rules of `no_pod_starved` do not know.
-_GROUP: Final = "pod_group"
-_REPORTED: Final = "no_pod_lost"
-_JUDGES: Final = tuple(name for name, one in INVARIANTS.items() if one.check is not None)
+#: Parts of a case in which an invariant does not judge. A pod may have no condition if that was
+#: refused, if its volumes are being bound, or while its group waits; the rules of `no_pod_starved`
+#: do not know groups; a scheduler that ends loses the events that it has not sent.
+_UNJUDGED: Final[Mapping[str, tuple[str, ...]]] = {
+    "no_pod_lost": ("'pods/status'", "'persistentVolumeClaim'", "'pod_group'"),
+    "no_pod_starved": ("'pod_group'",),
+    "events_agree": ("'restart'",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,77 +89,56 @@ class Lane:
             await running.carry_out([Step("cluster", Create(objects=[*case.cluster]))])
             await running.target.settle()
         if world.members is not None:
-            await running.carry_out(case.steps)
-            pods = [await running.api.find(Ref("Pod", name, "default")) for name in world.members]
-            left = [pod for pod in pods if not is_on(pod, world.place)]
-            return Seen(
-                verdict="unplaced" if left else "woken",
-                text=f"a placement exists: {_message(left[0])}" if left else "",
-                violations=self._violations(world, case),
-            )
+            return await self._placed(world, case, world.members)
         *course, settle, control, last = case.steps
-        place = next(
-            number for number, step in enumerate(course) if _creates_pod(step.action, WAITER)
-        )
-        await running.carry_out(course[: place + 1])
-        rest = course[place + 1 :]
+        namespace = world.namespace
+        await running.carry_out(course[: world.first])
+        rest = course[world.first :]
         if world.message and rest:
             await running.carry_out(rest[:1])
-            first = await running.api.find(Ref("Pod", WAITER, self._namespace(world)))
+            first = await running.api.find(Ref("Pod", WAITER, namespace))
             if world.message not in _message(first):
                 return Seen(verdict="no reason", text=_message(first))
             rest = rest[1:]
         await running.carry_out([*rest, settle])
-        before = await self._find(world, WAITER)
-        if before is None or await self._is_placed(before):
-            return Seen(verdict="woken", violations=self._violations(world, case))
-        await running.carry_out([control, last])
-        copied = await self._find(world, COPY)
-        if copied is None or not await self._is_placed(copied):
-            text = f"the copy is not bound: {_message(copied)}"
-            return Seen(verdict="no remedy", text=text, violations=self._violations(world, case))
+        verdict, text = "woken", ""
+        before = await running.api.find(Ref("Pod", WAITER, namespace))
+        if before is not None and not await self._is_placed(before):
+            await running.carry_out([control, last])
+            copied = await running.api.find(Ref("Pod", COPY, namespace))
+            verdict, text = "no remedy", f"the copy is not bound: {_message(copied)}"
+            if copied is not None and await self._is_placed(copied):
+                verdict = "lost"
+                text = f"pod {WAITER} still waits ({_message(before)}), and its copy is bound"
+        return Seen(verdict=verdict, text=text, violations=self._violations(world, case))
+
+    async def _placed(self, world: World, case: Case, members: Iterable[str]) -> Seen:
+        """Run a world that has no waiter, but pods for which a placement exists."""
+        await self._running.carry_out(case.steps)
+        pods = [await self._running.api.find(Ref("Pod", name, "default")) for name in members]
+        left = [pod for pod in pods if not is_on(pod, world.place)]
         return Seen(
-            verdict="lost",
-            text=f"pod {WAITER} still waits ({_message(before)}), and its copy is bound",
+            verdict="unplaced" if left else "woken",
+            text=f"a placement exists: {_message(left[0])}" if left else "",
             violations=self._violations(world, case),
         )
 
-    def _namespace(self, world: World) -> str:
-        return next(
-            str(part(entry, "pod").get("namespace", "default"))
-            for step in objects(world.raw["steps"])
-            for entry in objects(step.get("create"))
-            if part(entry, "pod").get("name") == WAITER
-        )
-
-    async def _find(self, world: World, name: str) -> Json | None:
-        return await self._running.api.find(Ref("Pod", name, self._namespace(world)))
-
     async def _is_placed(self, pod: Json) -> bool:
-        """Return True if a pod has a node, or a node is chosen and its volumes are being bound."""
-        if part(pod, "spec").get("nodeName"):
-            return True
-        if not objects(part(pod, "spec").get("volumes")):
-            return False
         api = self._running.api
-        claims, volumes = (
-            await api.list("PersistentVolumeClaim"),
-            await api.list("PersistentVolume"),
-        )
-        return is_placed(pod, claims, volumes)
+        if not objects(part(pod, "spec").get("volumes")):
+            return is_placed(pod, (), ())
+        claims = await api.list("PersistentVolumeClaim")
+        return is_placed(pod, claims, await api.list("PersistentVolume"))
 
     def _violations(self, world: World, case: Case) -> tuple[Violation, ...]:
         """Return the promises of single decisions that a world has broken."""
-        observation = self._recorder.observation(case.outcome(Verdict.PASSED))
-        history = History(observation)
+        history = History(self._recorder.observation(case.outcome(Verdict.PASSED)))
+        text = str(world.raw)
         return tuple(
             violation
-            for name in _JUDGES
-            if not (name == _REPORTED and _may_be_silent(world))
-            and not (name == _STARVED and _GROUP in str(world.raw))
-            for check in [INVARIANTS[name].check]
-            if check is not None
-            for violation in check(history)
+            for name, one in INVARIANTS.items()
+            if one.check is not None and not any(p in text for p in _UNJUDGED.get(name, ()))
+            for violation in one.check(history)
         )
 
     async def _empty(self, case: Case) -> None:
@@ -217,15 +197,6 @@ async def lane(
         yield Lane(running, recorder)
 
 
-def _may_be_silent(world: World) -> bool:
-    """Return True if a pod may have no condition.
-
-    The condition was refused, the volumes are being bound, or a group waits for its quorum.
-    """
-    text = str(world.raw)
-    return _REFUSED in world.variations or "persistentVolumeClaim" in text or "pod_group" in text
-
-
 def is_on(pod: Json | None, place: str) -> bool:
     """Return True if a pod has a node, or one is nominated for it: `place`, or any if empty."""
     node_name = part(pod or {}, "spec").get("nodeName")
@@ -250,12 +221,6 @@ def is_placed(pod: Json, claims: Iterable[Json], volumes: Iterable[Json]) -> boo
         claim["name"] in names
         and (_SELECTED in part(claim, "annotations") or claim["name"] in chosen)
         for claim in unbound
-    )
-
-
-def _creates_pod(action: object, name: str) -> bool:
-    return isinstance(action, Create) and any(
-        item.pod is not None and item.pod.name == name for item in action.objects
     )
 
 

@@ -18,120 +18,106 @@ from ..format.resources import part
 from ..invariants.devices import Devices, Taken, claims_of
 from ..invariants.feasibility import feasible_nodes, reasons_against
 from ..invariants.state import State, placed_on
-from . import device_puzzles
-from .device_puzzles import device_pair, device_world
-from .world import HOST, PAUSE, Pair, World, create, node, obj, pod
+from .device_puzzles import THEMES, consumes, device_pair, device_world, slices
+from .vocabulary import DEVICES, HOST, PAUSE, SETTLE, claim, create, node, obj, pod, uses
+from .world import Pair, World, raw_case
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..api import Json
+    from .vocabulary import Fields
 
 GROUP: Final = Pair("group", "a placement exists")
+REFUSED: Final = Pair("group", "there is room, and bindings are refused")
 PREEMPTION: Final = Pair("preemption", "a node fits without its less important pods")
 IMAGES: Final = Pair("images", "a node has far more of them")
-_IMAGE_UNIT: Final = 100 * 1024 * 1024
-_GATES: Final[Json] = {"GenericWorkload": True, "GangScheduling": True}
-_API: Final = "resource.k8s.io/v1"
-_DEMANDS: Final[Sequence[Json]] = (
-    {},
-    {"host_ports": [80]},
-    {
-        "labels": {"app": "db"},
-        "affinity": {
-            "podAntiAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "db"}}}
-                ]
-            }
-        },
-    },
-)
+_GATES: Final = {"GenericWorkload": True, "GangScheduling": True}
 _DRIVER: Final = "gpu.example.com"
+_IMAGE_UNIT: Final = 100 * 1024 * 1024
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_DB: Final[Json] = {"app": "db"}
+_TERM: Final[Json] = {"topologyKey": HOST, "labelSelector": {"matchLabels": _DB}}
+_APART: Final[Json] = {"labels": _DB, "affinity": {"podAntiAffinity": {_REQUIRED: [_TERM]}}}
+_TOGETHER: Final[Json] = {"labels": _DB, "affinity": {"podAffinity": {_REQUIRED: [_TERM]}}}
+_DEMANDS: Final[Sequence[Json]] = ({}, {"host_ports": [80]}, _APART)
 
 
 def placement_worlds() -> dict[Pair, Callable[[random.Random], World]]:
     """Return the functions that draw the puzzles, by pair."""
-    devices = {
-        device_pair(theme): functools.partial(device_world, theme)
-        for theme in device_puzzles.THEMES
+    devices = {device_pair(theme): functools.partial(device_world, theme) for theme in THEMES}
+    return {
+        GROUP: _group,
+        REFUSED: _refused,
+        PREEMPTION: _preemption,
+        IMAGES: _images,
+        **devices,
     }
-    return {GROUP: _group, PREEMPTION: _preemption, IMAGES: _images, **devices}
 
 
 def _group(rng: random.Random) -> World:
     """Draw a group for which there is room: for devices or CPUs, apart or together."""
-    nodes = ["a", "b", "c"][: rng.choice([1, 2, 3])]
-    number = rng.choice([2, 3])
-    members = tuple(f"m{index}" for index in range(number))
-    in_group: Json = {"pod_group": "train"}
+    nodes = rng.choice(["a", "ab", "abc"])
+    members = _members(rng.choice([2, 3]))
     form = rng.choice(["claims", "one claim", "room", "apart", "together"])
     if form in ("claims", "one claim"):
         names = members if form == "claims" else ("c",)
         cluster = [*map(node, nodes), *_parts(nodes, rng), *(_claim(m, rng) for m in names)]
-        pods = [pod(m, **in_group, **_uses(m if form == "claims" else "c")) for m in members]
+        wants = [uses(m if form == "claims" else "c") for m in members]
     else:
         cluster = [node(name, cpu=rng.choice([2, 3, 4])) for name in nodes]
-        pods = [pod(m, **in_group, cpu=rng.choice([1, 2, 3]), **_ties(form)) for m in members]
+        ties = {"apart": _APART, "together": _TOGETHER}.get(form, {})
+        wants = [{"cpu": rng.choice([1, 2, 3]), **ties} for _ in members]
+    pods = [pod(m, pod_group="train", **each) for m, each in zip(members, wants, strict=True)]
     if not _has_room(cluster, pods):
         return _group(rng)
-    group: Json = {"pod_group": {"name": "train", "min_count": number}}
+    group: Json = {"pod_group": {"name": "train", "min_count": len(members)}}
     return _world(GROUP, [*cluster, group], [create(*pods)], members, gates=_GATES)
 
 
-def _ties(form: str) -> Json:
-    """Return the fields by which the pods of a group keep apart, or together."""
-    kind = {"apart": "podAntiAffinity", "together": "podAffinity"}.get(form)
-    if kind is None:
-        return {}
-    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "db"}}}
-    required = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return {"labels": {"app": "db"}, "affinity": required}
+def _refused(rng: random.Random) -> World:
+    """Draw a group for which there is room, and of which some bindings are refused at first."""
+    members = _members(rng.choice([2, 3]))
+    group: Json = {"pod_group": {"name": "train", "min_count": rng.choice([1, len(members)])}}
+    refused = {
+        "match": {"verb": "create", "resource": "pods/binding"},
+        "when": {"times": rng.choice([1, len(members)])},
+        "answer": {"code": rng.choice([409, 500])},
+    }
+    pods = [create(pod(name, pod_group="train")) for name in members]
+    steps: list[Fields] = [{"inject": [refused]}, *pods, SETTLE, PAUSE, SETTLE, PAUSE]
+    return _world(REFUSED, [node("a"), group], steps, members, gates=_GATES)
 
 
-def _uses(claim: str) -> Json:
-    return {"spec": {"resourceClaims": [{"name": "d", "resourceClaimName": claim}]}}
+def _members(number: int) -> tuple[str, ...]:
+    return tuple(f"m{index}" for index in range(number))
 
 
 def _parts(nodes: Sequence[str], rng: random.Random) -> Iterator[Json]:
     """Yield a class, and per node a device that can be taken whole or in two halves."""
-    yield obj(_API, "DeviceClass", "gpu", spec={})
+    yield obj(DEVICES, "DeviceClass", "gpu", spec={})
     for name in nodes:
-        pool = {"name": name, "generation": 1, "resourceSliceCount": 2}
-        where: Json = {"driver": _DRIVER, "nodeName": name, "pool": pool}
-        counters = [{"name": "g", "counters": {"units": {"value": "4"}}}]
-        parts = [
-            {
-                "name": f"part-{index}",
-                "attributes": {"size": {"int": size}},
-                "consumesCounters": [
-                    {"counterSet": "g", "counters": {"units": {"value": str(size)}}}
-                ],
-            }
+        parts: list[Json] = [
+            {"name": f"part-{index}", "attributes": {"size": {"int": size}}, **consumes(size)}
             for index, size in enumerate((4, 2, 2))
         ]
         rng.shuffle(parts)
-        yield obj(
-            _API, "ResourceSlice", f"{name}-counters", spec={**where, "sharedCounters": counters}
-        )
-        yield obj(_API, "ResourceSlice", f"{name}-parts", spec={**where, "devices": parts})
+        yield from slices(_DRIVER, name, parts, {"nodeName": name}, units=4)
 
 
 def _claim(name: str, rng: random.Random) -> Json:
     """Draw a claim for the first available of some sizes."""
+    expression = f"device.attributes['{_DRIVER}'].size == "
     wanted = [
         {
             "name": f"size-{size}",
             "deviceClassName": "gpu",
-            "selectors": [
-                {"cel": {"expression": f"device.attributes['{_DRIVER}'].size == {size}"}}
-            ],
+            "selectors": [{"cel": {"expression": f"{expression}{size}"}}],
         }
         for size in rng.choice([[4, 2], [2, 4], [4], [2]])
     ]
-    spec = {"devices": {"requests": [{"name": "r", "firstAvailable": wanted}]}}
-    return obj(_API, "ResourceClaim", name, namespace="default", spec=spec)
+    return claim(name, {"name": "r", "firstAvailable": wanted})
 
 
 def _has_room(cluster: Sequence[Json], pods: Sequence[Json]) -> bool:
@@ -167,12 +153,12 @@ def _allocated(
     rule = {"key": HOST, "operator": "In", "values": [node_name]}
     allowed = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
     changed = {}
-    for claim, one in zip(claims, taken, strict=True):
+    for each, one in zip(claims, taken, strict=True):
         results = [one.device._asdict() | {"device": one.device.name}]
         allocation = {"devices": {"results": results}, "nodeSelector": allowed}
-        metadata = part(claim, "metadata")
+        metadata = part(each, "metadata")
         key = "ResourceClaim", str(metadata["namespace"]), str(metadata["name"])
-        changed[key] = {**claim, "status": {"allocation": allocation}}
+        changed[key] = {**each, "status": {"allocation": allocation}}
     return replace(state, others={**state.others, **changed})
 
 
@@ -181,77 +167,64 @@ def _preemption(rng: random.Random) -> World:
 
     The pods that it evicts may come again, as a controller makes them.
     """
-    used = [
-        pod(
-            f"u{number}",
-            node=rng.choice("ab"),
-            cpu=rng.choice([1, 2]),
-            priority=rng.choice([0, 10, 100]),
+    used = {
+        f"u{number}": {
+            "cpu": rng.choice([1, 2]),
+            "priority": rng.choice([0, 10, 100]),
             **rng.choice(_DEMANDS),
-        )
+        }
         for number in range(rng.choice([2, 3, 4]))
-    ]
+    }
+    there = [pod(name, node=rng.choice("ab"), **fields) for name, fields in used.items()]
     wants: Json = {"cpu": rng.choice([2, 3, 4]), "priority": 50, **rng.choice(_DEMANDS)}
     cluster = [node(name, cpu=4) for name in "ab"]
-    kept = [entry for entry in used if part(entry, "pod")["priority"] == 100]
-    if not _is_feasible(cluster, kept, pod("m0", **wants)):
+    kept = [entry for entry in there if part(entry, "pod")["priority"] == 100]
+    (wanted,) = _expanded([pod("m0", **wants)])
+    if not feasible_nodes(wanted, _state([*cluster, *kept])):
         return _preemption(rng)
     steps = [create(pod("m0", **wants))]
-    for entry in used if rng.random() < 0.5 else ():
-        content = {k: v for k, v in part(entry, "pod").items() if k not in ("node", "name")}
-        steps += [{"advance": "1s"}, create(pod(f"{part(entry, 'pod')['name']}-again", **content))]
-    return _world(PREEMPTION, [*cluster, *used], steps, ("m0",))
+    for name, fields in used.items() if rng.random() < 0.5 else ():
+        steps += [{"advance": "1s"}, create(pod(f"{name}-again", **fields))]
+    return _world(PREEMPTION, [*cluster, *there], steps, ("m0",))
 
 
 def _images(rng: random.Random) -> World:
     """Draw two equal nodes, of which one has far more of the images of some pods."""
     sizes = {name: rng.choice([5, 10, 20, 30]) * _IMAGE_UNIT for name in ("one", "two", "three")}
     places = {name: rng.choice("ab") for name in sizes}
-    totals = {
-        place: sum(size for name, size in sizes.items() if places[name] == place) for place in "ab"
+    of_place = {
+        place: {f"{name}:v1": size for name, size in sizes.items() if places[name] == place}
+        for place in "ab"
     }
+    totals = {place: sum(images.values()) for place, images in of_place.items()}
     if abs(totals["a"] - totals["b"]) < 8 * _IMAGE_UNIT or max(totals.values()) > 55 * _IMAGE_UNIT:
         return _images(rng)
-    best = max(totals, key=lambda place: totals[place])
     in_volume = [name for name in sizes if rng.random() < 0.5]
     containers = [{"image": f"{name}:v1"} for name in sizes if name not in in_volume]
     volumes = [{"name": name, "image": {"reference": f"{name}:v1"}} for name in in_volume]
-    cluster = [
-        node(
-            place,
-            cpu=64,
-            memory="256Gi",
-            images={f"{n}:v1": size for n, size in sizes.items() if places[n] == place},
-        )
-        for place in "ab"
-    ]
-    names = tuple(f"m{number}" for number in range(3))
-    fields: Json = {
+    fields = {
         "spec": {"volumes": volumes},
         **({"containers": containers} if containers else {}),
     }
-    world = _world(IMAGES, cluster, [create(pod(name, **fields)) for name in names], names)
-    return replace(world, place=best)
-
-
-def _is_feasible(nodes: Sequence[Json], pods: Sequence[Json], wanted: Json) -> bool:
-    """Return True if a pod fits on a node beside some pods, by the suite's own rules."""
-    (one,) = _expanded([wanted])
-    return bool(feasible_nodes(one, _state([*nodes, *pods])))
+    large = {"cpu": 64, "memory": "256Gi"}
+    cluster = [node(place, images=images, **large) for place, images in of_place.items()]
+    members = _members(3)
+    world = _world(IMAGES, cluster, [create(pod(name, **fields)) for name in members], members)
+    return replace(world, place=max(totals, key=lambda place: totals[place]))
 
 
 def _state(entries: Sequence[Json]) -> State:
-    made = [*_expanded(entries)]
-    named = [(str(each["kind"]), part(each, "metadata"), each) for each in made]
-    return State(
-        nodes={str(meta["name"]): each for kind, meta, each in named if kind == "Node"},
-        pods={str(meta["name"]): each for kind, meta, each in named if kind == "Pod"},
-        others={
-            (kind, str(meta.get("namespace", "")), str(meta["name"])): each
-            for kind, meta, each in named
-            if kind not in ("Node", "Pod")
-        },
-    )
+    nodes, pods, others = {}, {}, {}
+    for made in _expanded(entries):
+        kind, metadata = str(made["kind"]), part(made, "metadata")
+        name = str(metadata["name"])
+        if kind == "Node":
+            nodes[name] = made
+        elif kind == "Pod":
+            pods[name] = made
+        else:
+            others[kind, str(metadata.get("namespace", "")), name] = made
+    return State(nodes=nodes, pods=pods, others=others)
 
 
 def _expanded(entries: Sequence[Json]) -> Iterator[Json]:
@@ -265,21 +238,10 @@ def _expanded(entries: Sequence[Json]) -> Iterator[Json]:
 
 def _world(
     pair: Pair,
-    cluster: Sequence[Json],
-    steps: Sequence[Json],
+    cluster: Sequence[Fields],
+    steps: Sequence[Fields],
     members: tuple[str, ...],
-    gates: Json | None = None,
+    gates: Mapping[str, bool] | None = None,
 ) -> World:
-    raw: Json = {
-        "name": "hunt",
-        "source": "kubesched-conformance hunt",
-        **({"gates": gates} if gates else {}),
-        "cluster": [*cluster],
-        "steps": [
-            *steps,
-            {"wait_until_settled": None},
-            {"advance": PAUSE},
-            {"wait_until_settled": None},
-        ],
-    }
-    return World(pair=pair, variations=(), raw=raw, message="", members=members)
+    raw = raw_case(cluster, [*steps, SETTLE, PAUSE, SETTLE], gates)
+    return World(pair=pair, raw=raw, members=members)

@@ -22,10 +22,11 @@ from ..targets.quiet import run_quietly
 from ..targets.target import TargetOptions
 from .lane import Seen, lane
 from .placements import placement_worlds
-from .world import REASONS, Pair, World, pairs, world_of
+from .table import REASONS
+from .world import Pair, World, pairs, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: The name of the promise that a lost wake-up breaks.
@@ -53,7 +54,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Find(msgspec.Struct, frozen=True, kw_only=True):
-    """A broken promise in a world. `raw` is the case of the world, `step` the place."""
+    """A broken promise in a world. `raw` is the case of the world."""
 
     promise: str
     text: str
@@ -63,34 +64,67 @@ class Find(msgspec.Struct, frozen=True, kw_only=True):
     raw: Json
     members: tuple[str, ...] = ()
     place: str = ""
-    step: str = ""
     expect: Json = {}
 
 
-class Explored(msgspec.Struct, frozen=True, kw_only=True):
+class Explored(msgspec.Struct, kw_only=True):
     """The result of a task: verdicts by pair, a note for each pair without one, and the finds."""
 
     counts: dict[str, dict[str, int]] = {}
     notes: dict[str, str] = {}
-    finds: tuple[Find, ...] = ()
-    errors: tuple[str, ...] = ()
+    finds: list[Find] = []
+    errors: list[str] = []
+
+    def add(self, world: World, seed: str, seen: Seen) -> None:
+        name = str(world.pair)
+        counts = self.counts.setdefault(name, {})
+        counts[seen.verdict] = counts.get(seen.verdict, 0) + 1
+        if seen.verdict in ("no reason", "no remedy", "refused"):
+            self.notes[name] = f"{seen.verdict}: {seen.text}"
+        promise = {"lost": WAKES, "unplaced": PLACES}.get(seen.verdict)
+        if promise is not None:
+            self._add(world, seed, promise, seen.text)
+        for broken in seen.violations:
+            if not (broken.invariant == "no_pod_starved" and promise is not None):
+                self._add(world, seed, broken.invariant, broken.text, expect=broken.expect)
+
+    def died(self, world: World, seed: str, error: ConformanceError) -> None:
+        """Add the end of the scheduler, with the line of its log that has the cause."""
+        log = [line for line in getattr(error, "log", ()) if line.strip()]
+        last = next((line for line in log if _FATAL.search(line)), log[-1] if log else "")
+        text = f"{error}: {last}" if last and last not in str(error) else str(error)
+        self.errors.append(f"{world.pair} ({seed}): {text}")
+        self._add(world, seed, LIVES, text)
+
+    def _add(
+        self, world: World, seed: str, promise: str, text: str, expect: Json | None = None
+    ) -> None:
+        find = Find(
+            promise=promise,
+            text=text,
+            pair=world.pair,
+            seed=seed,
+            variations=world.variations,
+            raw=world.raw,
+            members=world.members or (),
+            place=world.place,
+            expect=expect or {},
+        )
+        self.finds.append(find)
 
 
 @functools.cache
 def tables() -> list[tuple[dict[str, bool], list[Pair]]]:
     """Return the pairs by the feature gates that their worlds need; the first have no gates."""
     found: list[tuple[dict[str, bool], list[Pair]]] = [({}, [])]
-    draws: list[tuple[Pair, int, Mapping[str, bool]]] = [
-        (pair, 1, REASONS[pair.reason].gates) for pair in pairs()
-    ]
+    draws = [([pair], REASONS[pair.reason].gates) for pair in pairs()]
     for pair, draw in placement_worlds().items():
         # As often as a reason with five remedies.
-        draws.append((pair, 5, draw(random.Random(0)).gates))
-    for pair, times, gates in draws:
-        some = next((some for known, some in found if known == gates), None)
-        if some is None:
-            found.append(({**gates}, some := []))
-        some += [pair] * times
+        draws.append(([pair] * 5, draw(random.Random(0)).gates))
+    for some, gates in draws:
+        if gates not in [known for known, _ in found]:
+            found.append((gates, []))
+        next(table for known, table in found if known == gates).extend(some)
     return found
 
 
@@ -105,63 +139,12 @@ def world_number(number: int, seed: int, *, table: int) -> World:
 def explore(task: bytes) -> bytes:
     """Run the worlds of a task and return an Explored, both as JSON."""
     order = msgspec.json.decode(task, type=Task)
-    result = Result()
+    result = Explored()
     run_quietly(_explored(order, result))
-    return msgspec.json.encode(result.explored())
+    return msgspec.json.encode(result)
 
 
-class Result:
-    """The result of a task, while it is made."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, dict[str, int]] = {}
-        self.notes: dict[str, str] = {}
-        self.finds: list[Find] = []
-        self.errors: list[str] = []
-
-    def add(self, world: World, seed: str, seen: Seen) -> None:
-        name = str(world.pair)
-        counts = self.counts.setdefault(name, {})
-        counts[seen.verdict] = counts.get(seen.verdict, 0) + 1
-        if seen.verdict in ("no reason", "no remedy", "refused"):
-            self.notes[name] = f"{seen.verdict}: {seen.text}"
-        promise = {"lost": WAKES, "unplaced": PLACES}.get(seen.verdict)
-        if promise is not None:
-            find = self._find(world, seed, promise, seen.text)
-            more = {"members": world.members or (), "place": world.place}
-            self.finds.append(msgspec.structs.replace(find, **more))
-        for broken in seen.violations:
-            if not (broken.invariant == "no_pod_starved" and promise is not None):
-                find = self._find(world, seed, broken.invariant, broken.text)
-                self.finds.append(
-                    msgspec.structs.replace(find, step=broken.step, expect=broken.expect)
-                )
-
-    def died(self, world: World, seed: str, error: ConformanceError) -> None:
-        """Add the end of the scheduler, with the line of its log that has the cause."""
-        log = [line for line in getattr(error, "log", ()) if line.strip()]
-        last = next((line for line in log if _FATAL.search(line)), log[-1] if log else "")
-        text = f"{error}: {last}" if last and last not in str(error) else str(error)
-        self.errors.append(f"{world.pair} ({seed}): {text}")
-        self.finds.append(self._find(world, seed, LIVES, text))
-
-    def _find(self, world: World, seed: str, promise: str, text: str) -> Find:
-        return Find(
-            promise=promise,
-            text=text,
-            pair=world.pair,
-            seed=seed,
-            variations=world.variations,
-            raw=world.raw,
-        )
-
-    def explored(self) -> Explored:
-        return Explored(
-            counts=self.counts, notes=self.notes, finds=tuple(self.finds), errors=tuple(self.errors)
-        )
-
-
-async def _explored(order: Task, result: Result) -> None:
+async def _explored(order: Task, result: Explored) -> None:
     clock = RealClock()
     deadline = clock.monotonic() + order.seconds
     numbers = iter(range(order.start, order.stop))
@@ -180,7 +163,7 @@ async def _lane_of(
     order: Task,
     gates: dict[str, bool],
     numbers: Iterator[int],
-    result: Result,
+    result: Explored,
     deadline: float,
     folder: Path,
 ) -> bool:
@@ -189,9 +172,7 @@ async def _lane_of(
     Gates that the scheduler does not know are taken out of `gates`.
     """
     clock = RealClock()
-    options = order.target
-    if options.in_real_time:
-        options = msgspec.structs.replace(options, quiet_seconds=_QUIET_SECONDS)
+    options = msgspec.structs.replace(order.target, quiet_seconds=_QUIET_SECONDS)
     configures = not options.command or "{config}" in options.command
     try:
         async with lane(

@@ -3,77 +3,19 @@
 from __future__ import annotations
 
 import copy
-import random
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ..format.resources import part
+from .table import REASONS
+from .vocabulary import COPY, HOST, PAUSE, SETTLE, WAITER, create, node, pod, subject_of
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Mapping, Sequence
 
     from ..api import Json
-
-    #: Fields of an object or a step, as a builder takes them.
-    Fields: TypeAlias = Mapping[str, object]
-
-WAITER: Final = "waiter"
-COPY: Final = "copy"
-#: Longer than the backoff of a lane's scheduler.
-PAUSE: Final = "3s"
-HOST: Final = "kubernetes.io/hostname"
-ZONE: Final = "topology.kubernetes.io/zone"
-_NOTHING: Final[Fields] = MappingProxyType({})
-_SETTLE: Final[Json] = {"wait_until_settled": None}
-_PAUSE: Final[Json] = {"advance": PAUSE}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remedy:
-    """Steps that take a reason away. `waiter` are fields of the waiter that the steps change."""
-
-    steps: Sequence[Fields]
-    waiter: Fields = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sketch:
-    """Objects in which a waiter has one reason to wait, and the remedies by name."""
-
-    cluster: Sequence[Fields]
-    waiter: Fields
-    remedies: Mapping[str, Remedy]
-    #: Steps before the waiter is created.
-    before: Sequence[Fields] = ()
-
-
-Build: TypeAlias = "Callable[[random.Random], Sketch]"
-
-
-class Reason(NamedTuple):
-    """A reason to wait: the plugin, a part of its message, and the function that draws a sketch."""
-
-    plugin: str
-    message: str
-    build: Build
-    gates: Mapping[str, bool]
-
-
-#: All reasons by name, in the order of their definition.
-REASONS: Final[dict[str, Reason]] = {}
-
-
-def reason(
-    plugin: str, message: str, gates: Mapping[str, bool] | None = None
-) -> Callable[[Build], Build]:
-    """Register a function that draws sketches. Its name is the name of the reason."""
-
-    def register(build: Build) -> Build:
-        REASONS[build.__name__] = Reason(plugin, message, build, gates or {})
-        return build
-
-    return register
+    from .vocabulary import Fields
 
 
 class Pair(NamedTuple):
@@ -88,12 +30,17 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A world as a case: the steps up to the control, and the name of the pair."""
+    """A world as a case: the steps up to the control, and the name of the pair.
+
+    `first` is the number of steps up to the creation of the waiter, which is in `namespace`.
+    """
 
     pair: Pair
-    variations: tuple[str, ...]
+    variations: tuple[str, ...] = ()
     raw: Json
-    message: str
+    first: int = 1
+    namespace: str = "default"
+    message: str = ""
     #: Of a world without a waiter: the pods that must get a node, as there is room for them.
     members: tuple[str, ...] | None = None
     #: The node that they must get; empty for any.
@@ -105,157 +52,78 @@ class World:
         return {name: bool(value) for name, value in part(self.raw, "gates").items()}
 
 
-def pod(name: str, **fields: object) -> Json:
-    """Return an entry for a pod."""
-    return {"pod": {"name": name, **fields}}
-
-
-def node(name: str, **fields: object) -> Json:
-    """Return an entry for a node."""
-    return {"node": {"name": name, **fields}}
-
-
-def obj(
-    api_version: str,
-    kind: str,
-    name: str,
-    *,
-    namespace: str = "",
-    labels: Fields = _NOTHING,
-    annotations: Fields = _NOTHING,
-    **fields: object,
+def raw_case(
+    cluster: Sequence[Fields], steps: Sequence[Fields], gates: Mapping[str, bool] | None = None
 ) -> Json:
-    """Return an entry for any other object."""
-    more = {"namespace": namespace, "labels": labels, "annotations": annotations}
-    metadata: Json = {"name": name, **{key: value for key, value in more.items() if value}}
-    return {"object": {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}}
-
-
-def ref(entry: Fields) -> Json:
-    """Return the subject of a step about an entry of another kind."""
-    content = entry["object"]
-    assert isinstance(content, dict)
-    names = {
-        key: content["metadata"][key] for key in ("name", "namespace") if key in content["metadata"]
-    }
-    return {"object": {"apiVersion": content["apiVersion"], "kind": content["kind"], **names}}
-
-
-def create(*entries: Fields) -> Json:
-    """Return a step that creates objects."""
-    return {"create": [*entries]}
-
-
-def remedy(*steps: Fields, **waiter: object) -> Remedy:
-    """Return a remedy; the keywords are the fields of the waiter that it changes."""
-    return Remedy(steps=steps, waiter=waiter)
-
-
-def patch(subject: Fields, change: object, **more: object) -> Json:
-    """Return a step that changes an object."""
-    return {"patch": {**subject, "patch": change, **more}}
-
-
-def label(subject: Fields, **labels: object) -> Json:
-    """Return a step that changes labels; names have `_` for `-`."""
-    return patch(subject, {"metadata": {"labels": {**labels}}})
-
-
-def subject_of(fields: Fields) -> Json:
-    """Return the subject of a step about a pod."""
-    namespace = fields.get("namespace")
-    return {"pod": f"{namespace}/{fields['name']}" if namespace else fields["name"]}
-
-
-def zones(*names: str) -> list[Json]:
-    """Return a node in each of these zones: node `a` in zone `a`."""
-    return [node(name, labels={ZONE: name}) for name in names]
-
-
-def gone(name: str) -> dict[str, Remedy]:
-    """Return the remedies by which a pod stops using its node."""
-    plain = name.rpartition("/")[2]
+    """Return a case as it is in a file."""
     return {
-        "pod is deleted": remedy({"delete": {"pod": name}}),
-        "pod ends slowly": remedy(
-            {"delete": {"pod": name, "grace_period_seconds": 30}},
-            {"advance": "1s"},
-            {"delete": {"pod": name}},
-        ),
-        "pod succeeds": remedy({"update_status": {"pod": name, "status": {"phase": "Succeeded"}}}),
-        "pod fails": remedy({"update_status": {"pod": name, "status": {"phase": "Failed"}}}),
-        "pod is evicted": remedy({"evict": {"pod": name}}),
-        "pod is replaced under its name": remedy(
-            {"delete": {"pod": name}},
-            create(pod(plain, scheduler_name="another", **_namespace(name))),
-        ),
-        "pod ends and stays": remedy(
-            {"delete": {"pod": name, "grace_period_seconds": 30}},
-            {"update_status": {"pod": name, "status": {"phase": "Failed"}}},
-        ),
+        "name": "hunt",
+        "source": "kubesched-conformance hunt",
+        **({"gates": {**gates}} if gates else {}),
+        **({"cluster": [*cluster]} if cluster else {}),
+        "steps": [*steps],
     }
-
-
-def _namespace(name: str) -> Json:
-    return {"namespace": name.partition("/")[0]} if "/" in name else {}
 
 
 def pairs() -> list[Pair]:
     """Return the table: each reason with each of its remedies."""
-    return [
-        Pair(name, each)
-        for name, one in REASONS.items()
-        for each in one.build(random.Random(0)).remedies
-    ]
+    return [Pair(name, each) for name, one in REASONS.items() for each in one.remedy_names]
 
 
 def world_of(pair: Pair, rng: random.Random) -> World:
     """Draw a world for a pair: a sketch, and variations of its course."""
     one = REASONS[pair.reason]
-    sketch = one.build(rng)
-    chosen = sketch.remedies[pair.remedy]
-    cluster = [{**entry} for entry in copy.deepcopy([*sketch.cluster])]
+    sketch = copy.deepcopy(one.sketch(rng))
     waiter: Json = {"name": WAITER, **sketch.waiter}
-    course = _Course(cluster=cluster, steps=[{**step} for step in chosen.steps], waiter=waiter)
-    variations = []
-    for name, vary in _VARIATIONS.items():
-        if rng.random() < _CHANCE and vary(course, rng):
-            variations.append(name)
-    control = {**waiter, **chosen.waiter, "name": COPY}
-    before = [{**step} for step in sketch.before]
-    steps: list[Json] = [*before, *course.first, create({"pod": waiter})]
-    steps += [_SETTLE] * course.settles + course.before + course.steps
+    course = _Course(cluster=sketch.cluster, steps=sketch.remedies[pair.remedy], waiter=waiter)
+    variations = [
+        name
+        for name, (chance, vary) in _VARIATIONS.items()
+        if rng.random() < chance and vary(course, rng)
+    ]
+    control = {**waiter, **sketch.changed.get(pair.remedy, {}), "name": COPY}
+    steps: list[Fields] = [*sketch.before, *course.first, create({"pod": waiter})]
+    steps += [SETTLE] * course.settles + course.before + course.steps
     if "inject" in str(steps):
         steps.append({"clear_faults": None})
-    steps += [_PAUSE, _SETTLE, create({"pod": control}), _SETTLE]
-    raw: Json = {
-        "name": "hunt",
-        "source": "kubesched-conformance hunt",
-        **({"gates": {**one.gates}} if one.gates else {}),
-        **({"cluster": cluster} if cluster else {}),
-        "steps": steps,
-    }
+    steps += [PAUSE, SETTLE, create({"pod": control}), SETTLE]
     return World(
         pair=pair,
         variations=tuple(variations),
-        raw=raw,
+        raw=raw_case(course.cluster, steps, one.gates),
+        first=len(sketch.before) + len(course.first) + 1,
+        namespace=str(waiter.get("namespace", "default")),
         message=one.message if course.settles else "",
     )
 
 
 @dataclass(kw_only=True)
 class _Course:
-    """The course of a world while its variations are drawn."""
+    """The course of a world while its variations are drawn.
+
+    `first` are steps before the waiter is created, `before` those before the remedy. `settles`:
+    the first attempt is over before them.
+    """
 
     cluster: list[Json]
     steps: list[Json]
+    waiter: Json
     first: list[Json] = field(default_factory=list)
     before: list[Json] = field(default_factory=list)
     settles: bool = True
-    waiter: Json = field(default_factory=dict)
 
 
-_CHANCE: Final = 0.15
+_Vary: TypeAlias = "Callable[[_Course, random.Random], bool]"
+
+
+def _before(steps: Callable[[_Course, random.Random], Sequence[Json]]) -> _Vary:
+    """Return the variation that puts steps before the remedy."""
+
+    def vary(course: _Course, rng: random.Random) -> bool:
+        course.before += steps(course, rng)
+        return True
+
+    return vary
 
 
 def _at_once(course: _Course, rng: random.Random) -> bool:
@@ -274,31 +142,41 @@ def _another_node(course: _Course, rng: random.Random) -> bool:
     return True
 
 
-def _noise(course: _Course, rng: random.Random) -> bool:
-    """Something that does not help happens before the remedy, so that the waiter fails again."""
-    course.before += rng.choice(
+def _noise(course: _Course, rng: random.Random) -> Sequence[Json]:
+    """Draw steps that do not help, but make the waiter fail again."""
+    nodes = [entry for entry in course.cluster if "node" in entry]
+    replaced: list[list[Json]] = [
+        [{"delete": {"node": part(entry, "node")["name"]}}, SETTLE, create(entry), SETTLE]
+        for entry in nodes
+    ]
+    return rng.choice(
         [
-            [create(node("noise", unschedulable=True)), _SETTLE],
+            [create(node("noise", unschedulable=True)), SETTLE],
             [create(pod("noise", labels={"noise": "x"}, scheduler_name="another"))],
-            [label({"pod": WAITER}, noise="x")],
+            [{"patch": {**subject_of(course.waiter), "patch": _NOISE}}],
             [create(node("noise", pods=0)), {"delete": {"node": "noise"}}],
-            *(_replaced(entry) for entry in course.cluster if "node" in entry),
+            *replaced,
         ]
     )
-    return True
 
 
-def _replaced(entry: Json) -> list[Json]:
-    """Return the steps by which a node is deleted, and made again as it was."""
-    name = part(entry, "node")["name"]
-    return [{"delete": {"node": name}}, _SETTLE, create(entry), _SETTLE]
-
-
-def _made_again(course: _Course, rng: random.Random) -> bool:
-    """The waiter is deleted, and made again under its name."""
+def _made_again(course: _Course, rng: random.Random) -> Sequence[Json]:
+    """Return the steps by which the waiter is deleted, and made again under its name."""
     del rng
-    course.before += [{"delete": subject_of(course.waiter)}, create({"pod": course.waiter})]
-    return True
+    return [{"delete": subject_of(course.waiter)}, create({"pod": course.waiter})]
+
+
+def _late(course: _Course, rng: random.Random) -> Sequence[Json]:
+    """Return the step that lets the backoff pass before the remedy."""
+    return [{"advance": rng.choice(["1s", "2s"])}] if course.settles else []
+
+
+def _relisted(course: _Course, rng: random.Random) -> Sequence[Json]:
+    """Return the step by which the scheduler learns by a list, as its watches have expired."""
+    del course
+    event = rng.choice(["ADDED", "MODIFIED", "DELETED"])
+    match = {"event": event}
+    return [{"inject": [{"match": match, "when": {"times": 1}, "cut": {"how": "expired"}}]}]
 
 
 def _changed_otherwise(course: _Course, rng: random.Random) -> bool:
@@ -308,23 +186,14 @@ def _changed_otherwise(course: _Course, rng: random.Random) -> bool:
     for number, step in enumerate(course.steps):
         about = part(step, "patch")
         change = about.get("patch")
-        if (
-            isinstance(change, dict)
-            and about.keys() & {"node", "pod"}
-            and "subresource" not in about
-        ):
+        is_plain = about.keys() & {"node", "pod"} and "subresource" not in about
+        if isinstance(change, dict) and is_plain:
             metadata = part(change, "metadata")
             labels = {**part(metadata, "labels"), "noise": "x"}
             wider = {**metadata, "labels": labels, "annotations": {"noise": "x"}}
             course.steps[number] = {"patch": {**about, "patch": {**change, "metadata": wider}}}
             changed = True
     return changed
-
-
-def _late(course: _Course, rng: random.Random) -> bool:
-    """The remedy comes after the backoff."""
-    course.before.append({"advance": rng.choice(["1s", "2s"])})
-    return course.settles
 
 
 def _bound_by_scheduler(course: _Course, rng: random.Random) -> bool:
@@ -340,22 +209,6 @@ def _bound_by_scheduler(course: _Course, rng: random.Random) -> bool:
     return changed
 
 
-def _relisted(course: _Course, rng: random.Random) -> bool:
-    """The scheduler learns of the remedy by a list, because its watches have expired."""
-    event = rng.choice(["ADDED", "MODIFIED", "DELETED"])
-    course.before.append(
-        {"inject": [{"match": {"event": event}, "when": {"times": 1}, "cut": {"how": "expired"}}]}
-    )
-    return True
-
-
-def _twice(course: _Course, rng: random.Random) -> bool:
-    """Each event comes twice."""
-    del rng
-    course.before.append({"inject": [{"match": {"event": "MODIFIED"}, "duplicate": {}}]})
-    return True
-
-
 def _status_refused(course: _Course, rng: random.Random) -> bool:
     """The report that the waiter has no node is refused."""
     match = {"verb": "patch", "resource": "pods/status"}
@@ -365,15 +218,19 @@ def _status_refused(course: _Course, rng: random.Random) -> bool:
     return True
 
 
-_VARIATIONS: Final[Mapping[str, Callable[[_Course, random.Random], bool]]] = {
-    "at once": _at_once,
-    "another node": _another_node,
-    "noise": _noise,
-    "late": _late,
-    "made again": _made_again,
-    "changed otherwise": _changed_otherwise,
-    "bound by the scheduler": _bound_by_scheduler,
-    "relisted": _relisted,
-    "events twice": _twice,
-    "status refused": _status_refused,
+_NOISE: Final[Json] = {"metadata": {"labels": {"noise": "x"}}}
+_TWICE: Final[Json] = {"inject": [{"match": {"event": "MODIFIED"}, "duplicate": {}}]}
+#: The chance of each variation, and the function that makes it.
+_VARIATIONS: Final[Mapping[str, tuple[float, _Vary]]] = {
+    "at once": (0.15, _at_once),
+    "another node": (0.15, _another_node),
+    "noise": (0.15, _before(_noise)),
+    "late": (0.15, _before(_late)),
+    "made again": (0.15, _before(_made_again)),
+    "changed otherwise": (0.15, _changed_otherwise),
+    "bound by the scheduler": (0.15, _bound_by_scheduler),
+    "relisted": (0.15, _before(_relisted)),
+    "events twice": (0.15, _before(lambda course, rng: [_TWICE])),
+    "status refused": (0.15, _status_refused),
+    "restarted": (0.03, _before(lambda course, rng: [{"restart": None}])),
 }

@@ -15,6 +15,10 @@ A binding may have been executed although its request failed: the API server was
 is bound already. The informer shows that late. So the pod is read before PodScheduled=False is
 written, and the patch names its version: it must not overwrite PodScheduled=True.
 
+A status patch names its pod without the uid. Upstream's cycle ends with the patch, so a pod that is
+made again under the name is bound after the patch for the old one. Ours patches beside the cycles,
+so a binding waits for status patches for older pods of its name.
+
 The rules for retries are in `scheduler.client.retries`. Status patches are always retried; patches
 of volumes and claims carry the version that they are meant for; bindings and deletions, which go by
 name alone as upstream's do, are retried only if the first request was surely not executed.
@@ -64,7 +68,7 @@ from scheduler.clock import rfc3339
 from scheduler.lru_cache import LruCache
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from scheduler.api.core import (
         NodeAllocatableResourceClaimStatus,
@@ -111,6 +115,8 @@ class ApiDispatcher:
         self._true_groups: Final[LruCache[str, None]] = LruCache(_TRUE_GROUPS_MAX)
         #: The uids of pods that may be bound although their binding failed.
         self._maybe_bound: Final[LruCache[str, None]] = LruCache(_MAYBE_BOUND_MAX)
+        #: The status patches that wait or are under way, by the pod's name and its uid.
+        self._status_patches: Final[dict[str, dict[str, asyncio.Future[None]]]] = {}
         self._room: Final = asyncio.Event()
         self._room.set()
         self.resource_claims: Final = ResourceClaimCalls(client, clock, self._slot)
@@ -133,6 +139,8 @@ class ApiDispatcher:
 
         If the execution is uncertain, the pod is read.
         """
+        while older := self._status_patches.get(pod.key, {}).keys() - {pod.metadata.uid}:
+            await asyncio.wait([self._status_patches[pod.key][uid] for uid in older])
         async with self._slot(PodBindingCall(pod, node_name)):
             try:
                 await repeat_write(
@@ -205,10 +213,25 @@ class ApiDispatcher:
         kind = PodStatusPatchCall
         if condition is not None and condition.type != POD_SCHEDULED:
             kind = PodConditionPatchCall
-        with contextlib.suppress(CallNotMade):
+        with contextlib.suppress(CallNotMade), self._status_patch(pod):
             async with self._slot(kind(pod, condition, nominating_info)) as call:
                 return await self._patch_status(call)
         return True
+
+    @contextlib.contextmanager
+    def _status_patch(self, pod: Pod) -> Iterator[None]:
+        """Note in the context that a patch for the pod waits or is under way."""
+        done = asyncio.get_running_loop().create_future()
+        patches = self._status_patches.setdefault(pod.key, {})
+        patches[pod.metadata.uid] = done
+        try:
+            yield
+        finally:
+            done.set_result(None)
+            if patches.get(pod.metadata.uid) is done:
+                del patches[pod.metadata.uid]
+            if not patches:
+                self._status_patches.pop(pod.key, None)
 
     async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
         """Set the condition of a pod group; nothing is sent if nothing changes.

@@ -409,6 +409,24 @@ async def test_calls_for_one_pod_are_made_one_after_the_other() -> None:
     assert client.bound == ["pod"]
 
 
+async def test_a_pod_made_again_is_bound_after_the_status_patches_for_the_old_one() -> None:
+    """The patches name no uid, so a late one would be shown for the new pod."""
+    dispatcher, client, _ = _dispatcher()
+    client.hold_patches = asyncio.Event()
+    patches = [
+        _patch(dispatcher, condition=CONDITION),
+        _patch(dispatcher, nominating_info=_nomination("a")),
+    ]
+    await _settle()
+    bind = asyncio.ensure_future(dispatcher.bind(make_pod("pod", uid="new"), "node"))
+    other = asyncio.ensure_future(dispatcher.bind(make_pod("other"), "node"))
+    await _settle()
+    assert client.bound == ["other"]
+    client.hold_patches.set()
+    await asyncio.gather(*patches, bind, other)
+    assert client.bound == ["other", "pod"]
+
+
 async def test_changes_of_the_patch_in_flight_are_not_sent_again() -> None:
     dispatcher, client, _ = _dispatcher()
     client.hold_patches = asyncio.Event()
