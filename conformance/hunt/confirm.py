@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ..capture.shrink import Limits, shrunk
+from ..errors import InputError
 from ..format.case import case_of
 from ..format.resources import objects, part
 from ..format.writing import write_case
@@ -140,7 +141,11 @@ def shows(raw: Json, find: Find, target: TargetOptions, *, times: int) -> bool:
 def _breaks(raw: Json, find: Find, target: TargetOptions) -> bool:
     if target.in_real_time:
         target = msgspec.structs.replace(target, real_seconds_max=_REAL_SECONDS_MAX)
-    case = case_of(raw, area=_AREA, origin=_AREA)
+    try:
+        case = case_of(raw, area=_AREA, origin=_AREA)
+    except InputError:
+        # A smaller case may be none.
+        return False
     kind = target_kind(target)
     if find.promise in INVARIANTS:
         try:

@@ -184,7 +184,8 @@ def _preemption(rng: random.Random) -> World:
         return _preemption(rng)
     steps = [create(pod("m0", **wants))]
     for name, fields in used.items() if rng.random() < 0.5 else ():
-        steps += [{"advance": "1s"}, create(pod(f"{name}-again", **fields))]
+        if fields["priority"] != 100:
+            steps += [{"advance": "1s"}, create(pod(f"{name}-again", **fields))]
     return _world(PREEMPTION, [*cluster, *there], steps, ("m0",))
 
 

@@ -1,9 +1,9 @@
 """The table of reasons to wait and remedies: files of YAML, written as cases are, with choices.
 
-draw:              what is drawn once per world, from a list each; later ones may name earlier
-$name, $name.key   what was drawn, or a part of it; also as a key
-with: $name        a drawn mapping, or some, whose keys are taken over; in a list, its items
-gone: db           the remedies by which a pod stops using its node
+- `draw`: one of each list is drawn per world; later lists may name earlier ones.
+- `$name`, `$name.key`: the drawn value, or a part of it; also as a key.
+- `with: $name`: a drawn mapping, or some, whose keys are taken over; in a list, its items.
+- `gone: db`: the remedies by which a pod stops using its node.
 """
 
 from __future__ import annotations
@@ -41,10 +41,14 @@ class Sketch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A reason to reject a pod, which `message` shows: a sketch with choices."""
+    """A reason to reject a pod, which `message` shows: a sketch with choices.
+
+    `settles`: the first attempt is over before a remedy.
+    """
 
     about: str
     message: str = ""
+    settles: bool = True
     gates: dict[str, bool] = {}
     draw: dict[str, list[object]] = {}
     cluster: list[object] = []
@@ -89,7 +93,7 @@ def _gone(name: str) -> dict[str, list[Json]]:
 
 
 def _expanded(value: object, drawn: Json) -> object:
-    """Return a copy of a value with what was drawn."""
+    """Return a copy of a value with the drawn values in place."""
     if isinstance(value, str) and value.startswith("$"):
         found: object = drawn
         for key in value[1:].split("."):

@@ -76,6 +76,7 @@ def world_of(pair: Pair, rng: random.Random) -> World:
     sketch = copy.deepcopy(one.sketch(rng))
     waiter: Json = {"name": WAITER, **sketch.waiter}
     course = _Course(cluster=sketch.cluster, steps=sketch.remedies[pair.remedy], waiter=waiter)
+    course.settles = one.settles
     variations = [
         name
         for name, (chance, vary) in _VARIATIONS.items()

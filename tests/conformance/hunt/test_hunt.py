@@ -68,7 +68,7 @@ def test_each_default_plugin_that_rejects_has_a_reason() -> None:
     assert {*filters.split(), *volumes.split(), *others.split(), "DefaultPreemption"} <= PLUGINS
 
 
-def test_what_is_drawn_is_put_in_place() -> None:
+def test_drawn_values_are_put_in_place() -> None:
     reason = msgspec.convert(
         {
             "about": "Nothing fits.",
@@ -103,7 +103,7 @@ def test_a_puzzle_fits_the_format_and_is_placed() -> None:
     assert {seen.verdict for seen in run_quietly(run())} == {"woken"}
 
 
-def test_a_reason_has_its_remedies_whatever_is_drawn() -> None:
+def test_a_reason_has_the_same_remedies_for_all_draws() -> None:
     for reason in REASONS.values():
         drawn = [[*reason.sketch(random.Random(seed)).remedies] for seed in range(8)]
         assert drawn == [reason.remedy_names] * 8
