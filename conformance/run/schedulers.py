@@ -71,6 +71,9 @@ class Schedulers:
         In real time the API server alone is observed, which is the same for all.
         """
         self.check()
+        await self._settle()
+
+    async def _settle(self) -> None:
         if not self.settles_exactly:
             for target in self._targets[:1]:
                 await target.settle()
@@ -86,7 +89,8 @@ class Schedulers:
         """Let time pass for all schedulers."""
         clock = self._surroundings.clock
         if isinstance(clock, VirtualClock):
-            await clock.advance(seconds, self.settle)
+            await clock.advance(seconds, self._settle)
+            self.check()
         elif self._running:
             await self._targets[0].advance(seconds)
         else:

@@ -151,6 +151,8 @@ def _complete_args(
 ) -> msgspec.Struct | None:
     """Decode, complete and validate a plugin's arguments; raises `ValueError`."""
     decoded: object = _decoded_args(plugin_class, args)
+    if decoded is None:
+        return None
     gates = handle.feature_gates
     if isinstance(decoded, ArgsWithDefaults):
         _check_parameters(decoded, "with_defaults", "gates")
