@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from scheduler.api import resources
@@ -35,14 +35,14 @@ def ratio(part: float, whole: float) -> float:
     return 1.0 if part > 0 else 0.0
 
 
-def reaches(part: float, whole: float) -> bool:
-    """Return True if an amount is at least another one, which may be no whole number."""
-    return part >= whole * (1 - _ROUNDING)
+def reached(amounts: Amounts, wanted: Amounts, names: Iterable[str]) -> set[str]:
+    """Return those of some resources of which there is as much as is wanted."""
+    return {n for n in names if amounts.get(n, 0) >= wanted.get(n, 0) * (1 - _ROUNDING)}
 
 
 def has_all(amounts: Amounts, wanted: Amounts) -> bool:
     """Return True if no resource has less than is wanted."""
-    return all(reaches(amounts.get(name, 0), amount) for name, amount in wanted.items())
+    return len(reached(amounts, wanted, wanted)) == len(wanted)
 
 
 def dominant_share(part: Amounts, whole: Amounts) -> float:

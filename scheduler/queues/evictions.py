@@ -16,22 +16,20 @@ from scheduler.api.workloads import PodDisruptionBudget
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.extender import Victims
 from scheduler.framework.failures import FrameworkError
-from scheduler.framework.status import NodeToStatus
+from scheduler.framework.status import NodeToStatus, unschedulable
 from scheduler.preemption import Candidate, Evaluator, Executor, VictimRules
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.executor import Preemptor
-from scheduler.queues.args import Action, QueuesArgs
-from scheduler.queues.reservations import Reservation, Reservations
+from scheduler.queues.args import Action
+from scheduler.queues.reservations import Reservation
 from scheduler.queues.victims import VictimSearch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.framework.handle import Handle
     from scheduler.framework.status import Status
     from scheduler.queues.jobs import Job, Task
-    from scheduler.queues.ledger import Ledger
-    from scheduler.queues.order import Order
+    from scheduler.queues.parts import Parts
     from scheduler.snapshot.pod_info import PodInfo
 
 
@@ -50,22 +48,10 @@ class _Step(NamedTuple):
 class Evictions:
     """Plans and starts evictions for the jobs of one profile."""
 
-    def __init__(
-        self,
-        plugin_name: str,
-        handle: Handle,
-        *,
-        args: QueuesArgs,
-        ledger: Ledger,
-        order: Order,
-        reservations: Reservations,
-    ) -> None:
-        self._handle: Final = handle
-        self._args: Final = args
-        self._ledger: Final = ledger
-        self._order: Final = order
-        self._reservations: Final = reservations
-        self._executor: Final = Executor(plugin_name, handle)
+    def __init__(self, plugin_name: str, parts: Parts) -> None:
+        self._parts: Final = parts
+        self._handle, self._args, self._ledger, self._order, self._reservations = parts
+        self._executor: Final = Executor(plugin_name, parts.handle)
 
     def is_running(self, uid: str) -> bool:
         """Return True while the victims of a pod are being evicted."""
@@ -92,9 +78,7 @@ class Evictions:
         for action in (Action.RECLAIM, Action.PREEMPT):
             if action not in self._args.actions or (has_its_share and action == Action.RECLAIM):
                 continue
-            search = VictimSearch(
-                action, job, args=self._args, ledger=self._ledger, order=self._order
-            )
+            search = VictimSearch(action, job, self._parts)
             steps = await self._plan(job, search, state, statuses, action=action)
             if any(step.victims for step in steps):
                 return steps[0].node_name, await self._actuate(job, steps, action)
@@ -115,6 +99,8 @@ class Evictions:
         snapshot = self._handle.snapshot
         with snapshot.unchanged_pods():
             for task in tasks:
+                if len(steps) >= needed and not search.begin(task):
+                    break
                 step = await self._step(
                     search,
                     task,
@@ -153,10 +139,13 @@ class Evictions:
         """Return a node for a task, with victims if it fits nowhere; None if there is none."""
         try:
             if statuses is None:
-                found = self._fitting(task, state)
-                if isinstance(found, str):
-                    return _Step(task, found, None)
-                statuses = found
+                node_name = self._fitting(task, state)
+                if node_name is not None:
+                    return _Step(task, node_name, None)
+                # Evictions may help on any node: the dry run tells.
+                table = self._handle.snapshot.table
+                statuses = NodeToStatus(table.names, table.row_of)
+                statuses.absent_nodes_status = unschedulable()
             evaluator = self._evaluator(search)
             for largest_first in (False, True):
                 if not search.begin(task, largest_first=largest_first):
@@ -172,21 +161,15 @@ class Evictions:
             pass
         return None
 
-    def _fitting(self, task: Task, state: CycleState) -> str | NodeToStatus:
-        """Return the emptiest node on which a task fits as the snapshot is; else all statuses."""
-        nodes, table = self._handle.snapshot.nodes, self._handle.snapshot.table
+    def _fitting(self, task: Task, state: CycleState) -> str | None:
+        """Return the emptiest node on which a task fits as the snapshot is; None without one."""
         fits = self._handle.feasible_nodes(state, task.pod)
-        if len(fits) and self._args.count_idle_room:
-            free = np.ones(len(fits), dtype=np.float64)
-            for name in filter(task.requests.get, task.requests):
-                offered = np.maximum(fits.allocatable(name), 1)
-                free = np.minimum(free, fits.unrequested(name) / offered)
-            return fits.name(int(free.argmax()))
-        rejections = self._handle.worlds(state, task.pod, nodes).run_filters()
-        statuses = NodeToStatus(table.names, table.row_of)
-        if rejections is not None:
-            statuses.set_rows(nodes.row_array, rejections)
-        return statuses
+        if not len(fits) or not self._args.count_idle_room:
+            return None
+        free = np.ones(len(fits), dtype=np.float64)
+        for name in filter(task.requests.get, task.requests):
+            free = np.minimum(free, fits.unrequested(name) / np.maximum(fits.allocatable(name), 1))
+        return fits.name(int(free.argmax()))
 
     def _covering(self, search: VictimSearch, task: Task, state: CycleState) -> list[Candidate]:
         """Return the nodes on which victims alone make room for a task."""

@@ -15,7 +15,7 @@ from scheduler.api import resources
 from scheduler.api.core import Node, Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.config.types import GENERIC_WORKLOAD
-from scheduler.queues.amounts import add, shared
+from scheduler.queues.amounts import add, reached, shared
 from scheduler.queues.jobs import Job, Task, TaskState, state_of
 from scheduler.queues.objects import (
     POD_GROUP_KINDS,
@@ -288,6 +288,18 @@ class Ledger:
         if not job.is_shadow and job.key not in self.groups:
             return None
         return self.queues.get(job.group.queue or self.options.default_queue)
+
+    def has_a_claim(self, job: Job) -> bool:
+        """Return True if a job's queue has less than it deserves of all that the job waits for.
+
+        Only resources count that all queues together request too much of.
+        """
+        queue, head = self.queue_of(job), job.head
+        share = self.shares.get(queue.name) if queue is not None else None
+        if head is None or share is None:
+            return False
+        wanted = self.contended.intersection(head.requests)
+        return not reached(share.allocated, share.deserved, wanted)
 
     def priority_of(self, job: Job) -> int:
         """Return the priority of a job: of its class, else of the global default class, else 0."""

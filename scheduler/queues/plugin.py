@@ -25,7 +25,8 @@ from scheduler.queues.jobs import TaskState
 from scheduler.queues.ledger import Ledger, LedgerOptions
 from scheduler.queues.objects import POD_GROUP_KINDS, PRIORITY_CLASS_KIND, QUEUE_KINDS
 from scheduler.queues.order import Order
-from scheduler.queues.reservations import Reservations
+from scheduler.queues.parts import Parts
+from scheduler.queues.reservations import reservations_of_all
 from scheduler.queues.starvation import Starvation
 from scheduler.queues.statuses import Statuses
 from scheduler.queues.waking import Waking
@@ -69,26 +70,14 @@ class Queues(Plugin):
                 fill=deserved if args.fill_each_resource else deserved_together,
             ),
         )
-        self._reservations: Final = handle.shared(_reservations)
+        self._reservations: Final = handle.shared(reservations_of_all)
         self._order: Final = Order(args, self._ledger, self._reservations)
-        self._waking: Final = Waking(handle, args, self._ledger, self._reservations)
-        self._evictions: Final = Evictions(
-            self.name,
-            handle,
-            args=args,
-            ledger=self._ledger,
-            order=self._order,
-            reservations=self._reservations,
-        )
+        parts = Parts(handle, args, self._ledger, self._order, self._reservations)
+        self._waking: Final = Waking(parts)
+        self._evictions: Final = Evictions(self.name, parts)
+        self._starvation: Final = Starvation(parts)
         self._statuses: Final = handle.shared(Statuses)
         handle.metrics.queue_resources.read = self._ledger.resources_by_label
-        self._starvation: Final = Starvation(
-            handle,
-            args=args,
-            ledger=self._ledger,
-            order=self._order,
-            reservations=self._reservations,
-        )
         #: True while PreFilter runs for tasks that are in no cycle.
         self._is_planning = False
         self._has_gangs: Final = Rule.GANG in args.rules
@@ -129,11 +118,12 @@ class Queues(Plugin):
             return unresolvable(_VICTIMS_END)
         return self._behind(job, pod)
 
-    @staticmethod
-    def _behind(job: Job, pod: PodInfo) -> Status | None:
+    def _behind(self, job: Job, pod: PodInfo) -> Status | None:
         """Reject a task with requests that is not the next one of its job."""
         head = job.head
         if head is None or head.uid == pod.uid or job.tasks[pod.uid].is_best_effort:
+            return None
+        if self._is_core_member(pod):
             return None
         return unresolvable(f'waiting behind the pod "{head.pod.key}" of the same group')
 
@@ -155,7 +145,7 @@ class Queues(Plugin):
         """Reject a task of a queue that has its share; send a task to its reserved node."""
         job = self._ledger.job_of(pod)
         status = None
-        if job is not None and not self._is_planning and not self._is_core_member(pod):
+        if job is not None and not self._is_planning:
             status = self._behind(job, pod) or self._beyond_share(job, pod)
         if status is not None:
             return status
@@ -183,11 +173,21 @@ class Queues(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes with too little room beside the reserved pods."""
-        if not self.args.backfill_respects_reservations:
-            job = self._ledger.job_of(pod)
-            if job is not None and job.tasks[pod.uid].is_best_effort:
-                return None
-        return self._reservations.filter_nodes(pod, nodes)
+        if not self._reservations:
+            return None
+        job, own = self._ledger.job_of(pod), self._reservations.get(pod.uid)
+        is_best_effort = job is not None and job.tasks[pod.uid].is_best_effort
+        if is_best_effort and not self.args.backfill_respects_reservations:
+            return None
+        goes_first = (
+            self._is_planning
+            or (own is not None and own.is_exclusive)
+            or (job is not None and self._starvation.yields_to(job))
+        )
+        key = job.key if job is not None else ""
+        return self._reservations.filter_nodes(
+            pod, nodes, job_key=key, beside_starving=not goes_first
+        )
 
     async def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
@@ -196,22 +196,13 @@ class Queues(Plugin):
         job = self._ledger.job_of(pod)
         if job is None or self._ledger.queue_of(job) is None:
             return None, unschedulable()
-        if not self._is_core_member(pod) and self._behind(job, pod) is not None:
+        if self._behind(job, pod) is not None:
             return None, unschedulable()
         if self._evictions.waits_for_victims(pod):
             return None, unschedulable(_VICTIMS_END)
         task = job.tasks[pod.uid]
-        if not task.is_best_effort and not self._is_core_member(pod):
-            self._is_planning = True
-            try:
-                has_its_share = self._waking.is_sharing(job)
-                plan = await self._evictions.evict_for(
-                    job, state, statuses, has_its_share=has_its_share
-                )
-                if plan is None and not has_its_share:
-                    await self._starvation.failed(job)
-            finally:
-                self._is_planning = False
+        if not task.is_best_effort:
+            plan = await self._make_room(job, state, statuses)
             if plan is not None:
                 node_name, status = plan
                 nominated = NominatingInfo(node_name, NominatingMode.OVERRIDE)
@@ -222,6 +213,25 @@ class Queues(Plugin):
         if self._has_gangs and self.args.release_unfit_gangs:
             self._release_unfit(job, pod)
         return None, unschedulable()
+
+    async def _make_room(
+        self, job: Job, state: CycleState, statuses: NodeToStatus
+    ) -> tuple[str, Status | None] | None:
+        """Evict pods for a job, as `Evictions.evict_for`, or reserve nodes if it starves."""
+        had_reservations = bool(self._reservations.of_job(job.key))
+        has_its_share = self._waking.is_sharing(job)
+        self._is_planning = True
+        try:
+            plan = await self._evictions.evict_for(
+                job, state, statuses, has_its_share=has_its_share
+            )
+            if plan is None and not has_its_share:
+                await self._starvation.failed(job)
+        finally:
+            self._is_planning = False
+        if had_reservations and not self._reservations.of_job(job.key):
+            self._waking.on_room(self._ledger.jobs.values())
+        return plan
 
     def _reason(self, statuses: NodeToStatus) -> str:
         """Return why a pod fits on no node, in kube-batch's words."""
@@ -276,8 +286,3 @@ class Queues(Plugin):
             if waiting is not None:
                 waiting.allow(self.name)
         return None
-
-
-def _reservations(handle: object) -> Reservations:
-    """Make the reservations of all profiles."""
-    return Reservations()

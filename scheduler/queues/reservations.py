@@ -1,7 +1,8 @@
 """Reservations: pods that are to get room on a node, and the room that others leave them.
 
 A pod has one while the pods that were evicted for it end, or because its job starves. Its requests
-count as taken for all other pods, whatever their priority.
+count as taken for all other pods, whatever their priority. A job that starves has a claim to the
+room that pods leave when they end, and none to room that is made by evictions for another job.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scheduler.api import resources
 from scheduler.framework.status import Rejections, reject, unschedulable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -68,7 +69,7 @@ class Reservations:
 
     def drop_job(self, key: str) -> None:
         """Remove the reservations of a job."""
-        for reservation in [r for r in self._by_uid.values() if r.job_key == key]:
+        for reservation in self.of_job(key):
             self.drop(reservation.pod.uid)
 
     def of_job(self, key: str) -> list[Reservation]:
@@ -76,11 +77,12 @@ class Reservations:
         return [r for r in self._by_uid.values() if r.job_key == key]
 
     def filter_nodes(
-        self, pod: PodInfo, nodes: Nodes, *, spares: Collection[str] = ()
+        self, pod: PodInfo, nodes: Nodes, *, job_key: str, beside_starving: bool
     ) -> Rejections | None:
-        """Reject the nodes whose room the pod would take from others; `spares` are uids of these.
+        """Reject the nodes whose room the pod would take from others.
 
-        A pod without requests takes one of the node's places.
+        The pods of another job that starves count with `beside_starving` alone. A pod without
+        requests takes one of the node's places.
         """
         wanted = {resources.PODS: 1, **pod.spec_requests}
         short = np.zeros(len(nodes), dtype=np.bool_)
@@ -88,11 +90,16 @@ class Reservations:
             others = [
                 r.pod
                 for uid, r in self._by_node[name].items()
-                if uid != pod.uid and uid not in spares
+                if uid != pod.uid and (r.is_exclusive or r.job_key == job_key or beside_starving)
             ]
             if others:
                 short[position] = _is_short(nodes.take(np.array([position])), wanted, others)
         return reject(short, _RESERVED)
+
+
+def reservations_of_all(handle: object) -> Reservations:
+    """Make the reservations of all profiles."""
+    return Reservations()
 
 
 def _is_short(node: Nodes, wanted: dict[str, int], reserved: list[PodInfo]) -> bool:

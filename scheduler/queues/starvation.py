@@ -13,15 +13,13 @@ import numpy as np
 
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import FrameworkError
-from scheduler.queues.reservations import Reservation, Reservations
+from scheduler.queues.args import Rule
+from scheduler.queues.reservations import Reservation
 from scheduler.snapshot.columns import World
 
 if TYPE_CHECKING:
-    from scheduler.framework.handle import Handle
-    from scheduler.queues.args import QueuesArgs
     from scheduler.queues.jobs import Job, Task
-    from scheduler.queues.ledger import Ledger
-    from scheduler.queues.order import Order
+    from scheduler.queues.parts import Parts
     from scheduler.snapshot.columns import IntArray
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -29,20 +27,11 @@ if TYPE_CHECKING:
 class Starvation:
     """Reserves nodes for the first job that starves."""
 
-    def __init__(
-        self,
-        handle: Handle,
-        *,
-        args: QueuesArgs,
-        ledger: Ledger,
-        order: Order,
-        reservations: Reservations,
-    ) -> None:
-        self._handle: Final = handle
+    def __init__(self, parts: Parts) -> None:
+        self._handle, args, self._ledger, self._order, self._reservations = parts
         self._after_seconds: Final = args.reservation_after_seconds
-        self._ledger: Final = ledger
-        self._order: Final = order
-        self._reservations: Final = reservations
+        self._by_priority: Final = Rule.PRIORITY in args.rules
+        self._by_share: Final = Rule.PROPORTION in args.rules
 
     async def failed(self, job: Job) -> None:
         """Reserve nodes for a job that fits nowhere, if it is its turn."""
@@ -58,6 +47,21 @@ class Starvation:
                 return
             self._reservations.add(Reservation(task.pod, job.key, node_name, is_exclusive=False))
             await self._handle.let_others_run()
+
+    def yields_to(self, job: Job) -> bool:
+        """Return True if the job that starves leaves reserved room to another one.
+
+        Within a queue to one of higher priority. Else to one whose queue has less than it deserves,
+        if the other queue has not.
+        """
+        ledger = self._ledger
+        key = next((r.job_key for r in self._reservations if not r.is_exclusive), "")
+        starving = ledger.jobs.get(key)
+        if starving is None:
+            return False
+        if ledger.queue_of(starving) == ledger.queue_of(job):
+            return self._by_priority and ledger.priority_of(job) > ledger.priority_of(starving)
+        return self._by_share and ledger.has_a_claim(job) and not ledger.has_a_claim(starving)
 
     def _starves(self, job: Job) -> bool:
         since = job.waits_since

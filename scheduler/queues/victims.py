@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from scheduler.queues.amounts import Amounts, add, dominant_share, has_all, reaches
-from scheduler.queues.args import Action, QueuesArgs, Rule
+from scheduler.queues.amounts import Amounts, add, dominant_share, ratio, reached
+from scheduler.queues.args import Action, Rule
 from scheduler.queues.jobs import Job, Task, TaskState
 from scheduler.queues.objects import is_of_the_system
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from scheduler.framework.extender import Victims
     from scheduler.preemption import Candidate
-    from scheduler.queues.ledger import Ledger
-    from scheduler.queues.order import Order
+    from scheduler.queues.parts import Parts
     from scheduler.snapshot.nodes import NodeInfo
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -31,14 +30,12 @@ _SHARE_DELTA: Final = 1e-6
 class VictimSearch:
     """Finds the pods that may be evicted for the tasks of a job by one action."""
 
-    def __init__(
-        self, action: Action, job: Job, *, args: QueuesArgs, ledger: Ledger, order: Order
-    ) -> None:
+    def __init__(self, action: Action, job: Job, parts: Parts) -> None:
         self._action: Final = action
         self._job: Final = job
+        _, args, ledger, self._order, _ = parts
         self._args: Final = args
         self._ledger: Final = ledger
-        self._order: Final = order
         wanted = args.reclaim_rules if action == Action.RECLAIM else args.preempt_rules
         self._rules: Final = frozenset(wanted)
         queue = ledger.queue_of(job)
@@ -53,6 +50,8 @@ class VictimSearch:
         self._task: Task | None = None
         self._lacking: frozenset[str] = frozenset()
         self._largest_first = False
+        #: The part of its deserved amounts that the queue has without the task, and with it.
+        self._share_before = self._share_with_task = 0.0
         self._eligible: Final[dict[str, frozenset[str]]] = {}
 
     def begin(self, task: Task, *, largest_first: bool = False) -> bool:
@@ -70,9 +69,11 @@ class VictimSearch:
         self._lacking = self._scarce_for(task)
         deserved = self._ledger.shares[self._queue].deserved
         has = self._of_queue[self._queue]
-        return bool(self._lacking) and all(
-            not reaches(has.get(name, 0), deserved.get(name, 0)) for name in self._lacking
-        )
+        with_task = {name: has.get(name, 0) + task.requests[name] for name in self._lacking}
+        wanted = {name: deserved.get(name, 0) for name in self._lacking}
+        self._share_before = dominant_share(has, wanted)
+        self._share_with_task = dominant_share(with_task, wanted)
+        return bool(self._lacking) and not reached(has, deserved, self._lacking)
 
     def _scarce_for(self, task: Task) -> frozenset[str]:
         """Return the resources that a task requests and queues together request too much of.
@@ -97,10 +98,11 @@ class VictimSearch:
     @property
     def ignores_idle_room(self) -> bool:
         """True if victims alone must make room: else a queue would come to more than its share."""
-        share = self._ledger.shares[self._queue]
+        assert self._task is not None, "the search has begun"
+        has, deserved = self._of_queue[self._queue], self._ledger.shares[self._queue].deserved
+        wanted = self._contended.intersection(self._task.requests)
         return not self._args.count_idle_room or (
-            Rule.PROPORTION in self._args.rules
-            and has_all(self._of_queue[self._queue], share.deserved)
+            Rule.PROPORTION in self._args.rules and bool(reached(has, deserved, wanted))
         )
 
     def covering(self, node: NodeInfo) -> list[PodInfo]:
@@ -196,11 +198,11 @@ class VictimSearch:
     def _is_candidate(self, job: Job, task: Task) -> bool:
         """Return True for a bound task on the right side of the queue's border."""
         queue = self._ledger.queue_of(job)
-        if queue is None or task.state != TaskState.PLACED or task.is_best_effort:
+        if queue is None or task.state != TaskState.PLACED:
             return False
         if self._action == Action.RECLAIM:
-            return queue.name != self._queue
-        if queue.name != self._queue:
+            return queue.name != self._queue and not task.is_best_effort
+        if queue.name != self._queue or (task.is_best_effort and not self._args.count_idle_room):
             return False
         assert self._task is not None, "the search has begun"
         if job is self._job:
@@ -227,20 +229,32 @@ class VictimSearch:
 
         So a queue that has lost a pod reclaims none itself.
         """
-        assert self._task is not None, "the search has begun"
         queue = self._ledger.queue_of(job)
         assert queue is not None, "the task is a candidate"
-        kept = self._lacking if self._args.count_idle_room else self._contended
+        if self._lacking.isdisjoint(task.requests):
+            return False
+        kept = self._contended
+        if self._args.count_idle_room:
+            kept = self._lacking.intersection(task.requests)
         has, deserved = self._of_queue[queue.name], self._ledger.shares[queue.name].deserved
-        return not self._lacking.isdisjoint(task.requests) and all(
-            reaches(has.get(name, 0) - task.requests.get(name, 0), deserved.get(name, 0))
+        left = {name: has.get(name, 0) - task.requests.get(name, 0) for name in kept}
+        if reached(left, deserved, kept) == kept:
+            return True
+        # Pods are not as fine as shares.
+        is_fair = self._args.return_borrowed_room and self._share_with_task <= 1
+        return is_fair and all(
+            has.get(name, 0) > deserved.get(name, 0)
+            and ratio(left[name], deserved.get(name, 0)) > self._share_before
             for name in kept
-            if not self._args.count_idle_room or name in task.requests
         )
 
     def _has_the_larger_share(self, job: Job, task: Task) -> bool:
-        """Return True if a job's share is not below the preemptor's after the exchange."""
-        if job is self._job:
+        """Return True if a job's share is not below the preemptor's after the exchange.
+
+        Priorities go first.
+        """
+        is_lower = self._ledger.priority_of(job) < self._priority
+        if job is self._job or (is_lower and self._args.stable_evictions):
             return True
         assert self._task is not None, "the search has begun"
         mine = self._share(self._amounts(self._job), self._task.requests, 1)

@@ -17,22 +17,14 @@ from scheduler.queues.jobs import Job, TaskState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scheduler.framework.handle import Handle
-    from scheduler.queues.args import QueuesArgs
-    from scheduler.queues.ledger import Ledger
-    from scheduler.queues.reservations import Reservations
+    from scheduler.queues.parts import Parts
 
 
 class Waking:
     """Activates the next tasks of jobs that may go on."""
 
-    def __init__(
-        self, handle: Handle, args: QueuesArgs, ledger: Ledger, reservations: Reservations
-    ) -> None:
-        self._handle: Final = handle
-        self._args: Final = args
-        self._ledger: Final = ledger
-        self._reservations: Final = reservations
+    def __init__(self, parts: Parts) -> None:
+        self._handle, self._args, self._ledger, _, self._reservations = parts
         self._numbers: Final = itertools.count(1)
         #: The jobs whose next task fits nowhere, by the number of the failure.
         self._failed: Final[dict[str, int]] = {}
@@ -44,7 +36,7 @@ class Waking:
         #: What queues may have now, and the state that it was computed for.
         self._limits: Final[dict[str, Mapping[str, float]]] = {}
         self._limits_as_of: object = None
-        ledger.listeners.append(self)
+        self._ledger.listeners.append(self)
 
     # What the plugin reports.
 
@@ -128,6 +120,8 @@ class Waking:
             task = job.tasks.get(reservation.pod.uid)
             if task is None or task.state != TaskState.PENDING:
                 self._reservations.drop(reservation.pod.uid)
+                if task is None or not reservation.is_exclusive:
+                    self._activate(self._ledger.jobs.values())
         if not job.tasks:
             self._failed.pop(job.key, None)
             self._waits_for_share.discard(job.key)

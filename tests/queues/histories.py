@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from scheduler.api.core import Pod
+from scheduler.queues.amounts import add
 from scheduler.queues.ledger import Ledger
+from scheduler.queues.reservations import reservations_of_all
 
 from .player import Playing
 
@@ -116,7 +118,7 @@ class _Playing(Playing):
         )
 
     async def run(self) -> list[str]:
-        self._create()
+        self.create()
         for number, step in enumerate(self.history.steps):
             before = {pod.key for pod in self._running()}
             if step.job is not None:
@@ -124,7 +126,7 @@ class _Playing(Playing):
             running = self._running()
             for index in step.ending:
                 if running:
-                    self._finish(running.pop(index % len(running)))
+                    self.finish(running.pop(index % len(running)))
             victims = len(self.cluster.api.victims)
             await self.cluster.run_until(self.cluster.clock.now() + 40)
             self.found += [f"step {number}: {text}" for text in self._complaints(before, victims)]
@@ -199,7 +201,9 @@ class _Playing(Playing):
 
     def _robbed_queues(self, pods: list[Pod]) -> Iterator[str]:
         """Yield the waiting pods that fit in place of a pod beyond the share of its queue."""
-        ledger = next(iter(self.cluster.core.profiles.values())).handle.shared(Ledger)
+        handle = next(iter(self.cluster.core.profiles.values())).handle
+        ledger = handle.shared(Ledger)
+        starving = [r for r in handle.shared(reservations_of_all) if not r.is_exclusive]
         for job in ledger.jobs.values():
             head, queue = job.head, ledger.queue_of(job)
             if head is None or queue is None or job.group.min_member > job.ready_count + 1:
@@ -207,8 +211,17 @@ class _Playing(Playing):
             share = ledger.shares[queue.name]
             if any(share.allocated.get(n, 0) >= share.deserved.get(n, 0) for n in head.requests):
                 continue
+            # A job that starves is the first of its queue: the others leave it its room.
+            first = [
+                (r.node_name, r.pod)
+                for r in starving
+                if r.job_key != job.key and ledger.queue_of(ledger.jobs[r.job_key]) == queue
+            ]
             for pod in pods:
                 free = self._free(ledger, pods, pod)
+                for node_name, reserved in first:
+                    if node_name == pod.spec.node_name:
+                        add(free, reserved.requests.resources, -1)
                 fits = all(free[name] >= amount for name, amount in head.requests.items())
                 if fits and _may_go(ledger, pod, queue.name):
                     yield f"{head.pod.key} of {queue.name} waits, and {pod.key} could go for it"

@@ -19,7 +19,7 @@ from scheduler.api import resources
 from scheduler.api.core import Pod
 from scheduler.api.unstructured import Unstructured
 from scheduler.assembly.simulated_cluster import SimulatedCluster
-from scheduler.config import KubeSchedulerConfiguration
+from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates, KubeSchedulerConfiguration
 from scheduler.config.load import load_text
 from scheduler.framework import (
     CycleState,
@@ -54,8 +54,10 @@ _NO_IMPROVEMENTS: Final = {
     "releaseUnfitGangs": False,
     "countIdleRoom": False,
     "fillEachResource": False,
+    "stableEvictions": False,
     "reservationAfterSeconds": 0,
-    "gangTimeoutSeconds": 600,
+    "backfillRespectsReservations": False,
+    "returnBorrowedRoom": False,
 }
 
 
@@ -88,14 +90,20 @@ _PLUGINS: Final[list[type[Plugin] | str]] = [
 class Playing:
     """One scenario that is being played."""
 
-    def __init__(self, scenario: Mapping[str, Any], *, improved: bool = False) -> None:
+    def __init__(
+        self,
+        scenario: Mapping[str, Any],
+        *,
+        improved: bool = False,
+        gates: FeatureGates = DEFAULT_FEATURE_GATES,
+    ) -> None:
         self._scenario: Final = scenario
         self._groups: Final = {
             f"{_namespace(group)}/{group['name']}": group
             for group in scenario.get("podGroups") or ()
         }
-        config = configuration(scenario["conf"], improved=improved)
-        self.cluster: Final = SimulatedCluster(config, plugins=_PLUGINS)
+        config = configuration(scenario["conf"], improved=improved, gates=gates)
+        self.cluster: Final = SimulatedCluster(config, plugins=_PLUGINS, feature_gates=gates)
         self.cluster.core.informers.pods.add_event_handler(on_delete=self._on_delete)
         #: The row of the scenario behind each pod, by key.
         self._first_names: Final[dict[str, Mapping[str, Any]]] = {}
@@ -108,7 +116,7 @@ class Playing:
 
     async def summary(self) -> dict[str, Any]:
         """Play, and return the summary as the judge writes it."""
-        self._create()
+        self.create()
         first = self._deserved()
         await self.cluster.run_until(self.cluster.clock.now() + _SETTLED_AFTER_SECONDS)
         summary = self._summary(first)
@@ -117,7 +125,8 @@ class Playing:
 
     # The cluster.
 
-    def _create(self) -> None:
+    def create(self) -> None:
+        """Create the objects of the scenario."""
         scenario, api = self._scenario, self.cluster.api
         for node in scenario["nodes"]:
             self.cluster.apply(_node(node))
@@ -146,7 +155,7 @@ class Playing:
         if pod.status.phase != "Running":
             self.cluster.apply(pod)
 
-    def _finish(self, pod: Pod) -> None:
+    def finish(self, pod: Pod) -> None:
         """Let a pod succeed."""
         self.finished[self._first_names[pod.key].get("group", "")] += 1
         self.cluster.apply(replace(pod, status=replace(pod.status, phase="Succeeded")))
@@ -292,6 +301,9 @@ def _pod(row: Mapping[str, Any]) -> Pod:
         node_name=row.get("node", ""),
         scheduler_name=SCHEDULER_NAME,
         priority=priority,
+        preemption_policy=row.get("preemptionPolicy"),
+        labels=row.get("labels"),
+        affinity=row.get("affinity"),
         node_selector=row.get("selector"),
         tolerations=row.get("tolerations") or (),
         phase=row.get("phase", "Pending"),
@@ -303,7 +315,12 @@ def _pod(row: Mapping[str, Any]) -> Pod:
 # The configuration.
 
 
-def configuration(conf: Mapping[str, Any], *, improved: bool = False) -> KubeSchedulerConfiguration:
+def configuration(
+    conf: Mapping[str, Any],
+    *,
+    improved: bool = False,
+    gates: FeatureGates = DEFAULT_FEATURE_GATES,
+) -> KubeSchedulerConfiguration:
     """Return the configuration with a profile in place of a kube-batch configuration."""
     plugins = {p["name"]: p for tier in conf["tiers"] for p in tier["plugins"]}
 
@@ -350,4 +367,4 @@ def configuration(conf: Mapping[str, Any], *, improved: bool = False) -> KubeSch
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
-    return load_text(json.dumps(document), SCHEME)
+    return load_text(json.dumps(document), SCHEME._replace(gates=gates))

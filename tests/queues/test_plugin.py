@@ -6,8 +6,20 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from .player import Playing
+from scheduler.api.core import ObjectMeta, Pod, PodSchedulingGroup
+from scheduler.api.pod_groups import (
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+)
+from scheduler.config import DEFAULT_FEATURE_GATES, GANG_SCHEDULING, GENERIC_WORKLOAD
+from scheduler.queues.objects import QUEUE_NAME_ANNOTATION
+from scheduler.testing import make_pod
+
+from .player import SCHEDULER_NAME, Playing
 
 SHIPPED = {
     "actions": "reclaim, allocate, backfill, preempt",
@@ -131,6 +143,89 @@ async def test_pods_without_requests_fill_the_gaps() -> None:
     assert await bound(
         podGroups=[group("x"), group("y")], pods=[*pods("x", 5), *pods("y", 3, "")]
     ) == {"x": 4, "y": 3}
+
+
+async def _runs_within_minutes(*, improved: bool) -> bool:
+    """Return True if a pod as large as the node runs although small ones follow each other."""
+    small = [{**pod, "node": "n1", "phase": "Running"} for pod in pods("small", 4)]
+    scenario = {
+        "conf": SHIPPED,
+        "nodes": [node("n1")],
+        "queues": [queue("a")],
+        "podGroups": [group("small"), group("large")],
+        "pods": [*small, *pods("large", 1, "4")],
+    }
+    playing = Playing(scenario, improved=improved)
+    playing.create()
+    for number in range(4, 16):
+        playing.add_pod({**pods("small", 1)[0], "name": f"small-{number}"})
+        await playing.cluster.run_until(playing.cluster.clock.now() + 30)
+        bound_pods = [pod for pod in playing.cluster.pods if pod.spec.node_name]
+        by_name = {p.metadata.name: p for p in bound_pods if p.status.phase != "Succeeded"}
+        if "large-0" in by_name:
+            break
+        playing.finish(by_name[min(by_name, key=lambda name: int(name.split("-")[1]))])
+    await playing.cluster.close()
+    return "large-0" in by_name
+
+
+async def test_a_large_job_that_starves_gets_the_room_that_small_pods_leave() -> None:
+    assert not await _runs_within_minutes(improved=False)
+    assert await _runs_within_minutes(improved=True)
+
+
+def core_group(name: str, of: str, *, least: int) -> PodGroup:
+    """Return a PodGroup of `scheduling.k8s.io`; an annotation names its queue."""
+    metadata = ObjectMeta(name=name, namespace="default", annotations={QUEUE_NAME_ANNOTATION: of})
+    policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(least))
+    return PodGroup(metadata, PodGroupSpec(scheduling_policy=policy))
+
+
+def member(of: str, name: str, *, cpu: int = 1) -> Pod:
+    """Return a pod of a core PodGroup."""
+    pod = make_pod(name, requests={"cpu": str(cpu)}, scheduler_name=SCHEDULER_NAME)
+    spec = replace(
+        pod.spec,
+        scheduling_group=PodSchedulingGroup(of),
+        termination_grace_period_seconds=0,
+    )
+    return replace(pod, spec=spec)
+
+
+class CoreGroups:
+    """A cluster with the queues `a` and `b`, the core PodGroup `x` of `a` and `y` of `b`."""
+
+    def __init__(self, *, cpu: int, least: int) -> None:
+        gates = DEFAULT_FEATURE_GATES | {GENERIC_WORKLOAD, GANG_SCHEDULING}
+        scenario = {"nodes": [node("n1", cpu)], "queues": [queue("a"), queue("b")], "pods": []}
+        self._playing = Playing({"conf": SHIPPED, **scenario}, improved=True, gates=gates)
+        self._playing.create()
+        self._cluster = self._playing.cluster
+        for name, of in (("x", "a"), ("y", "b")):
+            self._cluster.apply(core_group(name, of, least=least))
+
+    async def add(self, of: str, count: int, *, cpu: int = 1) -> dict[str, int]:
+        """Add pods to a group; return the number of bound ones by group, when all is quiet."""
+        for number in range(count):
+            self._cluster.apply(member(of, f"{of}-{number}", cpu=cpu))
+        await self._cluster.run_until(self._cluster.clock.now() + 120)
+        names = [pod.metadata.name for pod in self._cluster.pods if pod.spec.node_name]
+        return {of: sum(name.startswith(of) for name in names) for of in ("x", "y")}
+
+
+async def test_core_groups_share_the_cluster() -> None:
+    cluster = CoreGroups(cpu=4, least=1)
+    assert await cluster.add("x", 6) == {"x": 4, "y": 0}
+    assert await cluster.add("y", 6) == {"x": 2, "y": 2}
+
+
+async def test_a_core_gang_evicts_for_all_its_members_or_for_none() -> None:
+    cluster = CoreGroups(cpu=4, least=2)
+    assert await cluster.add("x", 4) == {"x": 4, "y": 0}
+    assert await cluster.add("y", 2, cpu=2) == {"x": 4, "y": 0}
+    cluster = CoreGroups(cpu=4, least=2)
+    assert await cluster.add("x", 4) == {"x": 4, "y": 0}
+    assert await cluster.add("y", 2) == {"x": 2, "y": 2}
 
 
 def test_a_default_profile_imports_nothing_of_queues() -> None:
