@@ -12,7 +12,8 @@ whole numbers, and the simplex method returns a basic solution.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import concurrent.futures
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -24,9 +25,12 @@ except ImportError as error:
     raise ImportError(text) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from scheduler.snapshot.columns import IntArray
+
+#: The time between two looks at the solver.
+_WAIT_SECONDS: Final = 0.01
 
 
 class Network(NamedTuple):
@@ -44,6 +48,22 @@ class Network(NamedTuple):
 
 class NoSolutionError(Exception):
     """The solver has failed; the text is its status."""
+
+
+def solve_in_steps(network: Network) -> Generator[None, None, IntArray]:
+    """Return `min_cost_flow` of a network; pause while the solver works.
+
+    HiGHS cannot be interrupted, and works for seconds on 400,000 arcs. It runs in a thread, over
+    values that do not change; other threads run meanwhile.
+    """
+    pool = concurrent.futures.ThreadPoolExecutor(1, "flow")
+    try:
+        solution = pool.submit(min_cost_flow, network)
+        while concurrent.futures.wait((solution,), _WAIT_SECONDS).not_done:
+            yield
+        return solution.result()
+    finally:
+        pool.shutdown(wait=False)
 
 
 def min_cost_flow(network: Network) -> IntArray:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from scheduler.flow.classes import classes_of
-from scheduler.flow.network import Network, min_cost_flow
+from scheduler.flow.network import Network, solve_in_steps
 from scheduler.flow.trial import FeasibleClass, Trial
 from scheduler.framework.failures import FrameworkError
 
@@ -322,7 +322,7 @@ def _flow(
                 arcs.append((number, slot_of.setdefault((name, index), len(slot_of)), cost, name))
         yield
     columns = np.array([arc[:3] for arc in arcs], dtype=np.int64).reshape(-1, 3).T
-    flow = min_cost_flow(
+    flow = yield from solve_in_steps(
         Network(
             supplies=[len(some) for some in of_class.values()],
             priorities=[some[0].priority for some in of_class.values()],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import concurrent.futures
 import random
+import threading
+from collections.abc import Generator
 
 import highspy
 import networkx
 import numpy as np
 import pytest
 
-from scheduler.flow.network import Network, min_cost_flow
+from scheduler.flow.network import Network, min_cost_flow, solve_in_steps
 from scheduler.snapshot.columns import IntArray
 from tests.thoroughness import IS_THOROUGH
 
@@ -99,3 +101,22 @@ def test_a_process_that_has_begun_highs_with_other_threads_gets_its_flow() -> No
     # HiGHS keeps its workers for each thread.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         assert pool.submit(solve).result().tolist() == min_cost_flow(_network(1)).tolist()
+
+
+def test_the_caller_goes_on_while_the_solver_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+
+    def solve(network: Network) -> IntArray:
+        assert may_end.wait(60)
+        return min_cost_flow(network)
+
+    monkeypatch.setattr("scheduler.flow.network.min_cost_flow", solve)
+    steps = solve_in_steps(_network(1))
+    solutions: list[IntArray] = []
+
+    def follow() -> Generator[None, None, None]:
+        solutions.append((yield from steps))
+
+    for _ in follow():
+        may_end.set()
+    assert [solution.tolist() for solution in solutions] == [min_cost_flow(_network(1)).tolist()]
