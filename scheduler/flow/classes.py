@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from scheduler.api.core import PodResourceClaim
+from scheduler.api.dynamic_resources import claim_referenced_by
 from scheduler.snapshot.claims_and_disks import NO_VOLUMES
 from scheduler.snapshot.pod_info import PodInfo
 
@@ -63,19 +64,12 @@ def depends_on_other_nodes(pod: PodInfo) -> bool:
 def with_claims_of(pod: PodInfo, others: Iterable[PodInfo]) -> PodInfo:
     """Return the pod with the claims of others, too: it fits where devices suffice for all."""
     claims = [
-        PodResourceClaim(name=f"{number}/{claim.name}", resource_claim_name=_name_of(claim, each))
+        PodResourceClaim(name=f"{number}/{claim.name}", resource_claim_name=reference.name)
         for number, each in enumerate((pod, *others))
         for claim in each.spec.resource_claims
+        if (reference := claim_referenced_by(each.pod, claim)) is not None
     ]
     return PodInfo(replace(pod.pod, spec=replace(pod.spec, resource_claims=tuple(claims))))
-
-
-def _name_of(claim: PodResourceClaim, pod: PodInfo) -> str | None:
-    """Return the name of a claim of a pod; None if there is none yet."""
-    if claim.resource_claim_name is not None:
-        return claim.resource_claim_name
-    made = pod.pod.status.resource_claim_statuses
-    return next((each.resource_claim_name for each in made if each.name == claim.name), None)
 
 
 def classes_of(pods: Iterable[PodInfo]) -> list[PodClass]:

@@ -27,7 +27,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.columns import FloatArray, IntArray
 
 #: The time between two looks at the solver.
 _WAIT_SECONDS: Final = 0.01
@@ -98,7 +98,7 @@ class _Program:
         self._solver = _silent_solver()
         self._solver.passModel(_model(network, self._levels, len(priorities)))
 
-    def solve(self, last_level: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def solve(self, last_level: int) -> FloatArray:
         """Return the values of all columns, with pods of lower priorities of no account."""
         counted = self._levels[: len(self._levels)] <= last_level
         costs = np.concatenate((self._costs, np.where(counted, self._unscheduled_cost, 0.0)))
@@ -110,9 +110,7 @@ class _Program:
             raise NoSolutionError(f"HiGHS: {self._solver.modelStatusToString(status)}")
         return np.array(self._solver.getSolution().col_value)
 
-    def unscheduled_of(
-        self, values: np.ndarray[tuple[int], np.dtype[np.float64]], level: int
-    ) -> float:
+    def unscheduled_of(self, values: FloatArray, level: int) -> float:
         """Return the number of pods of a priority without a slot."""
         return float(np.rint(values[self._num_arcs :][self._levels == level].sum()))
 

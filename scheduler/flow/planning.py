@@ -21,6 +21,7 @@ from scheduler.flow.classes import classes_of
 from scheduler.flow.network import Network, solve_in_steps
 from scheduler.flow.trial import FeasibleClass, Trial
 from scheduler.framework.failures import FrameworkError
+from scheduler.framework.types import NextOnNode
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -86,6 +87,12 @@ class Plan(NamedTuple):
     def nodes(self) -> dict[str, str]:
         """The name of each pod's node, by the pod's uid."""
         return {each.pod.uid: each.node_name for each in self.chosen.placed}
+
+    def next_on_node(self, pod: PodInfo) -> NextOnNode:
+        """Return the other pods that are planned on a pod's node."""
+        name = self.nodes.get(pod.uid, "")
+        here = [each.pod for each in self.chosen.placed if each.node_name == name]
+        return NextOnNode(name, [other for other in here if other.uid != pod.uid])
 
     @property
     def is_by_flow(self) -> bool:

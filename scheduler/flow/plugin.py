@@ -24,6 +24,7 @@ from scheduler.framework.cycle_state import StateKey
 from scheduler.framework.failures import FilterPausedError, FrameworkError
 from scheduler.framework.status import Status, skip
 from scheduler.framework.types import (
+    NEXT_ON_NODE,
     PODS_TO_ACTIVATE,
     NominatingInfo,
     NominatingMode,
@@ -120,6 +121,8 @@ class FlowPlacement(TopologyPlacementGenerator):
         if plan is None:
             return skip()
         state.write(_PLAN, plan)
+        if pod.spec.resource_claims:
+            state.write(NEXT_ON_NODE, plan.next_on_node(pod))
         return PreFilterResult(None, first_node_name=plan.nodes.get(pod.uid, ""))
 
     def generate_placements(

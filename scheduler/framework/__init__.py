@@ -59,9 +59,11 @@ from scheduler.framework.status import (
     wait,
 )
 from scheduler.framework.types import (
+    NEXT_ON_NODE,
     PODS_TO_ACTIVATE,
     Condition,
     FitError,
+    NextOnNode,
     NominatingInfo,
     NominatingMode,
     PostFilterResult,
@@ -75,6 +77,7 @@ from scheduler.snapshot.columns import World
 __all__ = [
     "MAX_NODE_SCORE",
     "MIN_NODE_SCORE",
+    "NEXT_ON_NODE",
     "PODS_TO_ACTIVATE",
     "ActionType",
     "ArgsWithDefaults",
@@ -96,6 +99,7 @@ __all__ = [
     "IntArray",
     "Kind",
     "Lister",
+    "NextOnNode",
     "Node",
     "NodeInfo",
     "NodeToStatus",

@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 #: this dictionary.
 PODS_TO_ACTIVATE: Final = StateKey[dict[str, "PodInfo"]]("kubernetes.io/pods-to-activate")
 
+
+class NextOnNode(NamedTuple):
+    """Pods that are to follow the cycle's pod onto a node."""
+
+    node_name: str
+    pods: Sequence[PodInfo]
+
+
+#: Written in PreFilter by a plugin that has planned several pods: on this node the cycle's pod
+#: takes such devices, if it can, that the next pods get theirs.
+NEXT_ON_NODE: Final = StateKey[NextOnNode]("kubesched.io/next-on-node")
+
 #: The name among the rejecting plugins if an extender has rejected nodes.
 EXTENDER_NAME: Final = "Extender"
 

@@ -36,7 +36,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def reached(amounts: Amounts, wanted: Amounts, names: Iterable[str]) -> set[str]:
-    """Return those of some resources of which there is as much as is wanted."""
+    """Return the names of resources of which there is as much as is wanted."""
     return {n for n in names if amounts.get(n, 0) >= wanted.get(n, 0) * (1 - _ROUNDING)}
 
 

@@ -126,7 +126,11 @@ class Evictions:
         needed = max(lacking, 1)
         if needed > len(pending):
             return [], 1
-        all_at_once = self._args.return_borrowed_room and action == Action.RECLAIM
+        all_at_once = (
+            self._args.return_borrowed_room
+            if action == Action.RECLAIM
+            else not self._args.count_idle_room
+        )
         return (pending if all_at_once else pending[:needed]), needed
 
     async def _step(
@@ -142,7 +146,7 @@ class Evictions:
                 node_name = self._fitting(task, state)
                 if node_name is not None:
                     return _Step(task, node_name, None)
-                # Evictions may help on any node: the dry run tells.
+                # Evictions may help on any node.
                 table = self._handle.snapshot.table
                 statuses = NodeToStatus(table.names, table.row_of)
                 statuses.absent_nodes_status = unschedulable()

@@ -1,4 +1,4 @@
-"""What the parts of the plugin share in one profile."""
+"""The values that the parts of the plugin share in one profile."""
 
 from __future__ import annotations
 

@@ -183,6 +183,12 @@ async def test_a_claim_takes_the_alternative_that_leaves_the_other_claim_its_dev
     assert await _with_devices(models, wanted, flow=True) == ["b", "a"]
 
 
+async def test_a_claim_leaves_the_next_pod_of_its_node_the_only_device_that_it_can_use() -> None:
+    models, wanted = {"a": ["fast", "slow"]}, [["fast", "slow"], ["fast"]]
+    assert await _with_devices(models, wanted, flow=False) == ["", ""]
+    assert await _with_devices(models, wanted, flow=True) == ["a", "a"]
+
+
 async def test_a_node_gets_as_many_claims_as_it_has_devices() -> None:
     models = {"a": ["fast"] * 3, "b": ["fast"], "c": ["slow"]}
     wanted = [["fast", "slow"], *([["fast"]] * 4)]

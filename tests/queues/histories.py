@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from scheduler.api.core import Pod
 from scheduler.queues.amounts import add
+from scheduler.queues.jobs import Job
 from scheduler.queues.ledger import Ledger
-from scheduler.queues.reservations import reservations_of_all
+from scheduler.queues.reservations import Reservation, reservations_of_all
 
 from .player import Playing
 
@@ -211,12 +212,7 @@ class _Playing(Playing):
             share = ledger.shares[queue.name]
             if any(share.allocated.get(n, 0) >= share.deserved.get(n, 0) for n in head.requests):
                 continue
-            # A job that starves is the first of its queue: the others leave it its room.
-            first = [
-                (r.node_name, r.pod)
-                for r in starving
-                if r.job_key != job.key and ledger.queue_of(ledger.jobs[r.job_key]) == queue
-            ]
+            first = [(r.node_name, r.pod) for r in starving if _goes_before(ledger, r, job)]
             for pod in pods:
                 free = self._free(ledger, pods, pod)
                 for node_name, reserved in first:
@@ -236,6 +232,20 @@ class _Playing(Playing):
                 for name, amount in _requests(ledger, pod).items():
                     free[name] -= amount
         return free
+
+
+def _goes_before(ledger: Ledger, starving: Reservation, job: Job) -> bool:
+    """Return True for the pod of another job that starves, and has a right to its room.
+
+    It is the first of its queue, or its queue has less than it deserves.
+    """
+    other = ledger.jobs[starving.job_key]
+    queue = ledger.queue_of(other)
+    if other is job or queue is None:
+        return False
+    share, requests = ledger.shares[queue.name], starving.pod.requests.resources
+    has_less = all(share.allocated.get(n, 0) < share.deserved.get(n, 0) for n in requests)
+    return has_less or queue == ledger.queue_of(job)
 
 
 def _may_go(ledger: Ledger, pod: Pod, queue: str) -> bool:

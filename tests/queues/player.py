@@ -50,6 +50,7 @@ _NODE_ORDER: Final = {
 _TOLERANCE: Final = {"cpu": 10, "memory": 10 * 2**20}
 #: An annotation with the requests of a pod's init container.
 _START_REQUEST: Final = "start-request"
+_NO_ARGS: Final[Mapping[str, Any]] = {}
 _NO_IMPROVEMENTS: Final = {
     "releaseUnfitGangs": False,
     "countIdleRoom": False,
@@ -95,6 +96,7 @@ class Playing:
         scenario: Mapping[str, Any],
         *,
         improved: bool = False,
+        args: Mapping[str, Any] = _NO_ARGS,
         gates: FeatureGates = DEFAULT_FEATURE_GATES,
     ) -> None:
         self._scenario: Final = scenario
@@ -102,7 +104,9 @@ class Playing:
             f"{_namespace(group)}/{group['name']}": group
             for group in scenario.get("podGroups") or ()
         }
-        config = configuration(scenario["conf"], improved=improved, gates=gates)
+        config = configuration(
+            scenario["conf"], args={**({} if improved else _NO_IMPROVEMENTS), **args}, gates=gates
+        )
         self.cluster: Final = SimulatedCluster(config, plugins=_PLUGINS, feature_gates=gates)
         self.cluster.core.informers.pods.add_event_handler(on_delete=self._on_delete)
         #: The row of the scenario behind each pod, by key.
@@ -316,12 +320,12 @@ def _pod(row: Mapping[str, Any]) -> Pod:
 
 
 def configuration(
-    conf: Mapping[str, Any],
-    *,
-    improved: bool = False,
-    gates: FeatureGates = DEFAULT_FEATURE_GATES,
+    conf: Mapping[str, Any], *, args: Mapping[str, Any], gates: FeatureGates
 ) -> KubeSchedulerConfiguration:
-    """Return the configuration with a profile in place of a kube-batch configuration."""
+    """Return the configuration with a profile in place of a kube-batch configuration.
+
+    `args` are further arguments of the plugin.
+    """
     plugins = {p["name"]: p for tier in conf["tiers"] for p in tier["plugins"]}
 
     def with_switch(switch: str, *names: str) -> list[str]:
@@ -331,7 +335,7 @@ def configuration(
     rules = [
         n for n in plugins if n not in ("predicates", "nodeorder") and (n != "gang" or not is_off)
     ]
-    args: dict[str, Any] = {
+    all_args: dict[str, Any] = {
         "rules": rules,
         "actions": [a.strip() for a in conf["actions"].split(",") if a.strip() != "allocate"],
         "queueOrder": with_switch("enableQueueOrder", "proportion"),
@@ -342,7 +346,7 @@ def configuration(
             "priority",
             *with_switch("enablePreemptable", "gang", "conformance", "drf"),
         ],
-        **({} if improved else _NO_IMPROVEMENTS),
+        **args,
     }
     order = plugins.get("nodeorder", {})
     weights = {
@@ -360,7 +364,7 @@ def configuration(
             },
             "score": {"enabled": scores, "disabled": [{"name": "*"}]},
         },
-        "pluginConfig": [{"name": "Queues", "args": args}],
+        "pluginConfig": [{"name": "Queues", "args": all_args}],
     }
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

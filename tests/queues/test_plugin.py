@@ -145,33 +145,43 @@ async def test_pods_without_requests_fill_the_gaps() -> None:
     ) == {"x": 4, "y": 3}
 
 
-async def _runs_within_minutes(*, improved: bool) -> bool:
-    """Return True if a pod as large as the node runs although small ones follow each other."""
+async def _runs_within_minutes(*, places: int = 110, **args: Any) -> bool:
+    """Return True if a gang as large as the node runs although small pods follow each other.
+
+    Pods without requests wait, too.
+    """
     small = [{**pod, "node": "n1", "phase": "Running"} for pod in pods("small", 4)]
+    allocatable = {"cpu": "4", "memory": "64Gi", "pods": str(places)}
     scenario = {
         "conf": SHIPPED,
-        "nodes": [node("n1")],
+        "nodes": [{"name": "n1", "allocatable": allocatable}],
         "queues": [queue("a")],
-        "podGroups": [group("small"), group("large")],
-        "pods": [*small, *pods("large", 1, "4")],
+        "podGroups": [group("small"), group("large", least=2), group("empty")],
+        "pods": [*small, *pods("large", 2, "2"), *pods("empty", 6, "")],
     }
-    playing = Playing(scenario, improved=improved)
+    playing = Playing(scenario, improved=True, args=args)
     playing.create()
     for number in range(4, 16):
         playing.add_pod({**pods("small", 1)[0], "name": f"small-{number}"})
         await playing.cluster.run_until(playing.cluster.clock.now() + 30)
         bound_pods = [pod for pod in playing.cluster.pods if pod.spec.node_name]
         by_name = {p.metadata.name: p for p in bound_pods if p.status.phase != "Succeeded"}
-        if "large-0" in by_name:
+        numbers = [int(name.split("-")[1]) for name in by_name if name.startswith("small")]
+        if "large-0" in by_name or not numbers:
             break
-        playing.finish(by_name[min(by_name, key=lambda name: int(name.split("-")[1]))])
+        playing.finish(by_name[f"small-{min(numbers)}"])
     await playing.cluster.close()
     return "large-0" in by_name
 
 
-async def test_a_large_job_that_starves_gets_the_room_that_small_pods_leave() -> None:
-    assert not await _runs_within_minutes(improved=False)
-    assert await _runs_within_minutes(improved=True)
+async def test_a_large_gang_that_starves_gets_the_room_that_small_pods_leave() -> None:
+    assert not await _runs_within_minutes(reservationAfterSeconds=0)
+    assert await _runs_within_minutes()
+
+
+async def test_pods_without_requests_leave_a_reserved_gang_its_places() -> None:
+    assert not await _runs_within_minutes(places=4, backfillRespectsReservations=False)
+    assert await _runs_within_minutes(places=4)
 
 
 def core_group(name: str, of: str, *, least: int) -> PodGroup:

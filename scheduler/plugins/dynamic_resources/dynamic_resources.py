@@ -71,7 +71,7 @@ from scheduler.plugins.dynamic_resources.claim_changes import (
 )
 from scheduler.plugins.dynamic_resources.explanation import MissingDevices
 from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
-from scheduler.plugins.dynamic_resources.filtering import NodeFilter
+from scheduler.plugins.dynamic_resources.filtering import NodeFilter, claims_of_next
 from scheduler.plugins.dynamic_resources.node_allocatable import (
     NODE_ALLOCATABLE_RESOURCES,
     RULES_OF_1_36,
@@ -317,6 +317,7 @@ class DynamicResources(Plugin):
             timeout_seconds=self._filter_timeout_seconds,
             may_pause=state.may_pause,
             allocatable=check,
+            next_claims=claims_of_next(state, self._claims_of, self._devices.claims),
         ).run(nodes)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:

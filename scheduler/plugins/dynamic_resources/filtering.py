@@ -7,12 +7,15 @@ pools and nodes are filled in later.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
 
+from scheduler.api.dynamic_resources import ClaimError
 from scheduler.clock import TURN_SECONDS
 from scheduler.devices.allocator import AllocationTimeoutError, SearchPausedError
 from scheduler.devices.pools import NodePools, PoolsError
@@ -21,6 +24,7 @@ from scheduler.devices.results import node_selector
 from scheduler.devices.rules import OPTIONAL_NODE_OPERATIONS
 from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Rejections, error, reject_by, unresolvable
+from scheduler.framework.types import NEXT_ON_NODE
 from scheduler.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
     extended_requests,
@@ -36,8 +40,10 @@ if TYPE_CHECKING:
     from scheduler.api.core import Node, Pod
     from scheduler.api.dynamic_resources import ResourceClaim
     from scheduler.devices.allocator import Allocator
+    from scheduler.devices.claims import ClaimTracker
     from scheduler.devices.manager import DraManager
     from scheduler.devices.requests import ClaimAllocation
+    from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.status import Status
     from scheduler.plugins.dynamic_resources.node_allocatable import NodeAllocatable
     from scheduler.plugins.dynamic_resources.state import StateData
@@ -50,13 +56,18 @@ _NOT_ALLOCATED: Final = unresolvable("cannot allocate all claims")
 _INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
 _NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 
+_NO_CLAIMS: Final[Mapping[str, Sequence[ResourceClaim]]] = MappingProxyType({})
+
 #: The statuses of nodes in the order of their codes.
 _STATUSES: Final = (_CANNOT_FIT, _NOT_ALLOCATED, _INVALID_POOLS, _NOT_AVAILABLE)
 _CODE_OF: Final = {status.message: code for code, status in enumerate(_STATUSES)}
 
 
 class NodeFilter:
-    """One pod's Filter. `is_late` is True for a claim whose devices are not ready in time."""
+    """One pod's Filter. `is_late` is True for a claim whose devices are not ready in time.
+
+    `next_claims` are the claims of pods that are to follow onto a node, by its name.
+    """
 
     def __init__(
         self,
@@ -69,6 +80,7 @@ class NodeFilter:
         timeout_seconds: float,
         may_pause: bool = False,
         allocatable: NodeAllocatable | None = None,
+        next_claims: Mapping[str, Sequence[ResourceClaim]] = _NO_CLAIMS,
     ) -> None:
         self._data: Final = data
         self._pod: Final = pod
@@ -78,6 +90,7 @@ class NodeFilter:
         self._timeout_seconds: Final = timeout_seconds
         self._may_pause: Final = may_pause
         self._allocatable: Final = allocatable
+        self._next_claims: Final = next_claims
         #: The time of the first step of a search in this call.
         self._searching_since: float | None = None
 
@@ -215,13 +228,32 @@ class NodeFilter:
             node_pools = self._manager.groups.node_pools(node)
         except PoolsError as failure:
             raise AllocationError(f"gather pool information: {failure}") from failure
-        devices = self._found(allocator, claims, node_pools, group)
+        devices = self._leaving_devices(allocator, claims, node_pools, group)
+        if devices is None:
+            devices = self._found(allocator, claims, node_pools, group)
         if devices is None:
             is_invalid = any(pool.invalid_reason for pool in node_pools.pools)
             return (_INVALID_POOLS if is_invalid else _NOT_ALLOCATED).message
         for allocation in devices:
             node_selector(allocation, node_pools)
         return NodeAllocation(node_pools, devices, extended_claim, extended.mappings)
+
+    def _leaving_devices(
+        self,
+        allocator: Allocator,
+        claims: Sequence[ResourceClaim],
+        node_pools: NodePools,
+        group: int,
+    ) -> Sequence[ClaimAllocation] | None:
+        """Return devices that leave the next pods of the node theirs; None without any."""
+        following = self._next_claims.get(node_pools.node.metadata.name, ())
+        if not following:
+            return None
+        try:
+            devices = self._found(allocator, [*claims, *following], node_pools, group)
+        except AllocationError:  # Of a claim of another pod.
+            return None
+        return None if devices is None else devices[: len(claims)]
 
     def _found(
         self,
@@ -265,6 +297,27 @@ class NodeFilter:
     def _class_name(self, resource: str) -> str | None:
         device_class = self._manager.classes.device_class(resource)
         return device_class.metadata.name if device_class is not None else None
+
+
+def claims_of_next(
+    state: CycleState, claims_of: Callable[[Pod], Sequence[ResourceClaim]], known: ClaimTracker
+) -> Mapping[str, Sequence[ResourceClaim]]:
+    """Return the claims without devices of the pods that are to follow onto a node, by its name."""
+    following = state.find(NEXT_ON_NODE)
+    if following is None:
+        return _NO_CLAIMS
+    claims: list[ResourceClaim] = []
+    for pod in following.pods:
+        with contextlib.suppress(ClaimError):
+            claims += claims_of(pod.pod)
+    return {
+        following.node_name: [
+            claim
+            for claim in claims
+            if claim.status.allocation is None
+            and known.pending_allocation(claim.metadata.uid) is None
+        ]
+    }
 
 
 def _reject(
