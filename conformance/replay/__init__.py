@@ -1,9 +1,7 @@
-"""Replay a history with a real scheduler process, and verify the result.
+"""Replay a history over HTTP with a scheduler process of any kind, and verify the result.
 
-history.py -> driver.py (processes.py, held.py, recording.py)
+history.py -> driver.py (processes.py, held.py, recording.py, timed.py)
                              |
                              v  a Run: lists and placements
-             verify.py   allocation.py -> report.py, plot.py
-                 |                            |
-                 +----------> cli.py <--------+
+                         verify.py -> report.py -> cli.py
 """

@@ -7,14 +7,16 @@ if the run broke off; 2 for invalid input, with one line that names the place.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..clock import RealClock
 from ..errors import InputError, ReplayError, RequestFailed
@@ -22,21 +24,22 @@ from ..options import PATH, Failure, SuiteCommand, options_of, takes
 from ..reports.terminal import output_console
 from ..targets.quiet import run_quietly
 from ..targets.target import OUR_SCHEDULER_AS, read_configuration
-from .driver import KUBESCHED, Settings
+from .driver import KUBESCHED, Counts, Settings
 from .driver import replay as run_replay
 from .history import read_history
-from .progress import progress_bar
 from .report import Report, render, summarise, to_json
-from .virtual_time import replay_in_virtual_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from .driver import Counts, Run
+    from .driver import Run
     from .history import History, Json
 
 __all__ = ["replay"]
 
+
+#: The bar's CPU time slows down the replay.
+_REFRESHES_PER_SECOND: Final = 4
 
 _option = options_of("Options")
 
@@ -73,8 +76,8 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         type=click.Choice(["none", "history"]),
         default="none",
         show_default=True,
-        help="none: create all pods as fast as possible. history: create and delete them at the "
-        "history's times in virtual time, with our own scheduler.",
+        help="none: create all pods as fast as possible. history: create, patch and delete all "
+        "objects at the history's times, gaps cut to 30 s.",
     )
     config: Path | None = _option(
         "--config",
@@ -113,27 +116,18 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 @takes(ReplayOptions)
 def replay(options: ReplayOptions) -> None:
     """Replay a history: create its objects, let a scheduler place the pods, and verify all."""
-    with_times = options.time == "history"
-    version = ""
-    if options.target_command.startswith(OUR_SCHEDULER_AS):
-        version = options.target_command.removeprefix(OUR_SCHEDULER_AS)
-    elif with_times and options.target_command:
-        raise InputError(
-            "--time history: expected kubesched@VERSION or no --target-command: "
-            "ours runs in process"
-        )
     history = read_history(options.history, limit=options.limit)
     settings = Settings(
-        target_command=_command(options.target_command, version),
-        scheduler_version=version,
+        target_command=_command(options.target_command),
         config=_configuration(options.config, options.percentage_of_nodes_to_score),
         concurrency=options.concurrency,
         timeout_seconds=options.timeout_seconds,
         settle_seconds=options.settle_seconds,
+        in_time=options.time == "history",
     )
     numbers = None if options.json_file is None else _output(options.json_file)
     try:
-        report = summarise(_run(history, settings, in_virtual_time=with_times))
+        report = summarise(_run(history, settings))
     except (ReplayError, RequestFailed) as error:
         raise Failure(str(error)) from error
     render(report, output_console())
@@ -143,7 +137,7 @@ def replay(options: ReplayOptions) -> None:
         click.get_current_context().exit(1)
 
 
-def _run(history: History, settings: Settings, *, in_virtual_time: bool) -> Run:
+def _run(history: History, settings: Settings) -> Run:
     """Run the replay with a progress bar on standard error."""
 
     async def run(show: Callable[[Counts], None]) -> Run:
@@ -151,15 +145,33 @@ def _run(history: History, settings: Settings, *, in_virtual_time: bool) -> Run:
         assert task is not None
         # The processes must not outlive the replay, however it ends.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        if in_virtual_time:
-            return await replay_in_virtual_time(history, settings, show=show)
         return await run_replay(history, settings, clock=RealClock(), show=show)
 
-    with progress_bar(Console(stderr=True), len(history.pods)) as show:
+    with _progress(Console(stderr=True), len(history.pods)) as show:
         try:
             return run_quietly(run(show))
         except asyncio.CancelledError:
             raise click.Abort from None
+
+
+@contextlib.contextmanager
+def _progress(console: Console, pods: int) -> Iterator[Callable[[Counts], None]]:
+    """Show a bar for each of `Counts` on a terminal; the yielded function updates them."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *(*columns, TimeElapsedColumn()),
+        console=console,
+        refresh_per_second=_REFRESHES_PER_SECOND,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        bars = [progress.add_task(name, total=pods) for name in Counts._fields]
+
+        def show(counts: Counts) -> None:
+            for bar, completed in zip(bars, counts, strict=True):
+                progress.update(bar, completed=completed)
+
+        yield show
 
 
 def _configuration(path: Path | None, percentage_of_nodes_to_score: int | None) -> Json:
@@ -172,18 +184,16 @@ def _configuration(path: Path | None, percentage_of_nodes_to_score: int | None) 
     return config
 
 
-def _command(text: str, version: str) -> tuple[str, ...]:
-    """Return the command of a target: ours if the target names a version of ours."""
-    if version:
-        return (*KUBESCHED, f"--scheduler-version={version}")
-    return _words(text) if text else KUBESCHED
-
-
-def _words(command: str) -> tuple[str, ...]:
+def _command(text: str) -> tuple[str, ...]:
+    """Return the words of a command; `kubesched@1.35` is ours as it decides in that version."""
+    if not text:
+        return KUBESCHED
+    if text.startswith(OUR_SCHEDULER_AS):
+        return (*KUBESCHED, f"--scheduler-version={text.removeprefix(OUR_SCHEDULER_AS)}")
     try:
-        return tuple(shlex.split(command))
+        return tuple(shlex.split(text))
     except ValueError as error:
-        raise InputError(f"--target-command: {error}: {command}") from error
+        raise InputError(f"--target-command: {error}: {text}") from error
 
 
 def _output(path: Path) -> Path:

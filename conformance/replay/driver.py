@@ -4,6 +4,8 @@
                           |                  |  (16 at once; a watch records what happens)  |
                           +--- ends by itself ---> ProcessFailure        timeout ----------+
 
+With `--time history` all writes are made at the history's times instead (`timed.py`).
+
 Settled means that every pod is bound or reported unschedulable and no pod has changed for a while.
 The server has a process of its own because all three parts need a core at times: in the driver's
 process it would slow down the creation of pods.
@@ -27,13 +29,14 @@ from ..errors import ConformanceError, InputError, ReplayError, first_error
 from .held import NODES, PODS, HeldNode, HeldPod
 from .processes import Child, Usage, own_usage
 from .recording import Recorder
+from .timed import name_of, play_in_time
 from .verify import Evidence, Violation, verify
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from ..clock import Clock
-    from .history import History, Json
+    from .history import History, Json, Write
 
 __all__ = ["KUBESCHED", "Counts", "Run", "Settings", "Timeline", "replay"]
 
@@ -61,17 +64,17 @@ class Settings:
 
     `config` is a part of a KubeSchedulerConfiguration; upstream's defaults fill the rest.
     `target_command` is the scheduler's command line. Files replace `{kubeconfig}` and `{config}` in
-    it; the configuration names the kubeconfig. Raises InputError without either placeholder. Our
-    scheduler decides as `scheduler_version`, empty for its default.
-    `timeout_seconds` covers everything from the first node to the end of scheduling.
+    it; the configuration names the kubeconfig. Raises InputError without either placeholder.
+    `timeout_seconds` covers everything from the first node to the end of scheduling, but for the
+    time of a history that is played `in_time`.
     """
 
     target_command: tuple[str, ...] = KUBESCHED
     config: Json = field(default_factory=dict)
-    scheduler_version: str = ""
     concurrency: int = 16
     timeout_seconds: float = 600.0
     settle_seconds: float = 2.0
+    in_time: bool = False
 
     def __post_init__(self) -> None:
         if not any(_KUBECONFIG in word or _CONFIG in word for word in self.target_command):
@@ -115,6 +118,18 @@ class Run:
     missing: tuple[str, ...] = ()
     violations: tuple[Violation, ...] = ()
     created: int = 0
+    deleted: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+
+    def note(self, write: Write) -> None:
+        """Note a write of a history that is played in time."""
+        is_pod, name = write.object["kind"] == "Pod", name_of(write)
+        if write.is_creation:
+            self.created += is_pod
+        elif write.patch is None and is_pod:
+            self.deleted.add(name)
+        else:
+            self.changed.add(name)
 
     @property
     def counts(self) -> Counts:
@@ -223,36 +238,47 @@ async def _drive(
         failed = first_error(failures)
     if failed is not None:
         raise failed
-    run.missing = tuple(pod.name for pod in run.history.pods if pod.name in recorder.undecided)
-    gone = frozenset(recorder.preempted)
-    run.evidence = Evidence(nodes.items, pods.items, recorder.placements, gone)
+    missing = recorder.undecided - run.deleted
+    run.missing = tuple(pod.name for pod in run.history.pods if pod.name in missing)
+    gone = frozenset(run.deleted | recorder.preempted)
+    placements, changed = recorder.placements, frozenset(run.changed)
+    run.evidence = Evidence(nodes.items, pods.items, placements, gone, changed)
     show(run.counts)
 
 
 async def _create_and_settle(run: Run, client: ApiClient, clock: Clock) -> None:
     """Run the part that the timeout covers."""
     timeline, settings = run.timeline, run.settings
+    for other in run.history.others:
+        await client.create_unless_there(other)
+    if settings.in_time:
+        timeline.nodes_created = clock.now()
+        await play_in_time(run.history, client, run.recorder, clock, on_write=run.note)
     try:
         async with asyncio.timeout(settings.timeout_seconds):
-            for other in run.history.others:
-                await client.create_unless_there(other)
-            nodes = (node.object for node in run.history.nodes)
-            await _each(client.create, nodes, settings.concurrency)
-            timeline.nodes_created = clock.now()
-
-            async def create_pod(pod: Json) -> None:
-                await client.create(pod)
-                run.created += 1
-
-            pods = (pod.object for pod in run.history.pods)
-            await _each(create_pod, pods, settings.concurrency)
+            if not settings.in_time:
+                await _create_all(run, client, clock)
             timeline.pods_created = clock.now()
+            run.recorder.undecided -= run.deleted
             await _settled(run.recorder, settings.settle_seconds, clock)
     except TimeoutError:
         run.timed_out = True
     timeline.settled = clock.now()
     timeline.nodes_created = timeline.nodes_created or timeline.settled
     timeline.pods_created = timeline.pods_created or timeline.settled
+
+
+async def _create_all(run: Run, client: ApiClient, clock: Clock) -> None:
+    """Create the nodes and then the pods, as fast as possible."""
+    concurrency = run.settings.concurrency
+    await _each(client.create, (node.object for node in run.history.nodes), concurrency)
+    run.timeline.nodes_created = clock.now()
+
+    async def create_pod(pod: Json) -> None:
+        await client.create(pod)
+        run.created += 1
+
+    await _each(create_pod, (pod.object for pod in run.history.pods), concurrency)
 
 
 async def _each(

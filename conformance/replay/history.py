@@ -1,4 +1,4 @@
-"""A history: timed changes of a cluster's objects, of which the replay creates the objects anew.
+"""A history: timed changes of a cluster's objects, which the replay makes anew.
 
     {"at":30.0,"change":"ADDED","resource":"pods","object":{...}}
 
@@ -6,8 +6,7 @@ One JSON document per line, in the order of time; `docs/histories.md` has the fo
 of the history is left out: a pod that gets a node on the way is created without a node. What a
 server writes by itself is left out too. Fields that a server refuses are replaced: a priority
 becomes a class, and a container without an image gets one. Of several pods of one name the first is
-taken. Changes of objects that exist are not carried out. The only error is `InputError`; its text
-is one line that names the file and the line.
+taken. The only error is `InputError`; its text is one line that names the file and the line.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ __all__ = [
     "HistoryNode",
     "HistoryPod",
     "Json",
+    "Write",
     "changes_of",
     "created_objects",
     "key_of",
@@ -48,6 +48,8 @@ _OWN_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "ku
 _METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
 #: Objects that a server makes itself, or that belong to one run.
 _LEFT_OUT: Final = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
+#: The kinds whose status is not the server's own: nodes report it, and a controller.
+_WITH_STATUS: Final = frozenset({"nodes", "poddisruptionbudgets.policy"})
 #: The items of a list have neither version nor kind.
 _KINDS: Final = {
     "nodes": ("v1", "Node"),
@@ -68,10 +70,11 @@ _KINDS: Final = {
 
 
 class HistoryNode(NamedTuple):
-    """A node, as it is created."""
+    """A node, as it is created; the seconds are since the start of the history."""
 
     name: str
     object: Json
+    created_seconds: float = 0.0
 
 
 class HistoryPod(NamedTuple):
@@ -88,12 +91,29 @@ class HistoryPod(NamedTuple):
     run_seconds: float | None = None
 
 
+class Write(NamedTuple):
+    """A creation, a patch, or without a patch a deletion of an object.
+
+    A patch is a JSON merge patch, of the status if `subresource` is `status`.
+    """
+
+    seconds: float
+    object: Json
+    is_creation: bool = False
+    patch: Json | None = None
+    subresource: str = ""
+
+
 class History(NamedTuple):
-    """The objects of a history; nodes and pods need the `others`, which are in order."""
+    """The objects of a history, and what happens to them after their creation, in order.
+
+    Nodes and pods need the `others`, which are in order. The ends of pods are no `writes`.
+    """
 
     nodes: tuple[HistoryNode, ...]
     pods: tuple[HistoryPod, ...]
     others: tuple[Json, ...] = ()
+    writes: tuple[Write, ...] = ()
 
 
 class Change(NamedTuple):
@@ -166,6 +186,9 @@ class _Reader:
         self.nodes: Final[dict[str, HistoryNode]] = {}
         self.pods: Final[dict[str, HistoryPod]] = {}
         self._others: Final[dict[tuple[str, str, str], Json]] = {}
+        #: The last state of each object, by resource, namespace and name.
+        self._states: Final[dict[tuple[str, str, str], Json]] = {}
+        self._writes: Final[list[Write]] = []
         self._priorities: Final[dict[str, object]] = {}
 
     def add(self, line: _Line, *, limit: int | None) -> None:
@@ -176,23 +199,50 @@ class _Reader:
         name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
         if not name:
             raise ValueError("object.metadata.name: missing")
+        key = (line.resource, namespace, name)
         if line.resource == "pods":
-            self._add_pod(line, key_of(name, namespace), limit)
-        elif line.change == "ADDED" and line.resource == "nodes":
-            self.nodes.setdefault(name, HistoryNode(name, _node(_created(line))))
-        elif line.change == "ADDED":
-            self._others.setdefault((line.resource, namespace, name), _created(line))
+            self._add_pod(line, key, limit)
+        elif line.change == "ADDED" and key not in self._states:
+            created = self._states[key] = _created(line)
+            if line.resource == "nodes":
+                created = self._states[key] = _node(created)
+                self.nodes[name] = HistoryNode(name, created, line.at)
+            else:
+                self._others[key] = created
+        elif key in self._states:
+            self._write(line, key, _node(_created(line)) if name in self.nodes else _created(line))
 
-    def _add_pod(self, line: _Line, key: str, limit: int | None) -> None:
-        pod = self.pods.get(key)
+    def _add_pod(self, line: _Line, key: tuple[str, str, str], limit: int | None) -> None:
+        name = key_of(key[2], key[1])
+        pod = self.pods.get(name)
         phase = part(line.object, "status").get("phase")
         if pod is None:
             if line.change == "ADDED" and phase not in _ENDED and len(self.pods) != limit:
                 run = part(part(line.object, "metadata"), "annotations").get(_RUN_SECONDS)
                 run_seconds = None if run is None else float(str(run))
-                self.pods[key] = HistoryPod(key, self._pod(line), line.at, None, run_seconds)
-        elif pod.ended_seconds is None and (line.change == "DELETED" or phase in _ENDED):
-            self.pods[key] = pod._replace(ended_seconds=line.at)
+                created = self._states[key] = self._pod(line)
+                self.pods[name] = HistoryPod(name, created, line.at, None, run_seconds)
+        elif pod.ended_seconds is None:
+            if line.change == "DELETED" or phase in _ENDED:
+                self.pods[name] = pod._replace(ended_seconds=line.at)
+            else:
+                self._write(line, key, self._pod(line))
+
+    def _write(self, line: _Line, key: tuple[str, str, str], state: Json) -> None:
+        """Note the change of an object that exists, unless only the server has made it."""
+        if line.change == "DELETED":
+            del self._states[key]
+            self._writes.append(Write(line.at, state))
+            return
+        before, self._states[key] = self._states[key], state
+        patch = _merge_patch(before, state)
+        status = patch.pop("status", None)
+        part(patch, "spec").pop("nodeName", None)  # the decision of the history's scheduler
+        if patch and patch != {"spec": {}}:
+            self._writes.append(Write(line.at, state, patch=patch))
+        if status is not None and line.resource in _WITH_STATUS:
+            patch = {"status": status}
+            self._writes.append(Write(line.at, state, patch=patch, subresource="status"))
 
     def _pod(self, line: _Line) -> Json:
         pod = _created(line)
@@ -221,15 +271,16 @@ class _Reader:
             if ("priorityclasses.scheduling.k8s.io", name) not in named
             and not name.startswith("system-")
         ]
-        others = (
+        wanted = (
             obj
             for (resource, _, name), obj in self._others.items()
             if not (resource == "namespaces" and name in _OWN_NAMESPACES)
             and not name.startswith("system-")
         )
         # Namespaces and classes first: the other objects need them.
-        first = sorted(others, key=lambda obj: obj["kind"] not in ("Namespace", "PriorityClass"))
-        return History((*self.nodes.values(),), (*self.pods.values(),), (*made, *first))
+        first = sorted(wanted, key=lambda obj: obj["kind"] not in ("Namespace", "PriorityClass"))
+        others = (*made, *first)
+        return History((*self.nodes.values(),), (*self.pods.values(),), others, (*self._writes,))
 
 
 def _created(line: _Line) -> Json:
@@ -246,14 +297,22 @@ def _created(line: _Line) -> Json:
     return {**obj, "metadata": kept}
 
 
+def _merge_patch(before: Json, after: Json) -> Json:
+    """Return the JSON merge patch from one state to another."""
+    patch: Json = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            if inner := _merge_patch(old, value):
+                patch[name] = inner
+        elif value != old:
+            patch[name] = value
+    return patch
+
+
 def _without_nulls(obj: Json) -> Json:
-    return dict(_items(obj))
-
-
-def _items(obj: Json) -> Iterator[tuple[str, object]]:
-    for name, value in obj.items():
-        if value is not None:
-            yield name, _without_nulls(value) if isinstance(value, dict) else value
+    kept = ((name, value) for name, value in obj.items() if value is not None)
+    return {n: _without_nulls(v) if isinstance(v, dict) else v for n, v in kept}
 
 
 def _node(node: Json) -> Json:
@@ -261,8 +320,11 @@ def _node(node: Json) -> Json:
     status = part(node, "status")
     ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
     allocatable = part(status, "allocatable")
+    told = objects(status.get("conditions"))
+    # The times of heartbeats are left out: a node that only lives on does not change.
+    conditions = [{k: c[k] for k in ("type", "status", "reason") if k in c} for c in told]
     kept = {"capacity": part(status, "capacity") or allocatable, "allocatable": allocatable}
-    return {**node, "status": {**kept, "conditions": status.get("conditions") or ready}}
+    return {**node, "status": {**kept, "conditions": conditions or ready}}
 
 
 def _made(api_version: str, kind: str, name: str) -> Json:

@@ -11,10 +11,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
 from rich.table import Table
-
-from .allocation import Sample, samples_by_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,9 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Reason", "Report", "reasons_of", "render", "summarise", "to_json"]
 
-_TABLE_ROWS: Final = 16
-_PLOT_POINTS: Final = 200
-_MESSAGES_SHOWN: Final = 8
 _NAMES_SHOWN: Final = 10
 _VIOLATIONS_SHOWN: Final = 50
 _HEAD: Final = re.compile(r"\d+/\d+ nodes are available: ")
@@ -67,8 +61,6 @@ class Report:
     messages: Mapping[str, int]
     watch_gaps: int
     violations: tuple[Violation, ...]
-    allocation: tuple[Sample, ...]
-    curve: tuple[Sample, ...]
 
     @property
     def passed(self) -> bool:
@@ -107,8 +99,6 @@ def summarise(run: Run) -> Report:
         messages=dict(messages.most_common()),
         watch_gaps=recorder.gaps,
         violations=run.violations,
-        allocation=_allocation(run, _TABLE_ROWS),
-        curve=_allocation(run, _PLOT_POINTS),
     )
 
 
@@ -143,17 +133,13 @@ def to_json(report: Report) -> Json:
         },
         "reasons": [reason._asdict() for reason in report.reasons],
         "violations": [violation._asdict() for violation in report.violations],
-        "allocation": msgspec.to_builtins(report.allocation),
-        "curve": msgspec.to_builtins(report.curve),
     }
 
 
 def render(report: Report, console: Console) -> None:
     """Print the tables, and the violations at the end."""
-    console.print(_allocation_table(report))
     if report.messages:
         console.print(_reason_table(report))
-        console.print(_message_table(report))
     console.print(_time_table(report))
     console.print(
         f"{report.pods} pods on {report.nodes} nodes: {report.bound} bound, "
@@ -181,25 +167,6 @@ def _print_failures(report: Report, console: Console) -> None:
         console.print("Verified: no pod lost, none bound twice, no node over its capacity.")
 
 
-def _allocation_table(report: Report) -> Table:
-    table = Table(title="Allocation by arrived load, percent of the cluster")
-    headings = ("load", "seconds", "bound", "unschedulable", "CPU", "memory", "GPU", "fragmented")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for sample in report.allocation:
-        table.add_row(
-            f"{sample.load_percent:.1f} %",
-            f"{sample.seconds:.2f}",
-            str(sample.bound),
-            str(sample.unschedulable),
-            f"{sample.cpu_percent:.1f} %",
-            f"{sample.memory_percent:.1f} %",
-            f"{sample.gpu_percent:.1f} %",
-            f"{sample.fragmentation_percent:.1f} %",
-        )
-    return table
-
-
 def _reason_table(report: Report) -> Table:
     table = Table(title="Unschedulable by reason (a pod may have several)")
     for heading in ("pods", "nodes (mean)"):
@@ -207,18 +174,6 @@ def _reason_table(report: Report) -> Table:
     table.add_column("reason")
     for reason, pods, nodes in report.reasons:
         table.add_row(str(pods), f"{nodes:.0f}", reason)
-    return table
-
-
-def _message_table(report: Report) -> Table:
-    shown = list(report.messages.items())[:_MESSAGES_SHOWN]
-    left = len(report.messages) - len(shown)
-    rest = f"; {left} more messages are in --json" if left else ""
-    table = Table(title=f"Messages of unschedulable pods{rest}")
-    table.add_column("pods", justify="right")
-    table.add_column("message", overflow="fold")
-    for message, pods in shown:
-        table.add_row(str(pods), message)
     return table
 
 
@@ -244,13 +199,6 @@ def _messages(run: Run) -> collections.Counter[str]:
         if not pod.spec.node_name and pod.unschedulable_message is not None:
             messages[pod.unschedulable_message] += 1
     return messages
-
-
-def _allocation(run: Run, samples: int) -> tuple[Sample, ...]:
-    start_seconds = run.timeline.nodes_created
-    return tuple(
-        samples_by_load(run.history, run.recorder, start_seconds=start_seconds, samples=samples)
-    )
 
 
 def _some(names: Iterable[str], most: int) -> str:

@@ -7,18 +7,20 @@ contradiction is a `Violation`; a good run has none.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..format.resources import part
+import msgspec
+
+from ..format.resources import NANO, amounts, part, pod_requests, shown
 from ..invariants.matching import node_affinity_matches
-from .allocation import rules_of
-from .amounts import NOTHING, Amounts, allocatable, capacity_of, demand_of, requested, total
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ..api import Json
     from .held import HeldNode, HeldPod
-    from .history import History, HistoryPod
+    from .history import History
     from .recording import Placement
 
 __all__ = ["RULES", "Evidence", "Violation", "verify"]
@@ -40,13 +42,16 @@ RULES: Final = {
 class Evidence(NamedTuple):
     """The result of a run: the server's lists at the end, and the placements in order.
 
-    `deleted` are the names of pods that the replay has deleted, or the scheduler evicted.
+    `deleted` are the names of pods that the replay has deleted, or the scheduler evicted. `changed`
+    are the names of nodes and pods that the history has changed: their last state counts, and
+    amounts on the way are not judged.
     """
 
     nodes: Sequence[HeldNode]
     pods: Sequence[HeldPod]
     placements: Sequence[Placement]
     deleted: Collection[str] = ()
+    changed: Collection[str] = ()
 
 
 class Violation(NamedTuple):
@@ -67,104 +72,98 @@ def verify(history: History, evidence: Evidence) -> list[Violation]:
     return sorted(violations, key=lambda violation: order.index(violation.rule))
 
 
+def _requested(pod: Json) -> Counter[str]:
+    """Return the amounts that a pod takes on its node, itself included."""
+    return pod_requests(pod) + Counter({"pods": NANO})
+
+
+def _text(resources: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {shown(amount)}" for name, amount in sorted(resources.items()))
+
+
 class _Case:
-    """One run under verification, indexed."""
+    """One run under verification, indexed. Amounts are in nano-units by resource."""
 
     def __init__(self, history: History, evidence: Evidence) -> None:
         self._history = history
-        self._wanted = {pod.name: pod for pod in history.pods}
-        self._demands = {pod.name: demand_of(pod) for pod in history.pods}
-        self._nodes = {node.name: node for node in history.nodes}
-        self._placements = evidence.placements
-        self._held_pods = evidence.pods
-        self._deleted = evidence.deleted
+        self._evidence = evidence
+        self._wanted = {pod.name: pod.object for pod in history.pods}
+        self._demands = {name: _requested(pod) for name, pod in self._wanted.items()}
+        self._nodes = {node.name: node.object for node in history.nodes}
         self._pods = {pod.metadata.key: pod for pod in evidence.pods}
-        self._capacity = {node.metadata.name: allocatable(node) for node in evidence.nodes}
+        self._capacity = {n.metadata.name: amounts(n.status.allocatable) for n in evidence.nodes}
 
     def violations(self) -> Iterator[Violation]:
         yield from self._nodes_are_there()
         yield from self._pods_are_there()
-        for pod in self._held_pods:
+        for pod in self._evidence.pods:
             yield from self._verdict(pod)
-        yield from self._allocation_at_the_end()
+        for node, used in self._used().items():
+            if excess := self._excess(node, used):
+                yield Violation("over-capacity", node, f"at the end {excess}")
         yield from self._allocation_on_the_way()
         yield from self._no_pod_left_out()
 
     def _nodes_are_there(self) -> Iterator[Violation]:
-        for row in self._history.nodes:
-            held, capacity = self._capacity.get(row.name), capacity_of(row)
-            if held is None:
-                yield Violation("node-lost", row.name, "was created, and is not in the list")
-            elif held != capacity:
-                yield Violation("node-lost", row.name, f"has {held}, was created with {capacity}")
+        for name, node in self._nodes.items():
+            held, created = self._capacity.get(name), amounts(part(node, "status")["allocatable"])
+            if name in self._evidence.changed or held == created:
+                continue
+            problem = "was created, and is not in the list"
+            if held is not None:
+                problem = f"has {_text(held)}, was created with {_text(created)}"
+            yield Violation("node-lost", name, problem)
 
     def _pods_are_there(self) -> Iterator[Violation]:
-        for row in self._history.pods:
-            held = self._pods.get(row.name)
-            if held is None and row.name in self._deleted:
-                continue
-            if held is None:
-                yield Violation("pod-lost", row.name, "was created, and is not in the list")
-            elif requested(held) != self._demand(row.name):
-                problem = f"asks for {requested(held)}, was created with {self._demand(row.name)}"
-                yield Violation("pod-lost", row.name, problem)
-        seen: set[str] = set()
-        for pod in self._held_pods:
-            name = pod.metadata.key
+        for name, demand in self._demands.items():
+            held = self._pods.get(name)
+            if held is None and name not in self._evidence.deleted:
+                yield Violation("pod-lost", name, "was created, and is not in the list")
+            elif held is not None and name not in self._evidence.changed:
+                asked = _requested(_plain(held))
+                if asked != demand:
+                    problem = f"asks for {_text(asked)}, was created with {_text(demand)}"
+                    yield Violation("pod-lost", name, problem)
+        for name, number in Counter(pod.metadata.key for pod in self._evidence.pods).items():
             if name not in self._wanted:
                 yield Violation("pod-unknown", name, "is not in the history")
-            if name in seen:
+            if number > 1:
                 yield Violation("pod-lost", name, "is in the list more than once")
-            seen.add(name)
 
     def _verdict(self, pod: HeldPod) -> Iterator[Violation]:
         name, node = pod.metadata.key, pod.spec.node_name
-        row = self._wanted.get(name)
         if not node:
             if pod.unschedulable_message is None:
                 problem = "has no node, and nobody has said that there is none for it"
                 yield Violation("not-reported", name, problem)
         elif node not in self._capacity:
             yield Violation("node-unknown", name, f"is bound to {node}, which does not exist")
-        elif row is not None and not self._allows(row, node):
+        elif name in self._wanted and not self._allows(name, node):
             problem = f"is on {node}, which its node selector or affinity does not allow"
             yield Violation("wrong-node", name, problem)
 
-    def _allocation_at_the_end(self) -> Iterator[Violation]:
-        for node, used in self._used().items():
-            excess = used.beyond(self._capacity[node])
-            if excess:
-                yield Violation("over-capacity", node, f"at the end {', '.join(excess)}")
-
     def _allocation_on_the_way(self) -> Iterator[Violation]:
         """Add up the placements one by one; a node is reported once, a pod for each move."""
-        used = dict.fromkeys(self._capacity, NOTHING)
-        where: dict[str, tuple[str, Amounts]] = {}
+        used = {node: Counter[str]() for node in self._capacity}
+        where: dict[str, str] = {}
         reported: set[str] = set()
-        for number, (seconds, name, uid, node) in enumerate(self._placements, 1):
-            before, demand = where.pop(uid, ("", NOTHING))
+        for number, (seconds, name, uid, node) in enumerate(self._evidence.placements, 1):
+            before, demand = where.pop(uid, ""), self._demands.get(name, Counter())
             if before:
-                used[before] = used[before].minus(demand)
+                used[before].subtract(demand)
             if before and node:
                 problem = f"was bound to {before}, then (placement {number}) to {node}"
                 yield Violation("bound-twice", name, problem)
             if node not in used:
                 continue  # a pod that left its node or is not in the list was reported above
-            demand = self._demand(name)
-            used[node] = used[node].plus(demand)
-            where[uid] = node, demand
-            excess = used[node].beyond(self._capacity[node])
-            if excess and node not in reported:
+            used[node].update(demand)
+            where[uid] = node
+            excess = self._excess(node, used[node])
+            if excess and node not in reported and not self._evidence.changed:
                 reported.add(node)
-                problem = (
-                    f"when {name} came (placement {number}, {seconds:.3f}) {', '.join(excess)}"
-                )
+                problem = f"when {name} came (placement {number}, {seconds:.3f}) {excess}"
                 yield Violation("over-capacity", node, problem)
-        yield from self._as_it_was_seen({uid: node for uid, (node, _) in where.items()})
-
-    def _as_it_was_seen(self, where: dict[str, str]) -> Iterator[Violation]:
-        """Check that the list agrees with the last placement of each pod."""
-        for pod in self._held_pods:
+        for pod in self._evidence.pods:
             listed, seen = pod.spec.node_name, where.get(pod.metadata.uid, "")
             if listed in self._capacity and listed != seen:
                 problem = f"is on {listed} in the list, was seen on {seen or 'no node'} at last"
@@ -172,57 +171,63 @@ class _Case:
 
     def _no_pod_left_out(self) -> Iterator[Violation]:
         used = self._used()
-        free = {node: has.minus(used[node]) for node, has in self._capacity.items()}
-        fits: dict[tuple[Amounts, bytes], str | None] = {}  # many pods are equal
-        for pod in self._held_pods:
-            row = self._wanted.get(pod.metadata.key)
-            if pod.spec.node_name or row is None or pod.unschedulable_message is None:
+        fits: dict[bytes, str] = {}  # many pods are equal
+        for pod in self._evidence.pods:
+            name = pod.metadata.key
+            row = self._wanted.get(name, {})
+            if not (pod.unschedulable_message and _asks_only_for_room(row)):
                 continue
-            if not _asks_only_for_room(row):
-                continue
-            alike = self._demand(row.name), rules_of(row)
+            alike = msgspec.json.encode(row["spec"])
             if alike not in fits:
-                fits[alike] = self._first_fit(row, free)
-            node = fits[alike]
-            if node is not None:
-                problem = f"is reported unschedulable, and {node} has room: {free[node]}"
-                yield Violation("left-behind", pod.metadata.key, problem)
+                fits[alike] = self._first_fit(name, used)
+            if node := fits[alike]:
+                problem = f"is reported unschedulable, and {node} has room"
+                yield Violation("left-behind", name, problem)
 
-    def _first_fit(self, row: HistoryPod, free: dict[str, Amounts]) -> str | None:
-        demand = self._demand(row.name)
-        for node, left in free.items():
-            if demand.fits_in(left) and self._allows(row, node) and self._is_open(node):
+    def _first_fit(self, pod: str, used: Mapping[str, Counter[str]]) -> str:
+        """Return a node with room for a pod in all resources that the pod requests, or nothing."""
+        demand = self._demands[pod]
+        for node, has in self._capacity.items():
+            has_room = all(used[node][name] + demand[name] <= has[name] for name in demand)
+            if has_room and self._is_open(node) and self._allows(pod, node):
                 return node
-        return None
+        return ""
 
-    def _allows(self, row: HistoryPod, node: str) -> bool:
+    def _allows(self, pod: str, node: str) -> bool:
         known = self._nodes.get(node)
-        return known is None or node_affinity_matches(row.object, known.object)
+        return known is None or node_affinity_matches(self._wanted[pod], known)
 
     def _is_open(self, node: str) -> bool:
-        """True if a node of the history accepts every pod for which it has room."""
-        spec = part(self._nodes[node].object, "spec") if node in self._nodes else {}
-        return not (spec.get("unschedulable") or spec.get("taints"))
+        """True if an unchanged node of the history accepts every pod for which it has room."""
+        spec = part(self._nodes.get(node, {}), "spec")
+        is_closed = spec.get("unschedulable") or spec.get("taints")
+        return not is_closed and node not in self._evidence.changed
 
-    def _used(self) -> dict[str, Amounts]:
+    def _used(self) -> dict[str, Counter[str]]:
         """Return the requests of the listed pods per node."""
-        demands: dict[str, list[Amounts]] = {node: [] for node in self._capacity}
-        for pod in self._held_pods:
-            if pod.spec.node_name in demands:
-                demands[pod.spec.node_name].append(requested(pod))
-        return {node: total(amounts) for node, amounts in demands.items()}
+        used = {node: Counter[str]() for node in self._capacity}
+        for pod in self._evidence.pods:
+            if pod.spec.node_name in used:
+                used[pod.spec.node_name].update(_requested(_plain(pod)))
+        return used
 
-    def _demand(self, name: str) -> Amounts:
-        return self._demands.get(name, NOTHING)
+    def _excess(self, node: str, used: Counter[str]) -> str:
+        """Return the resources of which more is used than a node has, such as `cpu 5 > 4`."""
+        has = self._capacity[node]
+        return ", ".join(
+            f"{name} {shown(amount)} > {shown(has[name])}"
+            for name, amount in used.items()
+            if amount > has[name]
+        )
 
 
-def _asks_only_for_room(row: HistoryPod) -> bool:
+def _plain(pod: HeldPod) -> Json:
+    return {"spec": msgspec.to_builtins(pod.spec)}
+
+
+def _asks_only_for_room(pod: Json) -> bool:
     """True if nothing but room, node selector and node affinity decides on a pod."""
-    spec = part(row.object, "spec")
-    return not (
-        part(spec, "affinity").keys() - {"nodeAffinity"}
-        or spec.get("topologySpreadConstraints")
-        or spec.get("volumes")
-        or spec.get("resourceClaims")
-        or spec.get("schedulingGates")
-    )
+    spec = part(pod, "spec")
+    others = ("topologySpreadConstraints", "volumes", "resourceClaims", "schedulingGates")
+    has_others = any(spec.get(name) for name in others)
+    return bool(spec) and not (part(spec, "affinity").keys() - {"nodeAffinity"} or has_others)

@@ -192,3 +192,18 @@ def parse_label_selector(selector: LabelSelector | None) -> Selector:
             Requirement.parse(expression.key, expression.operator, expression.values)
         )
     return Selector(requirements) if requirements else EVERYTHING
+
+
+def parse_selector_text(text: str) -> Selector:
+    """Return a selector as kubectl reads it: `KEY=VALUE,KEY!=VALUE,KEY,!KEY`."""
+    return Selector(map(_parse_requirement, text.split(",")))
+
+
+def _parse_requirement(text: str) -> Requirement:
+    key, equals, value = text.replace("==", "=").partition("=")
+    negated = key.endswith("!") if equals else key.startswith("!")
+    if not (key := key.strip("! ")):
+        raise SelectorError(f"{text!r}: expected labels as in KEY=VALUE,KEY!=VALUE,KEY,!KEY")
+    if equals:
+        return Requirement(key, "NotIn" if negated else "In", (value.strip(),))
+    return Requirement(key, "DoesNotExist" if negated else "Exists", ())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from scheduler.api.selectors import SelectorError
 from scheduler.assembly.profiles import untyped_kinds_of
 from scheduler.client import ClientError
 from scheduler.client.kinds import GroupVersionResource
@@ -40,6 +41,7 @@ _FAILURES: Final[tuple[type[Exception], ...]] = (
     ClusterError,
     ConfigError,
     FrameworkError,
+    SelectorError,
 )
 
 

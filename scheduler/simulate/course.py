@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING, Final
 
 from scheduler.api import resources
@@ -214,5 +215,4 @@ class Course:
 
 def _mean_share(cluster: ClusterReport, resource: str) -> float:
     """Return the requested part of a resource, all nodes alike."""
-    shares = [node.shares[resource] for node in cluster.nodes]
-    return round(sum(shares) / len(shares), 4) if shares else 0.0
+    return round(statistics.fmean([node.shares[resource] for node in cluster.nodes] or [0.0]), 4)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.api import resources
 from scheduler.api.core import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
-from scheduler.simulate.input_files import Amount, Count, InputFileError, read_table
+from scheduler.explain.input_files import Amount, Count, InputFileError, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -42,10 +41,6 @@ class NodeShape(msgspec.Struct, frozen=True):
             spec=NodeSpec(taints=(*_taints(self.taints),)),
             status=NodeStatus(capacity=amounts, allocatable=amounts),
         )
-
-    def counts(self) -> Mapping[str, int]:
-        """Return the allocatable amounts, as the scheduler counts them."""
-        return resources.node_allocatable(self.node(0).status.allocatable)
 
 
 def read_shapes(path: Path) -> list[NodeShape]:

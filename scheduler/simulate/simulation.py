@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scheduler.api.selectors import Requirement, Selector
+from scheduler.api.selectors import parse_selector_text
 from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.client import NODES, PODS
 from scheduler.collector import paused_collection
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Node, Pod
     from scheduler.config import FeatureGates, KubeSchedulerConfiguration
-    from scheduler.cycle.schedule_pod import TieBreak
     from scheduler.explain.cluster import Cluster
     from scheduler.explain.references import MissingKinds
     from scheduler.framework.interface import Plugin
@@ -40,16 +39,15 @@ class Situation:
     feature_gates: FeatureGates
     version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
     plugins: tuple[type[Plugin] | str, ...] = ()
-    tie_break: TieBreak | None = None
 
     def nodes(self, *, name: str = "", labels: str = "") -> list[Node]:
         """Return the node of a name, or the nodes with labels as kubectl reads them, by name.
 
-        Raises `ClusterError` if there is none.
+        Raises `ClusterError` if there is none, `SelectorError` for labels that cannot be read.
         """
         nodes = self.cluster.nodes
         if labels:
-            selector = Selector(map(_requirement, labels.split(",")))
+            selector = parse_selector_text(labels)
             found = [node for node in nodes if selector.matches(node.metadata.labels)]
         else:
             found = [node for node in nodes if node.metadata.name == name]
@@ -89,14 +87,12 @@ class Simulation:
             plugins=situation.plugins,
             feature_gates=situation.feature_gates,
             version=situation.version,
-            tie_break=situation.tie_break,
             clock=VirtualClock(_after(situation.cluster)),
         )
-        kubelets = Kubelets(self.cluster)
-        self.owners: Final = Owners(self.cluster)
+        kubelets, owners = Kubelets(self.cluster), Owners(self.cluster)
         self.budgets: Final = Budgets(self.cluster, kubelets)
         Volumes(self.cluster)
-        self.course: Final = Course(self.cluster, self.owners.replaced, situation.missing)
+        self.course: Final = Course(self.cluster, owners.replaced, situation.missing)
         nodes, pods, others = situation.cluster
         self.cluster.api.load({NODES.plural: nodes, **others, PODS.plural: pods})
         self.budgets.start()
@@ -108,14 +104,3 @@ def _after(cluster: Cluster) -> float:
     times = (obj.metadata.creation_timestamp for obj in objects)
     latest = max((time.timestamp() for time in times if time is not None), default=0.0)
     return math.floor(latest) + 1.0
-
-
-def _requirement(text: str) -> Requirement:
-    """Return what `KEY=VALUE`, `KEY!=VALUE`, `KEY` or `!KEY` requires."""
-    key, equals, value = text.replace("==", "=").partition("=")
-    negated = key.endswith("!") if equals else key.startswith("!")
-    if not (key := key.strip("! ")):
-        raise ClusterError(f"{text}: expected labels as in KEY=VALUE,KEY!=VALUE,KEY")
-    if equals:
-        return Requirement(key, "NotIn" if negated else "In", (value.strip(),))
-    return Requirement(key, "DoesNotExist" if negated else "Exists", ())

@@ -166,10 +166,8 @@ def _growths(growths: Iterable[Growth]) -> Iterator[Table | Text]:
         numbers = (f"{len(growth.outcome.placed):,}", f"{len(growth.hopeless):,}")
         table.add_row("on" if growth.preemption else "off", nodes or "none", price, *numbers)
     yield table
-    for growth in growths:
-        if growth.hopeless:
-            yield _waiting(growth.hopeless)
-            return
+    if hopeless := next((growth.hopeless for growth in growths if growth.hopeless), None):
+        yield _waiting(hopeless)
 
 
 def _changes(changes: Changes) -> Iterator[Table | Text]:

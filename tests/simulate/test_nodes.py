@@ -59,7 +59,6 @@ def test_each_domain_is_lost_alone(tmp_path: Path) -> None:
     assert found["summary"] == "the cluster survives 1 of 2 losses"
 
 
-@pytest.mark.skipif(not lose.can_fork(), reason="needs Linux and two cores")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.slow
 def test_processes_give_the_same_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,8 @@ async def change(old: Situation, new: Situation) -> Answer:
         new.simulation(settles=False) as after,
     ):
         running, ties = [], 0
-        compared = [pod for pod in after.cluster.pods if _may_move(pod)]
+        pods_and_owners = ((pod, controller_of(pod)) for pod in after.cluster.pods)
+        compared = [pod for pod, owner in pods_and_owners if not owner or owner.kind not in _PINNED]
         for pod in sorted(compared, key=lambda pod: pod.key):
             if pod.spec.node_name:
                 found, is_tie = await _compared(before, after, pod)
@@ -81,11 +82,6 @@ def _over_all_nodes(situation: Situation) -> Situation:
     )
     config = replace(situation.config, percentage_of_nodes_to_score=_ALL_NODES, profiles=profiles)
     return dataclasses.replace(situation, config=config)
-
-
-def _may_move(pod: Pod) -> bool:
-    owner = controller_of(pod)
-    return owner is None or owner.kind not in _PINNED
 
 
 class _Choice(NamedTuple):

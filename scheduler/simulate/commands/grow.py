@@ -109,8 +109,9 @@ class _Search:
 
     def _free(self, shape: NodeShape) -> dict[str, int]:
         """Return the amounts of a new node that the pods of DaemonSets leave."""
-        free = Counter(shape.counts())
-        for pod in daemon_pods(self._situation.cluster.pods, shape.node(0)):
+        node = shape.node(0)
+        free = Counter(resources.node_allocatable(node.status.allocatable))
+        for pod in daemon_pods(self._situation.cluster.pods, node):
             free.subtract(_amounts(pod))
         return free
 

@@ -49,8 +49,14 @@ async def command(situation: Situation, *, what: tuple[str, ...], each: str) -> 
 async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> Answer:
     """Lose each domain alone, in a cluster that is as before."""
     is_large = len(situation.cluster.pods) * (len(domains) - 1) >= _PODS_FOR_PROCESSES
-    if is_large and can_fork():
-        losses = _lost_in_processes(situation, domains)
+    if is_large and sys.platform == "linux":
+        with ProcessPoolExecutor(
+            min(len(domains), os.cpu_count() or 1),
+            mp_context=multiprocessing.get_context("fork"),
+            initializer=_inherited.append,
+            initargs=((situation, domains),),
+        ) as pool:
+            losses = (*pool.map(_lose_inherited, domains),)
     else:
         losses = tuple([await _lose(situation, name, nodes) for name, nodes in domains.items()])
     if len(losses) == 1:
@@ -67,22 +73,8 @@ async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> A
     return Answer(question="lose", summary=summary, warnings=warnings, losses=losses)
 
 
-def can_fork() -> bool:
-    """True if processes inherit all objects safely, and there is more than one core."""
-    return sys.platform == "linux" and (os.cpu_count() or 1) > 1
-
-
-#: What the processes inherit: it need not be sent.
-_inherited: list[tuple[Situation, Mapping[str, Sequence[Node]]]] = []
-
-
-def _lost_in_processes(
-    situation: Situation, domains: Mapping[str, Sequence[Node]]
-) -> tuple[Loss, ...]:
-    _inherited[:] = [(situation, domains)]
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(min(len(domains), os.cpu_count() or 1), mp_context=context) as pool:
-        return (*pool.map(_lose_inherited, domains),)
+#: What a process inherits, as it cannot be sent.
+_inherited: Final[list[tuple[Situation, Mapping[str, Sequence[Node]]]]] = []
 
 
 def _lose_inherited(domain: str) -> Loss:

@@ -20,7 +20,7 @@ import msgspec
 
 from scheduler.api.unstructured import Unstructured
 from scheduler.client.kinds import KINDS
-from scheduler.simulate.input_files import line_of_errors, opened
+from scheduler.explain.input_files import line_of_errors, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,12 +103,8 @@ class HistoryWriter:
 
     def write(self, seconds: float, change: str, resource: str, obj: object) -> None:
         """Write one change of an object, given as JSON values."""
-        line = {
-            "at": round(seconds, _DIGITS),
-            "change": change,
-            "resource": resource,
-            "object": obj,
-        }
+        at = round(seconds, _DIGITS)
+        line = {"at": at, "change": change, "resource": resource, "object": obj}
         # An unstructured object consists of read-only mappings.
         self._file.write(msgspec.json.encode(line, enc_hook=dict) + b"\n")
         self._file.flush()

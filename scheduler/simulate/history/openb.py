@@ -16,6 +16,7 @@ from scheduler.api.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
+from scheduler.explain.input_files import Count, read_table
 from scheduler.simulate.gpu_requests import (
     GPU_COUNT,
     GPU_MILLI,
@@ -26,7 +27,6 @@ from scheduler.simulate.gpu_requests import (
     GpuRequest,
 )
 from scheduler.simulate.history.traces import Arrival, trace_node, trace_pod, write_trace
-from scheduler.simulate.input_files import Count, read_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from scheduler.api.core import (
     PodStatus,
     ResourceRequirements,
 )
+from scheduler.explain.input_files import Amount, Count, line_of_errors, opened, read_table
 from scheduler.simulate.history.format import PRICE, RUN_SECONDS
-from scheduler.simulate.input_files import Amount, Count, line_of_errors, opened, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

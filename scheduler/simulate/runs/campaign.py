@@ -15,7 +15,7 @@ import sys
 import threading
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import click
 import msgspec
@@ -23,16 +23,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from scheduler.assembly.profiles import find_plugins_in_working_directory
+from scheduler.explain.input_files import line_of_errors
 from scheduler.explain.options import gathered
-from scheduler.simulate.input_files import line_of_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
 T = TypeVar("T")
-
-#: Without a terminal, a line of progress is printed for each of so many parts of the whole.
-_LINES: Final = 10
+Work: TypeAlias = "Callable[..., bytes]"
 
 
 class Campaign(NamedTuple):
@@ -78,12 +76,6 @@ campaign_options: Final = gathered(
 )
 
 
-class Work(Protocol):
-    """Carries out a task. `on_progress` gets the finished part, from 0 to 1."""
-
-    def __call__(self, task: bytes, on_progress: Callable[[float], None] = ..., /) -> bytes: ...
-
-
 class _Line(msgspec.Struct, frozen=True):
     """One finished run. A run with another task of the same name is not this run."""
 
@@ -97,36 +89,39 @@ def carry_out(
 ) -> dict[str, T]:
     """Return the results by name, in the order of the tasks; after Ctrl-C the results so far.
 
+    `work` carries out a task, and may be given a function for the finished part, from 0 to 1.
     Raises `click.ClickException` for tasks that fail, once the others have ended.
     """
     campaign.output.mkdir(parents=True, exist_ok=True)
-    journal, encoded = campaign.output / "runs.jsonl", _encoded(tasks)
+    journal = campaign.output / "runs.jsonl"
+    encoded = {name: msgspec.json.encode(task) for name, task in tasks.items()}
     finished = _read(journal, encoded) if campaign.resume and journal.exists() else {}
     left = {name: task for name, task in encoded.items() if name not in finished}
     failures: list[str] = []
-    with (
-        journal.open("ab" if campaign.resume else "wb") as file,
-        _Progress(len(tasks), len(finished)) as progress,
-        _interruptible(),
-        contextlib.closing(_results(work, left, campaign, progress)) as results,
-    ):
-        for name, result in results:
-            if isinstance(result, Exception):
-                failures.append(f"{name}: {type(result).__name__}: {result}")
-                continue
-            line = _Line(name, msgspec.Raw(encoded[name]), msgspec.Raw(result))
-            file.write(msgspec.json.encode(line) + b"\n")
-            file.flush()
-            finished[name] = result
-            progress.ended(name)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with (
+            journal.open("ab" if campaign.resume else "wb") as file,
+            _Progress(len(tasks), len(finished)) as progress,
+            contextlib.closing(_results(work, left, campaign, progress)) as results,
+        ):
+            for name, result in results:
+                if isinstance(result, Exception):
+                    failures.append(f"{name}: {type(result).__name__}: {result}")
+                    continue
+                line = _Line(name, msgspec.Raw(encoded[name]), msgspec.Raw(result))
+                file.write(msgspec.json.encode(line) + b"\n")
+                file.flush()
+                finished[name] = result
+                progress.ended(name)
+    except KeyboardInterrupt:
+        click.echo("interrupted; --resume goes on", err=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
     if failures:
         raise click.ClickException("; ".join(failures))
     ended = [name for name in tasks if name in finished]
     return {name: msgspec.json.decode(finished[name], type=kind) for name in ended}
-
-
-def _encoded(tasks: Mapping[str, object]) -> dict[str, bytes]:
-    return {name: msgspec.json.encode(task) for name, task in tasks.items()}
 
 
 def _read(journal: Path, tasks: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -151,7 +146,7 @@ def _results(
     """
     if not campaign.executor and (not campaign.workers or len(tasks) == 1):
         for name, task in tasks.items():
-            yield name, _result(lambda task=task: work(task, progress.advanced))  # type: ignore[misc]
+            yield name, _result(work, task, progress.advanced)
         return
     with _executor(campaign) as pool:
         names = {pool.submit(work, task): name for name, task in tasks.items()}
@@ -159,9 +154,9 @@ def _results(
             yield names[future], _result(future.result)
 
 
-def _result(of: Callable[[], bytes]) -> bytes | Exception:
+def _result(of: Work, *values: object) -> bytes | Exception:
     try:
-        return of()
+        return of(*values)
     except Exception as error:  # noqa: BLE001 - a worker may fail in any way
         return error
 
@@ -213,31 +208,17 @@ def _follow_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """End the block at Ctrl-C, without an error."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo("interrupted; --resume goes on", err=True)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 class _Progress(Progress):
-    """Shows a bar with an estimate on a terminal, and some lines elsewhere."""
+    """A bar with an estimate on a terminal, and a line for each run elsewhere."""
 
     def __init__(self, total: int, finished: int) -> None:
         console = Console(stderr=True)
         columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        text = TextColumn("{task.description}")
         super().__init__(
-            *(TextColumn("{task.description}"), *columns),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
+            text, *columns, console=console, transient=True, disable=not console.is_terminal
         )
-        self._total, self._ended = total, finished
+        self._ended = finished
         self._row = self.add_task("runs", total=total, completed=finished)
 
     def advanced(self, part: float) -> None:
@@ -248,6 +229,5 @@ class _Progress(Progress):
         """Count a run."""
         self._ended += 1
         self.update(self._row, completed=self._ended, description=name)
-        is_shown = self._ended % max(1, self._total // _LINES) == 0 or self._ended == self._total
-        if self.disable and is_shown:
-            sys.stderr.write(f"{self._ended} of {self._total} runs, last {name}\n")
+        if self.disable:
+            sys.stderr.write(f"{self._ended} runs, last {name}\n")

@@ -75,9 +75,16 @@ def run(
     if the history has some.
     """
     tasks = {
-        f"{task.policy} seed {task.seed}": task
-        for policy in policies or ("default=default",)
-        for task in _tasks(policy, history, tuple(plugins), seeds, as_recorded=as_recorded)
+        f"{name} seed {seed}": Task(
+            history=str(history.absolute()),
+            policy=name,
+            config=config,
+            plugins=(*plugins, *own),
+            seed=seed,
+            as_recorded=as_recorded,
+        )
+        for name, config, own in map(_policy, policies or ("default=default",))
+        for seed in range(1, seeds + 1)
     }
     with one_line_errors("kubesched-simulate"):
         results = carry_out(carry_out_run, tasks, campaign, RunResults)
@@ -100,38 +107,24 @@ def run(
         raise SystemExit(130)
 
 
-def _tasks(
-    policy: str, history: Path, plugins: tuple[str, ...], seeds: int, *, as_recorded: bool
-) -> list[Task]:
-    """Return the runs of one policy. Raises `click.UsageError` for a policy that cannot work."""
-    name, _, source = policy.partition("=")
+def _policy(text: str) -> tuple[str, str, tuple[str, ...]]:
+    """Return the name, the configuration and the plugins of a policy. Raises `UsageError`."""
+    name, _, source = text.partition("=")
     if not name or not source:
-        raise click.UsageError(f"--policy: expected NAME=CONFIG, got {policy!r}")
-    config = ""
+        raise click.UsageError(f"--policy: expected NAME=CONFIG, got {text!r}")
     try:
         if Path(source).is_file():
             load_config(source, SCHEME)
-            config = Path(source).read_text(encoding="utf-8-sig")
-        elif ":" in source:
+            return name, Path(source).read_text(encoding="utf-8-sig"), ()
+        if ":" in source:
             load_plugin_class(source)
-            plugins = (*plugins, source)
-        elif source != "default":
-            raise click.UsageError(
-                f"--policy {name}: expected a file, module:Class or default, got {source!r}"
-            )
+            return name, "", (source,)
     except (ConfigError, PluginSetupError) as error:
         raise click.UsageError(f"--policy {name}: {error}") from error
-    return [
-        Task(
-            history=str(history.absolute()),
-            policy=name,
-            config=config,
-            plugins=plugins,
-            seed=seed,
-            as_recorded=as_recorded,
-        )
-        for seed in range(1, seeds + 1)
-    ]
+    if source != "default":
+        problem = f"expected a file, module:Class or default, got {source!r}"
+        raise click.UsageError(f"--policy {name}: {problem}")
+    return name, "", ()
 
 
 def _print(

@@ -7,8 +7,9 @@ fragmentation are sampled after equal numbers of decisions.
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
@@ -77,13 +78,6 @@ class _Integral:
             self.over_time[key] += amount * duration
 
 
-class _Running(NamedTuple):
-    """A pod on a node."""
-
-    info: PodInfo
-    seconds: float
-
-
 class Measures:
     """Follows one run. `noted` is to be called after each cycle.
 
@@ -96,7 +90,8 @@ class Measures:
         self.decisions = 0
         self._failures: Final[dict[str, str]] = {}
         self._waiting: Final[dict[str, tuple[Pod, float]]] = {}
-        self._running: Final[dict[str, _Running]] = {}
+        #: The running pods, and since when.
+        self._running: Final[dict[str, tuple[PodInfo, float]]] = {}
         self._waits: Final[list[float]] = []
         self._arrived: Final[Counter[str]] = Counter()
         self._shapes: Final[Counter[tuple[tuple[str, int], ...]]] = Counter()
@@ -171,19 +166,18 @@ class Measures:
                 self._waits.append(now - arrival[1])
             self._waiting.pop(uid, None)
             self._failures.pop(uid, None)
-            self._running[uid] = _Running(PodInfo(pod), now)
-            self._count(self._running[uid].info, now, sign=1)
+            self._running[uid] = PodInfo(pod), now
+            self._count(self._running[uid][0], now, sign=1)
 
     def _ended(self, pod: Pod) -> None:
         now, uid = self._pass_time(), pod.metadata.uid
         self._waiting.pop(uid, None)
-        running = self._running.pop(uid, None)
-        if running is None:
+        if uid not in self._running:
             return
-        self._count(running.info, now, sign=-1)
+        info, since = self._running.pop(uid)
+        self._count(info, now, sign=-1)
         if any(c.type == "DisruptionTarget" for c in pod.status.conditions):
-            cores = running.info.requests[CPU] / 1000
-            self._lost_core_seconds += cores * (now - running.seconds)
+            self._lost_core_seconds += info.requests[CPU] / 1000 * (now - since)
 
     def _count(self, info: PodInfo, now: float, *, sign: int) -> None:
         """Count a pod that has come to a node (1), or left it (-1)."""
@@ -322,8 +316,7 @@ def _imbalance(
 
 
 def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else 0.0
+    return statistics.fmean([*values] or [0.0])
 
 
 def _jain(shares: Sequence[float]) -> float:

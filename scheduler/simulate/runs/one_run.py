@@ -9,7 +9,7 @@ import asyncio
 import functools
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -111,21 +111,14 @@ async def play(
     return RunResults(results, differences.of(player.bindings), len(recorded))
 
 
-class _Decided(NamedTuple):
-    """The last decision on a pod: its key, the attempts, and why it did not get the node."""
-
-    key: str
-    attempts: int
-    cause: str
-
-
 class Differences:
     """Compares the decisions of a cluster with the recorded bindings."""
 
     def __init__(self, recorded: Mapping[str, Binding], cluster: SimulatedCluster) -> None:
         self._recorded: Final = recorded
         self._cluster: Final = cluster
-        self._decided: Final[dict[str, _Decided]] = {}
+        #: The last decision on a pod: its key, the attempts, and why it did not get the node.
+        self._decided: Final[dict[str, tuple[str, int, str]]] = {}
 
     def noted(self, queued: QueuedPodInfo, found: Found | PodGroupAttempt | None) -> None:
         """Take note of the result of a cycle; to be called after each one."""
@@ -142,7 +135,7 @@ class Differences:
                     node=recorded.node,
                     now=self._cluster.clock.now(),
                 ).answer
-        self._decided[queued.uid] = _Decided(queued.key, queued.attempts, cause)
+        self._decided[queued.uid] = queued.key, queued.attempts, cause
 
     def of(self, bindings: Mapping[str, Binding]) -> list[Difference]:
         """Return the pods whose node differs or is missing, and pods bound too early or late.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.assembly.simulated_cluster import SimulatedCluster
-    from scheduler.cycle.schedule_pod import TieBreak
     from scheduler.queue import QueuedPodInfo
     from scheduler.simulate.history.format import Change
     from scheduler.snapshot import IntArray, Nodes
@@ -55,14 +54,14 @@ def recorded_bindings(changes: Iterable[Change]) -> dict[str, Binding]:
 
 
 class AsRecorded:
-    """Breaks ties: takes the node of the history if it is one of the best nodes.
+    """Breaks ties: takes the history's node if it is one of the best, or else the first by name.
 
-    `popped` is to be called before each cycle. Otherwise `other` chooses.
+    `popped` is to be called before each cycle.
     """
 
-    def __init__(self, bindings: dict[str, Binding], *, other: TieBreak | None = None) -> None:
+    def __init__(self, bindings: dict[str, Binding]) -> None:
         self._bindings: Final = bindings
-        self._other: Final = other or FirstByName()
+        self._other: Final = FirstByName()
         self._node = ""
 
     def popped(self, queued: QueuedPodInfo) -> None:

@@ -9,6 +9,7 @@ each policy is a profile, and each decision a scheduling cycle.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 from collections import Counter
@@ -39,7 +40,7 @@ from scheduler.simulate.policies.gpu_shares import GpuShare, GpuShares
 from scheduler.simulate.policies.random_node import RandomNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -168,20 +169,13 @@ def arrivals(trace: Trace, rng: random.Random) -> list[OpenbPod]:
     room -= sum(pod.gpu.total for pod in pods)
     while room < 0:
         room += pods.pop(rng.randrange(len(pods))).gpu.total
-    for pod in _drawn(trace, rng):
+    for number in itertools.count():
+        pod = trace.pods[rng.randrange(len(trace.pods))]
         room -= pod.gpu.total
         if room < 0:
-            return pods
-        pods.append(pod)
+            break
+        pods.append(replace(pod, name=f"{pod.name}-tuned-{number}"))
     return pods
-
-
-def _drawn(trace: Trace, rng: random.Random) -> Iterator[OpenbPod]:
-    number = 0
-    while True:
-        pod = trace.pods[rng.randrange(len(trace.pods))]
-        yield replace(pod, name=f"{pod.name}-tuned-{number}")
-        number += 1
 
 
 def _config(

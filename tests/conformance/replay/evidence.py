@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from conformance.replay.amounts import GPU_RESOURCE
 from conformance.replay.held import HeldNode, HeldPod
 from conformance.replay.history import History, HistoryNode, HistoryPod
 from conformance.replay.recording import Placement
 from conformance.replay.verify import Evidence
 
+GPU_RESOURCE = "alibabacloud.com/gpu-milli"
 MODEL = "alibabacloud.com/gpu-card-model"
 
 

@@ -1,4 +1,4 @@
-"""Numbers of a run: allocation over time, reasons, and their ways out."""
+"""Numbers of a run: rates, reasons, and their ways out."""
 
 import io
 
@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from conformance.clock import VirtualClock
-from conformance.replay.allocation import samples_by_load
 from conformance.replay.driver import Run, Settings, Timeline
 from conformance.replay.history import History
 from conformance.replay.processes import Usage
@@ -61,52 +60,6 @@ def printed(report: Report) -> str:
     return out.getvalue()
 
 
-def test_samples_are_taken_at_equal_distances_of_arrived_load() -> None:
-    samples = samples_by_load(HISTORY, run().recorder, start_seconds=10.0, samples=3)
-    rows = [
-        (s.load_percent, s.seconds, s.bound, s.cpu_percent, s.memory_percent, s.gpu_percent)
-        for s in samples
-    ]
-    assert rows == [
-        (0.0, 2.0, 1, 25.0, 25.0, 0.0),  # a and c request no GPU
-        (0.0, 2.0, 1, 25.0, 25.0, 0.0),
-        (25.0, 4.0, 2, 75.0, 25.0, 25.0),
-    ]
-
-
-def test_a_pod_that_leaves_its_node_is_subtracted() -> None:
-    recorder = run().recorder
-    recorder.placements.append(Placement(15.0, "a", "uid-a", ""))
-    recorder.verdicts.append(Verdict(15.0, "a", False))
-    *_, last = samples_by_load(HISTORY, recorder, start_seconds=10.0, samples=2)
-    assert (last.bound, last.cpu_percent) == (1, 50.0)
-
-
-def test_waiting_pods_are_counted_at_their_time() -> None:
-    recorder = run().recorder
-    recorder.unschedulable_counts += [(12.0, 1), (14.5, 0)]
-    *_, last = samples_by_load(HISTORY, recorder, start_seconds=10.0, samples=2)
-    assert (last.unschedulable, last.unschedulable_percent) == (1, pytest.approx(100 / 3))
-
-
-def test_fragmentation_is_the_free_part_that_an_average_pod_cannot_use() -> None:
-    pods = (task("a", cpu_milli=7500), *(task(name, gpus=1, gpu_milli=500) for name in "bc"))
-    big = task("d", cpu_milli=600, gpus=1, gpu_milli=500)
-    history = History((CPU_ONLY, T4), (*pods, big))
-    recorder = Recorder([pod.name for pod in history.pods], VirtualClock(0))
-    recorder.placements.append(Placement(1.0, "a", "uid-a", "node-t4"))
-    recorder.verdicts.append(Verdict(1.0, "a", True))
-    *_, last = samples_by_load(history, recorder, start_seconds=0.0, samples=2)
-    assert last.fragmentation_percent == pytest.approx(100.0)  # 500m of CPU: for none of the three
-
-
-def test_a_cluster_without_gpus_is_measured_by_cpu() -> None:
-    history = History((CPU_ONLY,), HISTORY.pods)
-    *_, last = samples_by_load(history, run().recorder, start_seconds=0.0, samples=2)
-    assert last.gpu_percent == 0.0
-    assert last.load_percent == pytest.approx(100 * 111 / 8)
-
-
 def test_the_rates_are_of_creating_and_of_deciding() -> None:
     report = summarise(run())
     assert (report.bound, report.unschedulable, report.created) == (2, 1, 3)
@@ -151,10 +104,8 @@ def test_the_tables_have_the_numbers_of_the_report() -> None:
     text = printed(summarise(run()))
     assert "3 pods on 2 nodes: 2 bound, 1 unschedulable, 0 undecided" in text
     assert "Insufficient memory" in text
-    assert MESSAGE in text
     assert "CPU of the scheduler (user 1.50, system 0.50)" in text
     assert "64 MiB" in text
-    assert "75.0 %" in text
     assert "Verified: no pod lost" in text
 
 
@@ -178,5 +129,3 @@ def test_the_numbers_are_plain_json() -> None:
     assert document["usage"]["the scheduler"]["cpu_seconds"] == 2.0
     assert document["reasons"][0] == {"reason": "Insufficient cpu", "pods": 1, "nodes_mean": 2.0}
     assert document["violations"][0]["rule"] == "pod-lost"
-    assert len(document["allocation"]) == 16
-    assert document["curve"][-1]["cpu_percent"] == 75.0

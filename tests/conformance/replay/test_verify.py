@@ -89,15 +89,15 @@ def test_too_much_on_a_node_is_found_at_the_end_and_on_the_way() -> None:
         ("over-capacity", "node-cpu"),
         ("over-capacity", "node-cpu"),
     ]
-    assert found[0].problem == "at the end cpu_milli 8500 > 8000"
-    assert "when big came (placement 2, 2.000) cpu_milli 8500 > 8000" in found[1].problem
+    assert found[0].problem == "at the end cpu 8500m > 8"
+    assert "when big came (placement 2, 2.000) cpu 8500m > 8" in found[1].problem
 
 
 @pytest.mark.parametrize(
     ("pod", "excess"),
     [
-        (task("p", memory_mib=16385), "memory_bytes 17180917760 > 17179869184"),
-        (task("p", gpus=3, gpu_milli=700), "gpu_milli 2100 > 2000"),
+        (task("p", memory_mib=16385), "memory 17180917760 > 17179869184"),
+        (task("p", gpus=3, gpu_milli=700), "gpu-milli 2100 > 2000"),
     ],
 )
 def test_every_resource_counts(pod: object, excess: str) -> None:

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scheduler.api.core import Pod
+from scheduler.explain.input_files import InputFileError
 from scheduler.simulate.history.cli import import_trace
 from scheduler.simulate.history.format import RUN_SECONDS, read_history
-from scheduler.simulate.input_files import InputFileError
 
 
 def _history(tmp_path: Path, *lines: object) -> Path:
