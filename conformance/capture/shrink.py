@@ -26,9 +26,9 @@ from ..errors import InputError
 from ..format.case import case_of
 from ..format.resources import objects, part
 from ..format.validation import problem_in
+from ..judge.reasons import reasons_of
 from ..lint.checks import findings_in_cases
 from ..outcome import Verdict
-from ..replay.report import reasons_of
 from ..run.observation import Observation, observe
 from .build import head_of
 

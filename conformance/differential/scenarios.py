@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import yaml
@@ -12,15 +12,15 @@ from ..errors import InputError
 from ..format.case import Case
 from ..format.objects import Item
 from ..format.steps import Action, Advance, Create, Delete, Step
-from ..replay.history import GAP_SECONDS_MAX, changes_of
+from ..replay.history import GAP_SECONDS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ..replay.history import History
+    from ..replay.history import History, HistoryPod
 
-__all__ = ["case_of_history", "case_of_snapshot"]
+__all__ = ["case_of_history", "case_of_snapshot", "changes_of"]
 
 #: Longer than the longest backoff of a pod (10 s), so that every pod is tried again.
 _AFTERWARDS_SECONDS: Final = 15.0
@@ -28,6 +28,14 @@ _AFTERWARDS_SECONDS: Final = 15.0
 _LEFT_OUT: Final = frozenset({"Event", "Lease", "Node", "Pod", "Namespace"})
 _SYSTEM_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _SYSTEM_CLASSES: Final = "system-"
+
+
+class Change(NamedTuple):
+    """The creation or the end of a pod."""
+
+    seconds: float
+    is_creation: bool
+    pod: HistoryPod
 
 
 def case_of_snapshot(path: Path) -> Case:
@@ -60,6 +68,32 @@ def case_of_history(history: History, name: str, *, with_times: bool = False) ->
     if with_times:
         return _case("history", name, cluster, _moments(history))
     return _case("history", name, cluster, [_created(pod.object for pod in history.pods)])
+
+
+def changes_of(history: History) -> list[Change]:
+    """Return creations and ends up to the last creation.
+
+    Ends of a moment come first, except for a pod that is created and ends in one moment. A pod with
+    `run_seconds` counts as if it had got its node at once.
+    """
+    created = [Change(pod.created_seconds, True, pod) for pod in history.pods]
+    ended = [Change(end, False, pod) for pod in history.pods if (end := _end(pod)) is not None]
+    last = max((change.seconds for change in created), default=0.0)
+    brief = {pod.name for pod in history.pods if pod.created_seconds == _end(pod)}
+    return sorted(
+        (change for change in created + ended if change.seconds <= last),
+        key=lambda change: (
+            change.seconds,
+            change.is_creation or change.pod.name in brief,
+            not change.is_creation,
+        ),
+    )
+
+
+def _end(pod: HistoryPod) -> float | None:
+    if pod.ended_seconds is None and pod.run_seconds is not None:
+        return pod.created_seconds + pod.run_seconds
+    return pod.ended_seconds
 
 
 def _moments(history: History) -> Iterator[Action]:

@@ -21,19 +21,15 @@ from ..errors import InputError
 from ..format.resources import objects, part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 __all__ = [
     "GAP_SECONDS_MAX",
-    "Change",
     "History",
     "HistoryNode",
     "HistoryPod",
     "Json",
     "Write",
-    "changes_of",
-    "created_objects",
     "key_of",
     "read_history",
 ]
@@ -116,14 +112,6 @@ class History(NamedTuple):
     writes: tuple[Write, ...] = ()
 
 
-class Change(NamedTuple):
-    """The creation or the end of a pod."""
-
-    seconds: float
-    is_creation: bool
-    pod: HistoryPod
-
-
 class _Line(msgspec.Struct, frozen=True):
     at: float = 0.0
     change: Literal["", "ADDED", "MODIFIED", "DELETED"] = ""
@@ -134,32 +122,6 @@ class _Line(msgspec.Struct, frozen=True):
 def key_of(name: str, namespace: str) -> str:
     """Return the name of a pod for people: with its namespace, unless that is `default`."""
     return name if namespace in ("", "default") else f"{namespace}/{name}"
-
-
-def changes_of(history: History) -> list[Change]:
-    """Return creations and ends up to the last creation.
-
-    Ends of a moment come first, except for a pod that is created and ends in one moment. A pod with
-    `run_seconds` counts as if it had got its node at once.
-    """
-    created = [Change(pod.created_seconds, True, pod) for pod in history.pods]
-    ended = [Change(end, False, pod) for pod in history.pods if (end := _end(pod)) is not None]
-    last = max((change.seconds for change in created), default=0.0)
-    brief = {pod.name for pod in history.pods if pod.created_seconds == _end(pod)}
-    return sorted(
-        (change for change in created + ended if change.seconds <= last),
-        key=lambda change: (
-            change.seconds,
-            change.is_creation or change.pod.name in brief,
-            not change.is_creation,
-        ),
-    )
-
-
-def _end(pod: HistoryPod) -> float | None:
-    if pod.ended_seconds is None and pod.run_seconds is not None:
-        return pod.created_seconds + pod.run_seconds
-    return pod.ended_seconds
 
 
 def read_history(path: Path, *, limit: int | None = None) -> History:
@@ -329,10 +291,3 @@ def _node(node: Json) -> Json:
 
 def _made(api_version: str, kind: str, name: str) -> Json:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
-
-
-def created_objects(history: History) -> Iterator[Json]:
-    """Return all objects in the order in which a server takes them."""
-    yield from history.others
-    yield from (node.object for node in history.nodes)
-    yield from (pod.object for pod in history.pods)

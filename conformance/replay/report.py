@@ -1,48 +1,30 @@
-"""The report of a replay: numbers for machines, tables for people.
-
-`summarise` converts a run into a `Report` of plain values; `to_json` and `render` present the same
-report.
-"""
+"""The report of a replay: numbers for machines, tables for people."""
 
 from __future__ import annotations
 
-import collections
-import dataclasses
-import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from ..judge.reasons import Reason, reasons_of
+from .processes import Usage
+from .verify import Violation
 
+if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..api import Json
     from .driver import Run
-    from .history import Json
-    from .processes import Usage
-    from .verify import Violation
 
-__all__ = ["Reason", "Report", "reasons_of", "render", "summarise", "to_json"]
+__all__ = ["Report", "render", "summarise", "to_json"]
 
 _NAMES_SHOWN: Final = 10
 _VIOLATIONS_SHOWN: Final = 50
-_HEAD: Final = re.compile(r"\d+/\d+ nodes are available: ")
-#: Texts of PostFilter plugins; the first is upstream's for pods without claims.
-_TAIL: Final = re.compile(r"\.? (no new claims to deallocate)?(, )?(preemption: .*)?$", re.DOTALL)
-_COUNT: Final = re.compile(r"(\d+) (.*)", re.DOTALL)
 
 
-class Reason(NamedTuple):
-    """A reason of rejections: the number of pods, and the average number of nodes per pod."""
-
-    reason: str
-    pods: int
-    nodes_mean: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Report:
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of a run. Rates are in pods per second; `phases` are in seconds."""
 
     nodes: int
@@ -55,10 +37,10 @@ class Report:
     creation_rate: float
     scheduling_rate: float
     wall_seconds: float
-    phases: Mapping[str, float]
-    usage: Mapping[str, Usage]
+    phases: dict[str, float]
+    usage: dict[str, Usage]
     reasons: tuple[Reason, ...]
-    messages: Mapping[str, int]
+    messages: dict[str, int]
     watch_gaps: int
     violations: tuple[Violation, ...]
 
@@ -70,22 +52,22 @@ class Report:
 
 def summarise(run: Run) -> Report:
     """Summarise a run that has ended."""
-    timeline, recorder = run.timeline, run.recorder
-    messages = _messages(run)
+    timeline, recorder, pods = run.timeline, run.recorder, run.evidence.pods
+    told = (pod.unschedulable_message for pod in pods if not pod.spec.node_name)
+    messages = Counter(message for message in told if message is not None)
     decided = recorder.verdicts[-1].seconds if recorder.verdicts else timeline.nodes_created
     creating = timeline.pods_created - timeline.nodes_created
     scheduling = decided - timeline.nodes_created
-    bound = sum(1 for pod in run.evidence.pods if pod.spec.node_name)
     return Report(
         nodes=len(run.history.nodes),
         pods=len(run.history.pods),
         created=run.created,
-        bound=bound,
+        bound=sum(bool(pod.spec.node_name) for pod in pods),
         unschedulable=messages.total(),
         missing=run.missing,
         timed_out=run.timed_out,
-        creation_rate=_rate(run.created, creating),
-        scheduling_rate=_rate(len(recorder.verdicts), scheduling),
+        creation_rate=run.created / creating if creating > 0 else 0.0,
+        scheduling_rate=len(recorder.verdicts) / scheduling if scheduling > 0 else 0.0,
         wall_seconds=timeline.ended - timeline.started,
         phases={
             "start the API server": timeline.ready - timeline.started,
@@ -94,7 +76,7 @@ def summarise(run: Run) -> Report:
             "schedule (from the first pod to the last decision)": scheduling,
             "settle and verify": timeline.ended - max(decided, timeline.pods_created),
         },
-        usage=dict(run.usage),
+        usage=run.usage,
         reasons=reasons_of(messages),
         messages=dict(messages.most_common()),
         watch_gaps=recorder.gaps,
@@ -102,30 +84,10 @@ def summarise(run: Run) -> Report:
     )
 
 
-def reasons_of(messages: Mapping[str, int]) -> tuple[Reason, ...]:
-    """Return the reasons of rejections, the most frequent first; a pod may have several.
-
-    A message has the form `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had ...`; any
-    other message is a reason of its own, for no node. `messages` counts the pods' last messages.
-    """
-    pods: collections.Counter[str] = collections.Counter()
-    nodes: collections.Counter[str] = collections.Counter()
-    for message, times in messages.items():
-        text = _TAIL.sub("", message).rstrip(".")
-        head = _HEAD.match(text)
-        for part in text[head.end() :].split(", ") if head else [text]:
-            counted = _COUNT.fullmatch(part)
-            reason = counted[2] if counted and head else part
-            pods[reason] += times
-            nodes[reason] += times * int(counted[1]) if counted and head else 0
-    ordered = sorted(pods, key=lambda reason: (-pods[reason], -nodes[reason], reason))
-    return tuple(Reason(reason, pods[reason], nodes[reason] / pods[reason]) for reason in ordered)
-
-
 def to_json(report: Report) -> Json:
     """Return all values for `--json`, with the field names of `Report`."""
-    plain: Json = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
-    return plain | {
+    return {
+        **msgspec.structs.asdict(report),
         "passed": report.passed,
         "usage": {
             name: used._asdict() | {"cpu_seconds": used.cpu_seconds}
@@ -138,8 +100,11 @@ def to_json(report: Report) -> Json:
 
 def render(report: Report, console: Console) -> None:
     """Print the tables, and the violations at the end."""
-    if report.messages:
-        console.print(_reason_table(report))
+    if report.reasons:
+        table = Table("pods", "nodes (mean)", "reason", title="Unschedulable pods")
+        for reason, pods, nodes in report.reasons:
+            table.add_row(str(pods), f"{nodes:.0f}", reason)
+        console.print(table)
     console.print(_time_table(report))
     console.print(
         f"{report.pods} pods on {report.nodes} nodes: {report.bound} bound, "
@@ -149,37 +114,29 @@ def render(report: Report, console: Console) -> None:
     )
     if report.watch_gaps:
         console.print(f"The watch of pods was interrupted {report.watch_gaps} times.")
-    _print_failures(report, console)
-
-
-def _print_failures(report: Report, console: Console) -> None:
-    if report.timed_out:
-        text = "Timed out while pods went on changing"
-        if report.missing:
-            names = _some(report.missing, _NAMES_SHOWN)
-            text = f"Timed out: {len(report.missing)} pods are neither bound nor reported: {names}"
-        console.print(text, style="red", markup=False, soft_wrap=True)
-    for violation in report.violations[:_VIOLATIONS_SHOWN]:
-        console.print(f"Violation: {violation}", style="red", markup=False, soft_wrap=True)
-    if len(report.violations) > _VIOLATIONS_SHOWN:
-        console.print(f"... and {len(report.violations) - _VIOLATIONS_SHOWN} more", style="red")
+    for failure in _failures(report):
+        console.print(failure, style="red", markup=False, soft_wrap=True)
     if report.passed:
         console.print("Verified: no pod lost, none bound twice, no node over its capacity.")
 
 
-def _reason_table(report: Report) -> Table:
-    table = Table(title="Unschedulable by reason (a pod may have several)")
-    for heading in ("pods", "nodes (mean)"):
-        table.add_column(heading, justify="right")
-    table.add_column("reason")
-    for reason, pods, nodes in report.reasons:
-        table.add_row(str(pods), f"{nodes:.0f}", reason)
-    return table
+def _failures(report: Report) -> list[str]:
+    failures = []
+    if report.timed_out and report.missing:
+        more = len(report.missing) - _NAMES_SHOWN
+        names = ", ".join(report.missing[:_NAMES_SHOWN]) + (f" and {more} more" * (more > 0))
+        pods = f"{len(report.missing)} pods are neither bound nor reported"
+        failures.append(f"Timed out: {pods}: {names}")
+    elif report.timed_out:
+        failures.append("Timed out while pods went on changing")
+    failures += [f"Violation: {violation}" for violation in report.violations[:_VIOLATIONS_SHOWN]]
+    if (more := len(report.violations) - _VIOLATIONS_SHOWN) > 0:
+        failures.append(f"... and {more} more")
+    return failures
 
 
 def _time_table(report: Report) -> Table:
-    table = Table(title="Time and memory")
-    table.add_column("what")
+    table = Table("what", title="Time and memory")
     table.add_column("seconds", justify="right")
     table.add_column("peak RSS", justify="right")
     for phase, seconds in report.phases.items():
@@ -190,22 +147,3 @@ def _time_table(report: Report) -> Table:
         rss = f"{used.peak_rss_bytes / 2**20:.0f} MiB"
         table.add_row(label, f"{used.cpu_seconds:.2f}", rss)
     return table
-
-
-def _messages(run: Run) -> collections.Counter[str]:
-    """Count the messages of the pods without a node."""
-    messages: collections.Counter[str] = collections.Counter()
-    for pod in run.evidence.pods:
-        if not pod.spec.node_name and pod.unschedulable_message is not None:
-            messages[pod.unschedulable_message] += 1
-    return messages
-
-
-def _some(names: Iterable[str], most: int) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
-
-
-def _rate(count: int, seconds: float) -> float:
-    return count / seconds if seconds > 0 else 0.0

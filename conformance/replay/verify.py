@@ -136,7 +136,7 @@ class _Case:
             if pod.unschedulable_message is None:
                 problem = "has no node, and nobody has said that there is none for it"
                 yield Violation("not-reported", name, problem)
-        elif node not in self._capacity:
+        elif node not in self._capacity and node not in self._evidence.changed:
             yield Violation("node-unknown", name, f"is bound to {node}, which does not exist")
         elif name in self._wanted and not self._allows(name, node):
             problem = f"is on {node}, which its node selector or affinity does not allow"
@@ -216,7 +216,7 @@ class _Case:
         has = self._capacity[node]
         return ", ".join(
             f"{name} {shown(amount)} > {shown(has[name])}"
-            for name, amount in used.items()
+            for name, amount in sorted(used.items())
             if amount > has[name]
         )
 

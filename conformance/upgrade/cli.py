@@ -17,7 +17,7 @@ import msgspec
 from ..errors import InputError
 from ..format.version import Version
 from ..options import PATH, SuiteCommand, options_of, takes
-from ..replay.history import created_objects, read_history
+from ..replay.history import read_history
 from ..reports.files import check_writable
 from ..reports.terminal import output_console
 from .decisions import decisions
@@ -140,6 +140,7 @@ def _cluster_arguments(options: UpgradeOptions) -> Iterator[list[str]]:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             dump = Path(folder) / "history.json"
             history = read_history(options.history, limit=options.limit)
-            whole = {"apiVersion": "v1", "kind": "List", "items": list(created_objects(history))}
+            nodes, pods = ([row.object for row in rows] for rows in (history.nodes, history.pods))
+            whole = {"apiVersion": "v1", "kind": "List", "items": [*history.others, *nodes, *pods]}
             dump.write_bytes(msgspec.json.encode(whole))
             yield ["--manifests", str(dump), *config]

@@ -89,7 +89,7 @@ def test_a_careless_scheduler_is_convicted(tmp_path: Path) -> None:
     options = write_options(tmp_path)
     result = replay([*options, "--target-command", CARELESS, "--settle", "0.5"])
     assert result.returncode == 1
-    assert "Violation: over-capacity: node-00: at the end cpu" in result.stdout
+    assert "Violation: over-capacity: node-00: at the end" in result.stdout
     assert "Verified" not in result.stdout
     found = numbers(tmp_path)
     rules = {violation["rule"] for violation in found["violations"]}

@@ -13,7 +13,7 @@ from conformance.clock import Clock
 from conformance.differential.cli import diff
 from conformance.differential.comparison import Verdict, compare, judge, questions_of
 from conformance.differential.run import Compared, compare_all
-from conformance.differential.scenarios import case_of_history
+from conformance.differential.scenarios import case_of_history, changes_of
 from conformance.differential.sides import Side, side_of
 from conformance.errors import InputError
 from conformance.judge.referee import Answer
@@ -312,3 +312,13 @@ def test_a_history_has_its_own_times(tmp_path: Path) -> None:
     path = write_history(tmp_path / "history.jsonl", CPU_ONLY, first)
     status, output = _diff("--b", "ours", "--history", str(path), "--time", "history")
     assert (status, "1 scenarios: 1 the same" in output) == (0, True)
+
+
+def test_ends_of_a_moment_come_before_creations() -> None:
+    first = task("first")._replace(ended_seconds=10.0)
+    brief = task("brief")._replace(created_seconds=10.0, ended_seconds=10.0)
+    last = task("last")._replace(created_seconds=10.0, run_seconds=5.0)
+    changes = changes_of(History((CPU_ONLY,), (first, brief, last)))
+    assert [(change.is_creation, change.pod.name) for change in changes] == [
+        (True, "first"), (False, "first"), (True, "brief"), (True, "last"), (False, "brief")
+    ]  # fmt: skip

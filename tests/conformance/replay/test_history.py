@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from conformance.replay.history import History, changes_of, read_history
+from conformance.replay.history import History, read_history
 from tests.conformance.replay.evidence import CPU_ONLY, task, write_history
 
 NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
@@ -80,16 +80,6 @@ def test_a_limit_takes_the_first_pods_and_gzip_is_read(tmp_path: Path) -> None:
     packed = tmp_path / "h.jsonl.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert [pod.name for pod in read_history(packed, limit=1).pods] == ["a"]
-
-
-def test_ends_of_a_moment_come_before_creations() -> None:
-    first = task("first")._replace(ended_seconds=10.0)
-    brief = task("brief")._replace(created_seconds=10.0, ended_seconds=10.0)
-    last = task("last")._replace(created_seconds=10.0, run_seconds=5.0)
-    changes = changes_of(History((CPU_ONLY,), (first, brief, last)))
-    assert [(change.is_creation, change.pod.name) for change in changes] == [
-        (True, "first"), (False, "first"), (True, "brief"), (True, "last"), (False, "brief")
-    ]  # fmt: skip
 
 
 def test_changes_of_objects_become_patches_without_what_the_scheduler_has_decided(

@@ -11,7 +11,7 @@ from conformance.replay.driver import Run, Settings, Timeline
 from conformance.replay.history import History
 from conformance.replay.processes import Usage
 from conformance.replay.recording import Placement, Recorder, Verdict
-from conformance.replay.report import Report, reasons_of, render, summarise, to_json
+from conformance.replay.report import Report, render, summarise, to_json
 from conformance.replay.verify import verify
 from tests.conformance.replay.evidence import CPU_ONLY, T4, World, task
 
@@ -68,36 +68,6 @@ def test_the_rates_are_of_creating_and_of_deciding() -> None:
     assert report.wall_seconds == 8.0
     assert report.messages == {MESSAGE: 1}
     assert report.passed
-
-
-@pytest.mark.parametrize(
-    "tail",
-    [
-        "",
-        " no new claims to deallocate",
-        " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
-        " no new claims to deallocate, preemption: 0/3 nodes are available: 3 No victims found.",
-    ],
-)
-def test_reasons_are_taken_from_the_messages(tail: str) -> None:
-    messages = {
-        "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient memory." + tail: 3,
-        "0/3 nodes are available: 3 Insufficient cpu.": 1,
-        'running PreFilter plugin "X": it broke': 1,
-    }
-    assert reasons_of(messages) == (
-        ("Insufficient cpu", 4, 1.5),
-        ("Insufficient memory", 3, 2.0),
-        ('running PreFilter plugin "X": it broke', 1, 0.0),
-    )
-
-
-def test_a_reason_with_a_number_in_it_keeps_it() -> None:
-    message = "0/1 nodes are available: 1 node(s) had untolerated taint(s), 2 more."
-    assert [reason for reason, _, _ in reasons_of({message: 1})] == [
-        "more",
-        "node(s) had untolerated taint(s)",
-    ]
 
 
 def test_the_tables_have_the_numbers_of_the_report() -> None:
