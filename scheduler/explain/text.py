@@ -107,7 +107,7 @@ def _pod_parts(report: PodReport, nodes_max: int | None) -> Iterator[Text | Tabl
     if report.placed_before:
         yield _placed_before(report.placed_before)
     for line in report.reserved:
-        yield Text(f"reserved {line}")
+        yield Text(f"reserved {line}" if report.result == "scheduled" else line)
     feasible = [node for node in report.nodes if node.is_feasible]
     if feasible:
         yield from _scores(report, feasible, nodes_max)

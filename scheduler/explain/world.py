@@ -261,7 +261,7 @@ class World:
             self._core.queue.nominator.add_nominated_pod(pod, info)
         nominated_node = info.nominated_node_name if info is not None else ""
         outcome = PostFilterOutcome(status, nominated_node, [*victims], state.find(PREEMPTION))
-        return decision._replace(post_filter=outcome)
+        return decision._replace(post_filter=outcome, reserved=tuple(state.notes))
 
     async def _bind(self, state: CycleState, decision: Decision, host: str) -> Decision:
         """Reserve what the pod needs on a node and bind it, or undo all."""

@@ -99,15 +99,14 @@ class Plan(NamedTuple):
         """True if the flow is better than one by one."""
         return self.chosen is self.by_flow
 
-    def story(self, uid: str, node_name: str) -> str:
-        """Return a line about the plan of a pod that is now on a node."""
+    def story(self, uid: str) -> str:
+        """Return a line about both choices for a pod: by flow, and one by one."""
         flow, single = self.by_flow, self.one_by_one
         return (
             f"FlowPlacement: a batch of {len(self.considered)} pods in {self.num_classes} classes; "
             f"by flow {len(flow.placed)} of them get a node, total score {flow.score}, one by one "
             f"{len(single.placed)}, total score {single.score}; this pod by flow "
             f"{_place(flow, uid)}, one by one {_place(single, uid)}"
-            + ("" if self.nodes.get(uid) == node_name else f", in its own cycle {node_name}")
         )
 
 

@@ -120,6 +120,8 @@ class FlowPlacement(TopologyPlacementGenerator):
             plan = None
         if plan is None:
             return skip()
+        if state.find(_PLAN) is None:
+            state.note(plan.story(pod.uid))
         state.write(_PLAN, plan)
         if pod.spec.resource_claims:
             state.write(NEXT_ON_NODE, plan.next_on_node(pod))
@@ -141,17 +143,6 @@ class FlowPlacement(TopologyPlacementGenerator):
         except (FrameworkError, NoSolutionError) as failure:
             _log.error("FlowPlacement: no plan for %s: %s", pod_group.key, failure)
             return placements
-
-    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Add both choices to the story of the pod: by flow, and one by one."""
-        if (plan := state.find(_PLAN)) is not None:
-            # Reserve runs for a member of a group in the search, and again when it is assumed.
-            state.delete(_PLAN)
-            state.note(plan.story(pod.uid, node_name))
-        return None
-
-    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Nothing was reserved."""
 
     def _continue(self, purpose: object, state: CycleState, steps: Steps[T]) -> T:
         """Go on with the work for a purpose, or begin it; raises `FilterPausedError`."""

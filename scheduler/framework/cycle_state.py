@@ -98,7 +98,7 @@ class CycleState:
         self._data.pop(cast("StateKey[object]", key), None)
 
     def note(self, text: str) -> None:
-        """Add a line to the story of the pod. For Reserve: what a plugin has taken for the pod."""
+        """Add a line to the story of the pod: what a plugin has planned or taken for it."""
         self.notes.append(text)
 
     def clone(self) -> CycleState:

@@ -227,7 +227,9 @@ class VictimSearch:
     def _keeps_its_share(self, job: Job, task: Task) -> bool:
         """Return True if a queue keeps its share of the resources that the preemptor lacks.
 
-        So a queue that has lost a pod reclaims none itself.
+        So a queue that has lost a pod reclaims none itself. As pods are not as fine as shares, it
+        also gives a pod with which it has too much, if the preemptor's queue stays within its own
+        share and is worse off until then.
         """
         queue = self._ledger.queue_of(job)
         assert queue is not None, "the task is a candidate"
@@ -240,7 +242,6 @@ class VictimSearch:
         left = {name: has.get(name, 0) - task.requests.get(name, 0) for name in kept}
         if reached(left, deserved, kept) == kept:
             return True
-        # Pods are not as fine as shares.
         is_fair = self._args.return_borrowed_room and self._share_with_task <= 1
         return is_fair and all(
             has.get(name, 0) > deserved.get(name, 0)

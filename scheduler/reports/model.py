@@ -136,7 +136,8 @@ class PodReport(_Struct, frozen=True):
     the others. `scenario` is the name of the question in `kubesched-explain batch`. `story` is
     what a running scheduler has done with the pod, if that was requested. `placed_before` are the
     waiting pods without a report of their own that were placed before this one. `reserved` has a
-    line for each thing that plugins have taken for the pod on its node, such as devices. `unsure`
+    line for each thing that plugins have taken for the pod on its node, such as devices, and the
+    plan of FlowPlacement, which a pod without a node has, too. `unsure`
     has the kinds that the pod refers to and that the input lacks. `owner` is the controller, as
     `namespace/name`, of a Deployment's pod the Deployment; empty without one. `cause` is a sentence
     by which pods are grouped, and `cause_plugins` the plugins that it is about.

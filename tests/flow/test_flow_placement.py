@@ -288,3 +288,19 @@ async def test_the_explanation_of_waiting_pods_plans_them_together() -> None:
     assert hosts == ["b", "a"]
     [note] = decisions[0].reserved
     assert note.endswith("this pod by flow b (score 375), one by one a (score 375)")
+
+
+async def test_the_explanation_has_both_choices_for_a_pod_that_is_left_out() -> None:
+    nodes = [_node("a")]
+    pods = [
+        make_pod("large", requests=_ONE),
+        make_pod("small", requests={"cpu": "500m"}),
+        make_pod("other", requests={"cpu": "500m"}),
+    ]
+    world = World(cluster_config(), nodes=nodes, pods=pods)
+    world.expect(pods)
+    decisions = [await world.decide(pod) for pod in pods]
+    assert [d.result for d in decisions] == ["unschedulable", "scheduled", "scheduled"]
+    [note] = decisions[0].reserved
+    assert "by flow 2 of them get a node" in note
+    assert note.endswith("this pod by flow no node, one by one a (score 375)")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,20 @@ def test_two_gangs_that_do_not_fit_do_not_wake_one_another_for_ever() -> None:
 
 def test_a_queue_gives_back_a_resource_although_it_has_too_little_of_another() -> None:
     assert complaints(random_history(5726)) == []
+
+
+@pytest.mark.parametrize("seed", [592, 5806, 7047, 9887])
+def test_a_job_that_starves_keeps_no_queue_from_its_share(seed: int) -> None:
+    assert complaints(random_history(seed)) == []
+
+
+def test_a_job_of_high_priority_does_not_wait_for_one_that_starves() -> None:
+    assert complaints(random_history(9443)) == []
+
+
+def test_a_queue_with_its_share_of_one_resource_takes_no_idle_room_by_evictions() -> None:
+    """Else queues that each have too much of another resource evict each other in turns."""
+    assert complaints(random_history(138)) == []
 
 
 @settings(max_examples=examples(25))
