@@ -43,8 +43,8 @@ class Evidence(NamedTuple):
     """The result of a run: the server's lists at the end, and the placements in order.
 
     `deleted` are the names of pods that the replay has deleted, or the scheduler evicted. `changed`
-    are the names of nodes and pods that the history has changed: their last state counts, and
-    amounts on the way are not judged.
+    are the names of nodes and pods that the history has changed: what depends on their state is not
+    judged.
     """
 
     nodes: Sequence[HeldNode]
@@ -175,7 +175,8 @@ class _Case:
         for pod in self._evidence.pods:
             name = pod.metadata.key
             row = self._wanted.get(name, {})
-            if not (pod.unschedulable_message and _asks_only_for_room(row)):
+            is_judged = pod.unschedulable_message and name not in self._evidence.changed
+            if not (is_judged and _asks_only_for_room(row)):
                 continue
             alike = msgspec.json.encode(row["spec"])
             if alike not in fits:
@@ -194,6 +195,8 @@ class _Case:
         return ""
 
     def _allows(self, pod: str, node: str) -> bool:
+        if pod in self._evidence.changed or node in self._evidence.changed:
+            return True
         known = self._nodes.get(node)
         return known is None or node_affinity_matches(self._wanted[pod], known)
 

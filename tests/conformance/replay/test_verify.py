@@ -178,3 +178,10 @@ def test_a_pod_is_not_left_behind_where_its_init_container_does_not_fit() -> Non
     first_large = SMALL._replace(object={**SMALL.object, "spec": spec})
     idle = World(History(NODES, (first_large,)), {"small": ""}, {"small": NO_ROOM})
     assert rules(idle) == []
+
+
+def test_what_depends_on_the_state_of_a_changed_node_is_not_judged() -> None:
+    moved = world(picky="node-cpu")
+    assert {rule for rule, _ in rules(moved)} == {"over-capacity", "wrong-node"}
+    evidence = moved.evidence()._replace(changed={"node-cpu"})
+    assert {rule for rule, _ in rules(moved, evidence)} == {"over-capacity"}

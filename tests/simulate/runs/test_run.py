@@ -2,7 +2,9 @@
 
 import csv
 import json
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +13,7 @@ from click.testing import CliRunner, Result
 from scheduler.api.core import Pod
 from scheduler.framework import Plugin
 from scheduler.simulate.history.format import PRICE, RUN_SECONDS
+from scheduler.simulate.runs import cli
 from scheduler.simulate.runs.cli import run
 from scheduler.testing import make_node, make_pod
 
@@ -117,6 +120,35 @@ def test_changes_and_ends_of_the_history_are_carried_out(tmp_path: Path) -> None
     numbers = _numbers(path)
     assert numbers["wait p99 s"] == pytest.approx(55, abs=2)
     assert numbers["makespan s"] == pytest.approx(90, abs=1)
+
+
+def threads() -> Executor:
+    return ThreadPoolExecutor(2)
+
+
+def test_an_executor_of_the_user_carries_out_the_runs(history: Path) -> None:
+    executor = f"{threads.__module__}:{threads.__qualname__}"
+    assert _run(history, "--seeds", "2", "--executor", executor).exit_code == 0
+    assert _numbers(history)["pods"] == 4
+
+
+def test_ctrl_c_keeps_the_runs_that_have_ended(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_out = cli.carry_out_run
+
+    def stopped(task: bytes, *progress: Any) -> bytes:
+        if json.loads(task)["seed"] == 2:
+            raise KeyboardInterrupt
+        return carried_out(task, *progress)
+
+    monkeypatch.setattr(cli, "carry_out_run", stopped)
+    result = _run(history, "--seeds", "2")
+    assert result.exit_code == 130
+    assert "interrupted; --resume goes on" in result.output
+    assert _numbers(history)["pods"] == 4
+    monkeypatch.undo()
+    assert _run(history, "--seeds", "2", "--resume").exit_code == 0
 
 
 def test_seeds_are_averaged_and_runs_are_resumed(history: Path) -> None:
