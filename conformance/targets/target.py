@@ -50,16 +50,21 @@ OUR_SCHEDULER_AS: Final = "kubesched@"
 OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
 
 
+#: Without this list kube-scheduler v1.37 does not start.
+_KINDS_OF_1_37: Final = "resource.k8s.io/v1/devicetaintrules=true"
 #: As in upstream's scheduler tests: no controller would remove the finalizers.
 _OPTIONS: Final = ServerOptions(
-    disable_admission_plugins=["StorageObjectInUseProtection", "PodGroupProtection"]
+    disable_admission_plugins=["StorageObjectInUseProtection", "PodGroupProtection"],
+    runtime_config=(_KINDS_OF_1_37,),
 )
-#: The kinds behind alpha gates have alpha versions.
-_ALPHA_OPTIONS: Final = dataclasses.replace(_OPTIONS, runtime_config=("api/alpha=true",))
-
-#: Lists without which kube-scheduler v1.37 does not start; v1.36 does not ask for them.
-_NEWER_KINDS: Final = (
-    Kind("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False),
+#: The kinds behind alpha gates have alpha versions, in v1.35 others.
+_ALPHA_OPTIONS: Final = dataclasses.replace(
+    _OPTIONS,
+    runtime_config=(
+        _KINDS_OF_1_37,
+        "api/alpha=true",
+        "scheduling.k8s.io/v1alpha1/workloads=true",
+    ),
 )
 
 
@@ -236,8 +241,6 @@ async def serve_fake_server(case: Case, *, clock: Clock, seed: int) -> AsyncIter
         FakeApiServer(clock=clock, seed=seed, options=options) as server,
         ApiClient(Connection(server.url)) as api,
     ):
-        for kind in _NEWER_KINDS:
-            server.kinds.add(kind)
         yield Served(api, server, server)
 
 

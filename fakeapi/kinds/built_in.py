@@ -58,6 +58,9 @@ _GUARDED_FIELDS: Final[Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]]] 
     "scheduling.k8s.io/v1alpha2": {
         plural: ((*path, "schedulingGroup"),) for plural, path in _POD_SPECS.items()
     },
+    "scheduling.k8s.io/v1alpha1": {
+        plural: ((*path, "workloadRef"),) for plural, path in _POD_SPECS.items()
+    },
     "coordination.k8s.io/v1beta1": {"leases": (("spec", "strategy"), ("spec", "preferredHolder"))},
 }
 _LEVELS: Final = {"api/all", "api/ga", "api/beta", "api/alpha"}
@@ -91,6 +94,11 @@ BUILT_IN: Final = (
     *stateful_sets.KINDS,
     *storage.KINDS,
 )
+#: Kinds that schedulers of other versions read, by the name that turns each on; v1.36 has none.
+_OF_OTHER_VERSIONS: Final = {
+    f"{kind.api_version}/{kind.plural}": kind
+    for kind in (*pod_groups.KINDS_OF_1_35, *device_taint_rules.KINDS_OF_1_37)
+}
 
 
 class RuntimeConfigError(ValueError):
@@ -102,8 +110,9 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
 
     `runtime_config` is kube-apiserver's --runtime-config: `api/alpha=true` turns all alpha versions
     on, `GROUP/VERSION=true` one version; a text may have several with commas between them. Stable
-    versions are always on. Without pod groups no pod can name a group, and without candidates for
-    leases no lease can name a strategy. Raises RuntimeConfigError.
+    versions are always on, kinds of other versions only by `GROUP/VERSION/PLURAL=true`. Without pod
+    groups no pod can name a group, and without candidates for leases no lease can name a strategy.
+    Raises RuntimeConfigError.
 
     Source: apiserver pkg/server/resourceconfig/helpers.go of v0.36.3; `dropDisabledSchedulingGroup`
     in pkg/api/pod/util.go, `PrepareForCreate` in pkg/registry/coordination/lease/strategy.go.
@@ -111,10 +120,12 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
     texts = [runtime_config] if isinstance(runtime_config, str) else runtime_config
     parts = (part.strip() for text in texts for part in text.split(","))
     values = dict(_parsed(part) for part in parts if part)
+    others = {name: values.pop(name) for name in _OF_OTHER_VERSIONS if name in values}
     unknown = values.keys() - _LEVELS - {kind.api_version for kind in BUILT_IN}
     if unknown:
         raise RuntimeConfigError(f"runtime-config: unknown API version {min(unknown)!r}")
     served = [kind for kind in BUILT_IN if _is_served(kind, values)]
+    served += [_OF_OTHER_VERSIONS[name] for name, is_on in others.items() if is_on]
     for version in _GUARDED_FIELDS.keys() - {kind.api_version for kind in served}:
         served = [_without_fields(kind, _GUARDED_FIELDS[version]) for kind in served]
     return tuple(served)
@@ -123,7 +134,8 @@ def served_kinds(runtime_config: Iterable[str] = ()) -> tuple[Kind, ...]:
 def _without_fields(kind: Kind, fields: Mapping[str, tuple[tuple[str, ...], ...]]) -> Kind:
     if kind.plural not in fields:
         return kind
-    rules = dataclasses.replace(kind.rules, disabled_fields=fields[kind.plural])
+    disabled = (*kind.rules.disabled_fields, *fields[kind.plural])
+    rules = dataclasses.replace(kind.rules, disabled_fields=disabled)
     return dataclasses.replace(kind, rules=rules)
 
 

@@ -5,6 +5,7 @@ Source: pkg/apis/resource/validation, pkg/registry/resource/devicetaintrule of K
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 from fakeapi.kinds.pod_groups import validate_condition
@@ -55,19 +56,23 @@ def _validate_status(new: Json, _old: Json) -> list[FieldError]:
     return errors
 
 
-KINDS: Final = (
-    Kind(
-        "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", namespaced=False,
-        schema="resource/v1beta2.DeviceTaintRule", subresources=("status",),
-        generation=Generation.SPEC, status_keeps=CLIENT_METADATA,
-        columns=(
-            NAME, Column("Key", ".spec.taint.key"), Column("Value", ".spec.taint.value"),
-            Column("Effect", _EFFECT),
-            Column("TimeAdded", age_at(_TIME_ADDED)), AGE,
-        ),
-        rules=KindRules(
-            prepare=_set_time, prepare_update=_prepare_update, validate=_validate,
-            subresources={"status": UpdateRules(validate=_validate_status)},
-        ),
+_V1BETA2: Final = Kind(
+    "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", namespaced=False,
+    schema="resource/v1beta2.DeviceTaintRule", subresources=("status",),
+    generation=Generation.SPEC, status_keeps=CLIENT_METADATA,
+    columns=(
+        NAME, Column("Key", ".spec.taint.key"), Column("Value", ".spec.taint.value"),
+        Column("Effect", _EFFECT),
+        Column("TimeAdded", age_at(_TIME_ADDED)), AGE,
+    ),
+    rules=KindRules(
+        prepare=_set_time, prepare_update=_prepare_update, validate=_validate,
+        subresources={"status": UpdateRules(validate=_validate_status)},
     ),
 )  # fmt: skip
+
+KINDS: Final = (_V1BETA2,)
+#: The version that kube-scheduler 1.37 reads.
+KINDS_OF_1_37: Final = (
+    dataclasses.replace(_V1BETA2, version="v1", schema="resource/v1.DeviceTaintRule"),
+)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types import names
 from fakeapi.types.columns import (
     AGE,
@@ -108,6 +109,25 @@ def _validate_workload(workload: Json) -> list[FieldError]:
         path = f"{field}[{index}]"
         errors += _name_errors(text(template.get("name")), f"{path}.name", names.dns_label)
         errors += _group_errors(template, path)
+    return errors
+
+
+def _validate_workload_of_1_35(workload: Json) -> list[FieldError]:
+    groups, field = mappings(mapping(workload.get("spec")).get("podGroups")), "spec.podGroups"
+    if not groups:
+        return [required(field)]
+    errors = _duplicates(groups, field)
+    for index, group in enumerate(groups):
+        path = f"{field}[{index}]"
+        errors += _name_errors(text(group.get("name")), f"{path}.name", names.dns_label)
+        policy = mapping(group.get("policy"))
+        if len({"basic", "gang"} & policy.keys()) != 1:
+            why = "must specify exactly one of: `basic`, `gang`"
+            errors.append(invalid(f"{path}.policy", "", why))
+        elif "gang" in policy and integer(mapping(policy["gang"]).get("minCount")) < 1:
+            count = integer(mapping(policy["gang"]).get("minCount"))
+            why = "must be greater than or equal to 1"
+            errors.append(invalid(f"{path}.policy.gang.minCount", count, why))
     return errors
 
 
@@ -306,5 +326,16 @@ KINDS: Final = (
         schema="scheduling/v1alpha2.Workload",
         columns=NAME_AND_AGE,
         rules=KindRules(validate_create=_validate_workload, validate_update=_validate_update),
+    ),
+)  # fmt: skip
+
+#: The version that kube-scheduler 1.35 reads: a Workload has its groups within it.
+KINDS_OF_1_35: Final = (
+    Kind(
+        "scheduling.k8s.io", "v1alpha1", "workloads", "Workload",
+        schema="scheduling/v1alpha1.Workload",
+        columns=NAME_AND_AGE,
+        stored_as=("scheduling.k8s.io", "workloads.v1alpha1"),
+        rules=KindRules(validate_create=_validate_workload_of_1_35, validate_update=fixed("spec")),
     ),
 )  # fmt: skip

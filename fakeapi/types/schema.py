@@ -1,11 +1,12 @@
 """The fields of every built-in type, and decoding of JSON into exactly these fields.
 
 `schema.json` is written by tests/fakeapi/schema_generator from the struct tags of k8s.io/api
-v0.36.3: per type its fields in order, `[name, type, {flags, mergeKey, strategy, listType, ...}]`.
-Types are `string`, `int32`..., `quantity`, `time`, `[]T`, `{}T` (a map) or the name of another
-type; flags are `p` (pointer), `o` (omitempty) and `z` (omitzero). Protobuf field numbers and list
-types are for protobuf and server-side apply. `$atomic` is not a type: it lists the structs that an
-apply replaces whole.
+v0.36.3, with types and fields of v0.35.4 and v0.37.2 that schedulers of these versions read: per
+type its fields in order, `[name, type, {flags, mergeKey, strategy, listType, ...}]`. Types are
+`string`, `int32`..., `quantity`, `time`, `[]T`, `{}T` (a map) or the name of another type; flags
+are `p` (pointer), `o` (omitempty) and `z` (omitzero). Protobuf field numbers and list types are for
+protobuf and server-side apply. `$atomic` is not a type: it lists the structs that an apply replaces
+whole.
 
 Decoding gives the result of Go's decoder and encoder: unknown fields are dropped (and reported),
 nulls and empty optional values are left out, required scalars get their zero value, quantities and

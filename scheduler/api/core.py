@@ -225,6 +225,12 @@ class ContainerRestartRule(Struct, frozen=True):
     action: str = ""
 
 
+class VolumeMount(Struct, frozen=True):
+    """A volume in a container, as far as it limits the nodes."""
+
+    bind_mount_options: tuple[str, ...] = ()
+
+
 class Container(Struct, frozen=True):
     """A container; `restart_policy` Always makes an init container a sidecar."""
 
@@ -234,6 +240,7 @@ class Container(Struct, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
 
 
 class PersistentVolumeClaimVolumeSource(Struct, frozen=True):
@@ -512,12 +519,28 @@ class Pod(Struct, frozen=True):
         """`namespace/name`."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
+    @property
+    def is_resize_deferred(self) -> bool:
+        """True if the node has no room yet for the resources that the pod wants now."""
+        return any(
+            condition.type == "PodResizePending" and condition.reason == "Deferred"
+            for condition in self.status.conditions
+        )
+
+
+class NodePodPreemptionPolicy(Struct, frozen=True):
+    """What may not evict pods from a node, since 1.37."""
+
+    #: Who forbids it to resizes; nobody: they may.
+    disable_resize_preemption: tuple[str, ...] = ()
+
 
 class NodeSpec(Struct, frozen=True):
     """The specification of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
 class ContainerImage(Struct, frozen=True):

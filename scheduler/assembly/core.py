@@ -27,6 +27,7 @@ from scheduler.config import (
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     POP_FROM_BACKOFF_Q,
+    RESIZE_PREEMPTION,
     SchedulerVersion,
 )
 from scheduler.cycle.attempt import Attempts, CycleParts
@@ -169,7 +170,12 @@ def build_core(
         gates,
         version,
     )
-    profiles = build_profiles(config, shared.handle, plugins=options.plugins)
+    profiles = build_profiles(
+        config,
+        shared.handle,
+        plugins=options.plugins,
+        version=options.effective_version.scheduler,
+    )
     queue, stories = _queue(config, profiles, shared, options), PodStories()
     shared.queue = SchedulingQueue(queue, clock=ports.clock, stories=stories)
     cycle = _cycle_parts(config, shared, profiles, stories)
@@ -353,6 +359,7 @@ def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool
         waiting_pods=cycle.waiting_pods,
         scheduler_names=cycle.profiles.keys() if queues_pods else (),
         gang_scheduling=GANG_SCHEDULING in cycle.feature_gates,
+        resize_preemption=RESIZE_PREEMPTION in cycle.feature_gates,
         on_corrupted=shared.ports.tasks.fail,
         metrics=metrics,
         pod_events=POD_EVENTS[cycle.version],

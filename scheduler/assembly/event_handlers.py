@@ -163,7 +163,8 @@ class PodEventHandler:
     """Updates cache and queue for pods that are added, changed or deleted.
 
     `scheduler_names` are those of our profiles. With `gang_scheduling` (the feature gate) a new pod
-    without a node is an event, because it may complete a gang. `on_corrupted` is called if a bound
+    without a node is an event, because it may complete a gang. With `resize_preemption` (the gate)
+    a pod whose resize its node defers waits in the queue, too. `on_corrupted` is called if a bound
     pod has moved to another node: no decision can be trusted then.
     """
 
@@ -178,6 +179,7 @@ class PodEventHandler:
         on_corrupted: Callable[[CacheCorruptedError], None],
         metrics: SchedulerMetrics,
         pod_events: PodEvents = DEFAULT_POD_EVENTS,
+        resize_preemption: bool = False,
     ) -> None:
         self._pod_events: Final = pod_events
         self._metrics: Final = metrics
@@ -186,14 +188,15 @@ class PodEventHandler:
         self._waiting_pods: Final = waiting_pods
         self._scheduler_names: Final = scheduler_names
         self._gang_scheduling: Final = gang_scheduling
+        self._resize_preemption: Final = resize_preemption
         self._on_corrupted: Final = on_corrupted
 
     def on_add(self, pod: Pod, *, is_initial: bool) -> None:
         del is_initial
+        if self._is_ours(pod) and (not pod.spec.node_name or self._waits_for_resize(pod)):
+            self._add_unassigned(pod)
         if pod.spec.node_name:
             self._add_assigned(pod)
-        elif self._is_ours(pod):
-            self._add_unassigned(pod)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """Update the pod; once it has a node it moves from the queue to the cache."""
@@ -202,6 +205,8 @@ class PodEventHandler:
             self.on_delete(old, final_state_unknown=True)
             self.on_add(new, is_initial=False)
         elif old.spec.node_name:
+            if self._is_ours(new):
+                self._update_resize(old, new)
             self._update_assigned(old, new)
         elif new.spec.node_name:
             self._add_assigned(new)
@@ -216,11 +221,25 @@ class PodEventHandler:
         """Remove the pod. If the deletion itself was missed, its last known state may be old."""
         if final_state_unknown or pod.spec.node_name:
             self._delete_assigned(pod)
-        if (final_state_unknown or not pod.spec.node_name) and self._is_ours(pod):
+        is_queued = not pod.spec.node_name or self._waits_for_resize(pod)
+        if (final_state_unknown or is_queued) and self._is_ours(pod):
             self._delete_unassigned(pod)
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler_names
+
+    def _waits_for_resize(self, pod: Pod) -> bool:
+        return self._resize_preemption and pod.is_resize_deferred
+
+    def _update_resize(self, old: Pod, new: Pod) -> None:
+        """Keep a pod with a node in the queue while its node defers its resize."""
+        waited, waits = self._waits_for_resize(old), self._waits_for_resize(new)
+        if waited and waits:
+            self._queue.update(old, PodInfo(new))
+        elif waits:
+            self._add_unassigned(new)
+        elif waited:
+            self._delete_unassigned(new)
 
     def _add_unassigned(self, pod: Pod) -> None:
         with self._metrics.event(self._pod_events.label(ActionType.ADD)):

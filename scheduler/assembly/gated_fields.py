@@ -20,7 +20,7 @@ from scheduler.plugins.dynamic_resources.node_allocatable import NODE_ALLOCATABL
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scheduler.api.core import Pod
+    from scheduler.api.core import Node, Pod
     from scheduler.api.dynamic_resources import Device, ResourceSlice
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.config import FeatureGates
@@ -45,6 +45,8 @@ def transforms(
     by_kind: dict[str, Callable[[Any], Any]] = {"pods": lambda pod: _pod(pod, gates, version)}
     if _ATTRIBUTES_CLASS not in gates:
         by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
+    if version < SchedulerVersion.V1_37:
+        by_kind["nodes"] = _without_preemption_policy
     if not {CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
         by_kind["resourceslices"] = lambda part: _slice(part, gates)
     return by_kind
@@ -67,6 +69,12 @@ def _pod(pod: Pod, gates: FeatureGates, version: SchedulerVersion) -> Pod:
     if pod.spec.resources is not None and _POD_LEVEL_RESOURCES not in gates:
         pod = replace(pod, spec=replace(pod.spec, resources=None))
     return pod
+
+
+def _without_preemption_policy(node: Node) -> Node:
+    if node.spec.pod_preemption_policy is None:
+        return node
+    return replace(node, spec=replace(node.spec, pod_preemption_policy=None))
 
 
 def _without_attributes_class(

@@ -14,9 +14,9 @@ import msgspec
 from scheduler.api import field
 from scheduler.assembly.watched_kinds import read_by
 from scheduler.client.kinds import GroupVersionResource
-from scheduler.config import ConfigError, Duration
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, ConfigError, Duration
 from scheduler.config import Plugin as PluginEntry
-from scheduler.plugins import IN_TREE
+from scheduler.plugins import IN_TREE, in_tree_plugins
 from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
 from scheduler.runtime import Framework, PluginSetupError, Registry, load_plugin_class
 from scheduler.runtime.extension_points import require_extension_point
@@ -24,7 +24,11 @@ from scheduler.runtime.extension_points import require_extension_point
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scheduler.config import KubeSchedulerConfiguration, KubeSchedulerProfile
+    from scheduler.config import (
+        KubeSchedulerConfiguration,
+        KubeSchedulerProfile,
+        SchedulerVersion,
+    )
     from scheduler.framework.interface import Plugin
     from scheduler.runtime.handle import MakeHandle
 
@@ -49,13 +53,15 @@ def find_plugins_in_working_directory() -> None:
         sys.path.append("")
 
 
-def plugin_registry(plugins: Iterable[type[Plugin] | str]) -> tuple[Registry, list[str]]:
-    """Return a registry of all plugins, and the names of `plugins` in their order.
+def plugin_registry(
+    plugins: Iterable[type[Plugin] | str], version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
+) -> tuple[Registry, list[str]]:
+    """Return a registry of all plugins of a version, and the names of `plugins` in their order.
 
     An element of `plugins` is a class, a reference `module:Class`, or the name of a plugin that an
     installed package announces. Raises `PluginSetupError`.
     """
-    registry = Registry(IN_TREE.values())
+    registry = Registry(in_tree_plugins(version))
     for name, reference in _ON_DEMAND.items():
         registry.register_reference(name, reference)
     registry.register_entry_points()
@@ -137,13 +143,14 @@ def build_profiles(
     make_handle: MakeHandle,
     *,
     plugins: Iterable[type[Plugin] | str] = (),
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
 ) -> dict[str, Framework]:
     """Build a framework for each profile, by scheduler name; raises `PluginSetupError`.
 
     `plugins` are enabled, at every point they define, in each profile that does not mention them.
     """
     config = with_extenders(config)
-    registry, names = plugin_registry(plugins)
+    registry, names = plugin_registry(plugins, version)
     profiles: dict[str, Framework] = {}
     for profile in config.profiles:
         name = profile.scheduler_name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.config.types import Plugin, Plugins, PluginSet
+from scheduler.config.types import RESIZE_PREEMPTION, Plugin, Plugins, PluginSet
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ _GATED: Final = (
     ),
 )
 
+_FIT: Final = "NodeResourcesFit"
 _PREEMPTION: Final = "DefaultPreemption"
 #: By version; the plugin scores nodes since 1.35.
 _DYNAMIC_RESOURCES: Final = {
@@ -73,6 +74,8 @@ def default_plugins(
     """Return the default plugins under these feature gates, all by `multiPoint`."""
     enabled = [Plugin(name) for name in _FIRST[version]]
     for plugin in _MULTI_POINT:
+        if plugin.name == _FIT and RESIZE_PREEMPTION in gates:
+            enabled.append(Plugin("DeferredPodScheduling"))
         if plugin.name == _PREEMPTION and "DynamicResourceAllocation" in gates:
             # Deallocating an idle claim is better than evicting a running pod.
             enabled.append(_DYNAMIC_RESOURCES[version])

@@ -58,7 +58,7 @@ _NOT_BUILT: Final[Mapping[str, _NotBuilt]] = {
     "GenericWorkload": _NotBuilt(
         value=True, since=SchedulerVersion.V1_37, what="the pod groups of 1.37 are"
     ),
-    "InPlacePodVerticalScalingSchedulerPreemption": _NotBuilt(value=True),
+    # Locked in all versions; only those before 1.34, which may be emulated, can turn it off.
     "SchedulerQueueingHints": _NotBuilt(value=False),
 }
 

@@ -48,6 +48,8 @@ FeatureGates = frozenset[str]
 POP_FROM_BACKOFF_Q: Final = "SchedulerPopFromBackoffQ"
 #: Pods with a scheduling group are scheduled together with the other members of their group.
 GENERIC_WORKLOAD: Final = "GenericWorkload"
+#: The gate of preemption for a pod on a node that wants more than the node has left.
+RESIZE_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
 #: Groups with the policy `gang` are scheduled with at least their minCount, or not at all.
 GANG_SCHEDULING: Final = "GangScheduling"
 #: Groups with a topology constraint are scheduled into one domain.

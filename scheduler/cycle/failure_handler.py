@@ -41,7 +41,8 @@ def fail(
     """Requeue the pod at once, and report the failure in the background.
 
     A pod that is deleted, that has been bound meanwhile, or that was created again under its name
-    is neither requeued nor reported.
+    is neither requeued nor reported. A pod that waits for its resize is not reported: it has a
+    node, and the kubelet resizes it.
     """
     attempt.failed(status, nominating_info)
     queued = attempt.queued
@@ -60,8 +61,9 @@ def fail(
     else:
         _log.log(V2, "Unable to schedule pod; waiting", {"pod": queued.key, "err": status.message})
 
+    is_resize = _is_resize(queued)
     pod = _requeue(parts, queued)
-    if pod is None:
+    if pod is None or is_resize:
         return
     parts.queue.nominator.add_nominated_pod(queued.pod_info, nominating_info)
     attempt.framework.handle.event_recorder.event(
@@ -90,13 +92,18 @@ def unreserve_and_forget(parts: CycleParts, attempt: Attempt) -> bool:
     return True
 
 
+def _is_resize(queued: QueuedPodInfo) -> bool:
+    """Return True if the pod has its node, and waits for the resources that it wants there."""
+    return bool(queued.pod_info.spec.node_name) and queued.pod_info.pod.is_resize_deferred
+
+
 def _requeue(parts: CycleParts, queued: QueuedPodInfo) -> Pod | None:
     """Put the pod back in the queue as the informer has it; None if it needs no node any more."""
     old = queued.pod_info.pod.metadata
     pod = parts.pod_lister(old.namespace, old.name)
     if pod is None:
         _log.info("Pod doesn't exist in informer cache", {"pod": queued.key})
-    elif pod.spec.node_name:
+    elif pod.spec.node_name and not _is_resize(queued):
         # The response to our own binding may have been lost.
         _log.info(
             "Pod has been assigned to node. Abort adding it back to queue.",

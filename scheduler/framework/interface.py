@@ -72,6 +72,8 @@ class Plugin:
     and that the score of a placement looks at the members that have a node there, not at the nodes.
     Equal members are then counted in a placement where all fit, and scored in the chosen one only.
     Subclasses inherit neither promise.
+    `ignores_resizes` says that Filter has nothing to say on a pod that is on a node and waits for
+    more resources there: what it looks at has been decided. PreFilter and Filter are not called.
     `order_changes` is for a plugin of QueueSort: `sort_key`, or `less`, may order waiting pods in
     another way later. All active pods are then compared anew whenever one is popped.
     """
@@ -81,6 +83,7 @@ class Plugin:
     required: ClassVar[tuple[Kind, ...]] = ()
     only_takes_room: ClassVar[bool] = False
     only_ranks: ClassVar[bool] = False
+    ignores_resizes: ClassVar[bool] = False
     order_changes: ClassVar[bool] = False
     Args: ClassVar[type[msgspec.Struct] | None] = None
 

@@ -9,8 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from scheduler.config.types import PluginArgs, Scheme
+from scheduler.config.versions import SchedulerVersion
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from scheduler.plugins.gang_scheduling import GangScheduling
 from scheduler.plugins.image_locality import ImageLocality
@@ -38,11 +40,12 @@ if TYPE_CHECKING:
 
     from scheduler.framework.interface import Plugin
 
-__all__ = ["IN_TREE", "SCHEME"]
+__all__ = ["IN_TREE", "SCHEME", "in_tree_plugins"]
 
 _CLASSES: Final[tuple[type[Plugin], ...]] = (
     DefaultBinder,
     DefaultPreemption,
+    DeferredPodScheduling,
     DynamicResources,
     GangScheduling,
     ImageLocality,
@@ -68,6 +71,21 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
 
 #: The in-tree plugins by name.
 IN_TREE: Final[Mapping[str, type[Plugin]]] = MappingProxyType({p.name: p for p in _CLASSES})
+
+#: The first version of the plugins that 1.34 does not have.
+_SINCE: Final = {
+    "GangScheduling": SchedulerVersion.V1_35,
+    "NodeDeclaredFeatures": SchedulerVersion.V1_35,
+    "PodGroupPodsCount": SchedulerVersion.V1_36,
+    "TopologyPlacementGenerator": SchedulerVersion.V1_36,
+    "DeferredPodScheduling": SchedulerVersion.V1_37,
+}
+
+
+def in_tree_plugins(version: SchedulerVersion) -> list[type[Plugin]]:
+    """Return the in-tree plugins of a version."""
+    return [p for name, p in IN_TREE.items() if _SINCE.get(name, version) <= version]
+
 
 #: The types of the in-tree plugins' arguments.
 SCHEME: Final = Scheme(

@@ -88,6 +88,7 @@ class NodeAffinity(Plugin):
     """Filter and score nodes by node selector and node affinity."""
 
     only_takes_room: ClassVar[bool] = True
+    ignores_resizes = True
     only_ranks = True
     Args = NodeAffinityArgs
     args: NodeAffinityArgs

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from scheduler.api.core import Node, Pod
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import (
     ActionType,
@@ -43,6 +44,8 @@ class Feature(NamedTuple):
     is_needed_by: Callable[[PodSpec], bool]
     #: The last version of the cluster in which nodes may lack the feature; None: no such limit.
     max_version: Version | None = None
+    #: The first scheduler that knows the feature.
+    since: SchedulerVersion = SchedulerVersion.V1_35
 
 
 class FeatureRegistry:
@@ -52,6 +55,10 @@ class FeatureRegistry:
         self._features: Final = sorted(features, key=lambda feature: feature.name)
         #: Their names, in order.
         self.names: Final = tuple(feature.name for feature in self._features)
+
+    def as_of(self, version: SchedulerVersion) -> FeatureRegistry:
+        """Return the features that a scheduler of this version knows."""
+        return FeatureRegistry(feature for feature in self._features if feature.since <= version)
 
     def infer_for_pod_scheduling(self, spec: PodSpec, target_version: Version) -> frozenset[str]:
         """Return the features a node must declare to run the pod in a cluster of this version."""
@@ -83,11 +90,6 @@ class FeatureRegistry:
         return self.known_among(node.status.declared_features)
 
 
-def _never(spec: PodSpec) -> bool:
-    """Return False: the feature matters for updates and connections, not for scheduling."""
-    return False
-
-
 def _restarts_all_containers(spec: PodSpec) -> bool:
     return any(
         rule.action == "RestartAllContainers"
@@ -100,16 +102,24 @@ def _has_user_namespace_on_host_network(spec: PodSpec) -> bool:
     return spec.host_network and spec.host_users is False
 
 
-#: Every feature of Kubernetes v1.36 (`features.AllFeatures`). None has an upper bound yet.
+def _has_bind_mount_options(spec: PodSpec) -> bool:
+    containers = (*spec.containers, *spec.init_containers)
+    return any(mount.bind_mount_options for c in containers for mount in c.volume_mounts)
+
+
+#: The features that a pod can need when it is scheduled, of all that a kubelet may declare. None
+#: has an upper bound yet.
 ALL_FEATURES: Final = (
     Feature("RestartAllContainersOnContainerExits", _restarts_all_containers),
-    Feature("InPlacePodLevelResourcesVerticalScaling", _never),
-    Feature("ExtendWebSocketsToKubelet", _never),
-    Feature("InPlacePodVerticalScalingInitContainers", _never),
-    Feature("UserNamespacesHostNetworkSupport", _has_user_namespace_on_host_network),
+    Feature(
+        "UserNamespacesHostNetworkSupport",
+        _has_user_namespace_on_host_network,
+        since=SchedulerVersion.V1_36,
+    ),
+    Feature("VolumeBindMountOptions", _has_bind_mount_options, since=SchedulerVersion.V1_37),
 )
 
-#: The features this scheduler checks.
+#: The features that all versions check together.
 DEFAULT_FEATURES: Final = FeatureRegistry(ALL_FEATURES)
 
 
@@ -130,12 +140,14 @@ class NodeDeclaredFeatures(Plugin):
     """Keep pods off nodes that lack a feature they need. No-op without its feature gate."""
 
     only_takes_room: ClassVar[bool] = True
-    #: The known features, and the version of the cluster.
+    ignores_resizes = True
+    #: The features of all schedulers, and the version of the cluster.
     features: ClassVar[FeatureRegistry] = DEFAULT_FEATURES
     version: ClassVar[Version] = _VERSION
 
     def __init__(self) -> None:
         self._is_enabled: Final = _GATE in self.handle.feature_gates
+        self._features: Final = self.features.as_of(self.handle.version)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods that need no feature, as most do."""
@@ -150,7 +162,7 @@ class NodeDeclaredFeatures(Plugin):
         if not self._is_enabled:
             return None
         requirements = state.read(_REQUIREMENTS)
-        declared = nodes.derive(self.features.declared_by)
+        declared = nodes.derive(self._features.declared_by)
         return reject(declared.where(lambda has: has is None or not requirements <= has), _MISMATCH)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
@@ -189,4 +201,4 @@ class NodeDeclaredFeatures(Plugin):
         return ()
 
     def _needed_by(self, spec: PodSpec) -> frozenset[str]:
-        return self.features.infer_for_pod_scheduling(spec, self.version)
+        return self._features.infer_for_pod_scheduling(spec, self.version)

@@ -40,6 +40,7 @@ class NodePorts(Plugin):
     """Keep pods off nodes where another pod uses one of their host ports."""
 
     only_takes_room: ClassVar[bool] = True
+    ignores_resizes = True
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods without host ports."""

@@ -38,6 +38,7 @@ class NodeUnschedulable(Plugin):
     """Keep pods off cordoned nodes."""
 
     only_takes_room: ClassVar[bool] = True
+    ignores_resizes = True
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         rejections = reject(nodes.unschedulable, _UNSCHEDULABLE)

@@ -54,6 +54,7 @@ class TaintToleration(Plugin):
     """Keep pods off nodes whose taints they do not tolerate."""
 
     only_takes_room: ClassVar[bool] = True
+    ignores_resizes = True
     only_ranks = True
 
     def __init__(self) -> None:

@@ -88,6 +88,7 @@ _CLAIMS: Final = StateKey[_OncePodClaims](
 class VolumeRestrictions(Plugin):
     """Keep pods off nodes where their volumes conflict with other pods' volumes."""
 
+    ignores_resizes = True
     reads = ("persistentvolumeclaims",)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:

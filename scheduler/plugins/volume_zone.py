@@ -63,6 +63,7 @@ _TOPOLOGIES: Final = StateKey[tuple[_Topology, ...]]("PreFilterVolumeZone")
 class VolumeZone(Plugin):
     """Keep pods in the zones and regions of their bound volumes."""
 
+    ignores_resizes = True
     reads = ("persistentvolumes", "persistentvolumeclaims", "storageclasses")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:

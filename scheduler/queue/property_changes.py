@@ -29,8 +29,10 @@ def pod_scheduling_properties_change(
     `is_target` is true for the pod that waits for the event.
     """
     resource = EventResource.ASSIGNED_POD
-    if not new.spec.node_name:
-        resource = pod_events.target if is_target else pod_events.unscheduled
+    if is_target:
+        resource = pod_events.target
+    elif not new.spec.node_name:
+        resource = pod_events.unscheduled
     changes = (
         (new.metadata.labels != old.metadata.labels, ActionType.UPDATE_POD_LABEL),
         (_is_scaled_down(new, old), ActionType.UPDATE_POD_SCALE_DOWN),
@@ -69,6 +71,10 @@ def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent
         (
             new.metadata.annotations != old.metadata.annotations,
             ActionType.UPDATE_NODE_ANNOTATION,
+        ),
+        (
+            new.spec.pod_preemption_policy != old.spec.pod_preemption_policy,
+            ActionType.UPDATE_NODE_PREEMPTION_POLICY,
         ),
         (
             new.status.declared_features != old.status.declared_features,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 _ALL_NODES: Final = PreFilterResult(None)
+_NO_PLUGINS: Final = frozenset[str]()
 
 FilterNodes: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], Rejections | None]"
 _PreFilter: TypeAlias = "Callable[[CycleState, PodInfo, Nodes], PreFilterResult | Status | None]"
@@ -61,10 +62,14 @@ class _PreFilterPlugin(NamedTuple):
 class PreFilters:
     """Runs the PreFilter plugins of a profile."""
 
-    def __init__(self, plugins: Sequence[Plugin], meter: Meter) -> None:
+    def __init__(
+        self, plugins: Sequence[Plugin], meter: Meter, *, ignore_resizes: frozenset[str]
+    ) -> None:
         self.meter: Final = meter
         self._plugins: Final = [_pre_filter_plugin_of(p, meter) for p in plugins]
         self._extensions: Final = [e for p in plugins if (e := _extensions_of(p)) is not None]
+        #: The plugins that are not called for a pod whose resize is deferred.
+        self._ignore_resizes: Final = ignore_resizes
 
     @measured("PreFilter", status=attrgetter("status"))
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
@@ -80,7 +85,11 @@ class PreFilters:
         narrowed = _ALL_NODES
         plugins_with_nodes: set[str] = set()
         rejection: Status | None = None
+        ignored = self._ignore_resizes if pod.pod.is_resize_deferred else _NO_PLUGINS
+        state.skip_filter_plugins |= ignored
         for name, pre_filter, timed_pre_filter, evaluations in self._plugins:
+            if name in ignored:
+                continue
             run = timed_pre_filter if state.records_plugin_metrics else pre_filter
             try:
                 answer = run(state, pod, nodes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from scheduler.config.types import GENERIC_WORKLOAD
+from scheduler.config.types import GENERIC_WORKLOAD, RESIZE_PREEMPTION
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.failures import PluginFailedError, PluginSetupError
 from scheduler.framework.interface import Plugin
@@ -79,7 +79,14 @@ class Framework:
             for plugin in rejecting
         ]
         self.meter: Final = Meter(self.handle.metrics, self.profile_name)
-        self.pre_filters: Final = PreFilters(self.plugins["pre_filter"], self.meter)
+        resizes = RESIZE_PREEMPTION in self.handle.feature_gates
+        self.pre_filters: Final = PreFilters(
+            self.plugins["pre_filter"],
+            self.meter,
+            ignore_resizes=frozenset(
+                p.name for p in self.instances if resizes and p.ignores_resizes
+            ),
+        )
         self.filters: Final = Filters(
             self.plugins["filter"], self.pre_filters, self.handle.nominator, self.meter
         )

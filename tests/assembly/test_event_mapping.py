@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from scheduler.api import core
 from scheduler.client.kinds import KINDS
+from scheduler.config import DEFAULT_SCHEDULER_VERSION
 from scheduler.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
@@ -19,7 +20,7 @@ from scheduler.framework.events import (
     match_cluster_events,
 )
 from scheduler.framework.interface import EnqueueExtensions, Plugin
-from scheduler.plugins import IN_TREE
+from scheduler.plugins import in_tree_plugins
 from scheduler.runtime.extension_points import EXTENSION_POINTS, implements
 from scheduler.runtime.registry import Registry
 from scheduler.testing import FakeHandle, make_node, make_pod
@@ -32,6 +33,8 @@ A, R = ActionType, EventResource
 Row = tuple[str, ActionType, bool]
 
 HINT, ALWAYS = True, False
+
+IN_TREE = {plugin.name: plugin for plugin in in_tree_plugins(DEFAULT_SCHEDULER_VERSION)}
 
 UPSTREAM: dict[str, list[Row]] = {
     "SchedulingGates": [(R.POD, A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, HINT)],

@@ -1,5 +1,6 @@
 """From a configuration to frameworks, with plugins from everywhere."""
 
+import itertools
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from scheduler.assembly.profiles import (
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     GANG_SCHEDULING,
+    RESIZE_PREEMPTION,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     ConfigError,
     Duration,
@@ -24,11 +26,12 @@ from scheduler.config import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
+    SchedulerVersion,
     default_config,
     load_config,
 )
 from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
-from scheduler.plugins import IN_TREE, SCHEME
+from scheduler.plugins import IN_TREE, SCHEME, in_tree_plugins
 from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
 from scheduler.runtime import Framework, PluginSetupError
 from scheduler.testing import FakeHandle
@@ -104,6 +107,20 @@ def test_a_name_that_is_no_plugin_gets_a_hint() -> None:
     )
 
 
+def test_a_version_has_its_own_plugins() -> None:
+    """Source: `NewInTreeRegistry` in `pkg/scheduler/framework/plugins/registry.go` of each."""
+    known = [{plugin.name for plugin in in_tree_plugins(v)} for v in SchedulerVersion]
+    came = [sorted(after - before) for before, after in itertools.pairwise(known)]
+    assert came == [
+        ["GangScheduling", "NodeDeclaredFeatures"],
+        ["PodGroupPodsCount", "TopologyPlacementGenerator"],
+        ["DeferredPodScheduling"],
+    ]
+    assert len(known[0]) == 19
+    with pytest.raises(PluginSetupError, match='plugin "GangScheduling" does not exist'):
+        plugin_registry(["GangScheduling"], SchedulerVersion.V1_34)
+
+
 def test_the_default_profile_is_upstreams() -> None:
     (framework,) = profiles_of(default_config(SCHEME)).values()
     assert filters(framework) == [
@@ -173,7 +190,8 @@ def test_two_profiles_of_one_name_are_refused() -> None:
 
 
 def test_every_plugin_of_upstreams_default_profile_is_there() -> None:
-    gates = DEFAULT_FEATURE_GATES | {GANG_SCHEDULING, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}
+    on = {GANG_SCHEDULING, RESIZE_PREEMPTION, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}
+    gates = DEFAULT_FEATURE_GATES | on
     (profile,) = default_config(SCHEME._replace(gates=gates)).profiles
     assert isinstance(profile, KubeSchedulerProfile)
     names = {entry.name for entry in profile.plugins.multi_point.enabled}

@@ -246,6 +246,17 @@ def test_gates_of_an_earlier_version_are_checked(version: str, value: str, error
     assert str(raised.value) == error
 
 
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_queueing_hints_are_locked_in_all_versions(version: SchedulerVersion) -> None:
+    """The texts are those of the stock kube-schedulers 1.34.4, 1.35.4, 1.36.3 and 1.37.2."""
+    settings = parse_settings(["SchedulerQueueingHints=false"])
+    locked = "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true"
+    unknown = "unrecognized feature gate: SchedulerQueueingHints"
+    with pytest.raises(ConfigError) as raised:
+        enabled_gates(settings, EffectiveVersion.of(version))
+    assert str(raised.value) == (locked if version < SchedulerVersion.V1_37 else unknown)
+
+
 def test_a_gate_that_was_not_locked_may_be_turned_off() -> None:
     assert "DynamicResourceAllocation" in emulated("1.33", "DynamicResourceAllocation=true")
     assert "VolumeAttributesClass" not in emulated("1.33")

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from scheduler.api.core import PodSpec
+from scheduler.config import SchedulerVersion
 from scheduler.plugins.node_declared_features import (
     ALL_FEATURES,
     DEFAULT_FEATURES,
@@ -16,20 +17,26 @@ from scheduler.plugins.node_declared_features import (
 
 RESTARTS = "RestartAllContainersOnContainerExits"
 HOST_USERS = "UserNamespacesHostNetworkSupport"
+MOUNT_OPTIONS = "VolumeBindMountOptions"
+MOUNTING = {"name": "name", "volumeMounts": [{"name": "v"}, {"bindMountOptions": ["noexec"]}]}
 RULE = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
 DEMANDING = {"name": "container", "restartPolicy": "Never", "restartPolicyRules": [RULE]}
 LENIENT = {"name": "lenient", "restartPolicyRules": [{"action": "Restart"}]}
 PLAIN = {"name": "name", "image": "image"}
 
 
-def test_the_features_are_the_ones_of_1_36() -> None:
-    assert DEFAULT_FEATURES.names == (
-        "ExtendWebSocketsToKubelet",
-        "InPlacePodLevelResourcesVerticalScaling",
-        "InPlacePodVerticalScalingInitContainers",
-        RESTARTS,
-        HOST_USERS,
-    )
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        (SchedulerVersion.V1_35, (RESTARTS,)),
+        (SchedulerVersion.V1_36, (RESTARTS, HOST_USERS)),
+        (SchedulerVersion.V1_37, (RESTARTS, HOST_USERS, MOUNT_OPTIONS)),
+    ],
+)
+def test_the_features_are_those_of_the_version(
+    version: SchedulerVersion, names: tuple[str, ...]
+) -> None:
+    assert DEFAULT_FEATURES.as_of(version).names == names
     assert {feature.max_version for feature in ALL_FEATURES} == {None}
 
 
@@ -47,6 +54,8 @@ def test_the_features_are_the_ones_of_1_36() -> None:
         ({"hostNetwork": True}, set()),
         ({"hostUsers": False}, set()),
         ({"hostNetwork": True, "hostUsers": False, "containers": [DEMANDING]}, None),
+        ({"containers": [PLAIN, MOUNTING]}, {MOUNT_OPTIONS}),
+        ({"initContainers": [MOUNTING]}, {MOUNT_OPTIONS}),
         # What only updates of a running pod need.
         ({"resources": {"requests": {"cpu": "1"}}}, set()),
     ],

@@ -53,10 +53,10 @@ class _HelpedByNominated(Plugin):
         return QueueingHint(bool(gone.status.nominated_node_name))
 
 
-class _World:
+class World:
     """The handler of pods, and what it acts upon."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, resize_preemption: bool = False) -> None:
         self.cache, clock = Cache(), VirtualClock()
         self.known: dict[str, Pod] = {}
         self.queue = PriorityQueue(
@@ -76,6 +76,7 @@ class _World:
             gang_scheduling=False,
             on_corrupted=lambda error: None,
             metrics=SchedulerMetrics(),
+            resize_preemption=resize_preemption,
         )
 
     def queued(self, pod: Pod) -> Pod | None:
@@ -89,7 +90,7 @@ class _World:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "add_pod"))
 def test_add_pod(case: Case) -> None:
-    world, new = _World(), pod(case["pod"])
+    world, new = World(), pod(case["pod"])
     world.pods.on_add(new, is_initial=False)
     assert (world.queued(new) is not None) == case["in_queue"]
     assert (world.cached(new) is not None) == case["in_cache"]
@@ -97,7 +98,7 @@ def test_add_pod(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "update_pod"))
 def test_update_pod(case: Case) -> None:
-    world, old, new = _World(), pod(case["old"]), pod(case["new"])
+    world, old, new = World(), pod(case["old"]), pod(case["new"])
     if "assumed" in case.fields:
         world.cache.assume_pod(PodInfo(pod(case["assumed"])))
     else:
@@ -109,7 +110,7 @@ def test_update_pod(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "delete_pod"))
 def test_delete_pod(case: Case) -> None:
-    world, there, gone = _World(), pod(case["pod"]), pod(case["deleted"])
+    world, there, gone = World(), pod(case["pod"]), pod(case["deleted"])
     if case.get("assumed"):
         world.cache.assume_pod(PodInfo(there))
     else:
@@ -120,7 +121,7 @@ def test_delete_pod(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "update_assigned_pod"))
 def test_update_assigned_pod(case: Case) -> None:
-    world, old, new = _World(), pod(case["old"]), pod(case["new"])
+    world, old, new = World(), pod(case["old"]), pod(case["new"])
     world.pods.on_add(old, is_initial=False)
     world.pods.on_update(old, new)
     assert world.cached(new) == new
@@ -144,7 +145,7 @@ def _waiting_pods() -> dict[str, Pod]:
 
 @pytest.mark.parametrize("case", cases(TOPIC, "nominated_node"))
 def test_nominated_node(case: Case) -> None:
-    world, pods = _World(), _waiting_pods()
+    world, pods = World(), _waiting_pods()
     for each in pods.values():
         world.known[each.key] = each
         world.pods.on_add(each, is_initial=False)

@@ -134,6 +134,7 @@ class DynamicResources(Plugin):
     """Allocate devices for the claims of pods."""
 
     only_ranks = True
+    ignores_resizes = True
     Args = DynamicResourcesArgs
     args: DynamicResourcesArgs
     reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules", "podgroups")
@@ -357,6 +358,8 @@ class DynamicResources(Plugin):
         several claims; here it is the first. Fails, with upstream's text, if PreFilter did not run,
         because another plugin's PreFilter rejected the pod.
         """
+        if pod.spec.node_name and self.name in state.skip_filter_plugins:
+            return None, unschedulable()
         data = state.find(STATE)
         if data is None:
             return None, error(CycleStateError(STATE))

@@ -106,6 +106,7 @@ class InterPodAffinity(Plugin):
     """Keep pods together or apart."""
 
     only_ranks = True
+    ignores_resizes = True
     Args = InterPodAffinityArgs
     args: InterPodAffinityArgs
     reads: ClassVar[tuple[str, ...]] = ("namespaces",)

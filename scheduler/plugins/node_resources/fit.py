@@ -17,6 +17,7 @@ import numpy as np
 from scheduler.api import resources
 from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
+from scheduler.config.types import RESIZE_PREEMPTION
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -65,6 +66,9 @@ _REQUESTS: Final = StateKey["Mapping[str, int]"](
     "PreFilterNodeResourcesFit", 'error reading "{}" from cycleState: not found'
 )
 
+#: What the pod holds on its node already, if it waits for a resize.
+_HELD: Final = StateKey["Mapping[str, int]"]("HeldNodeResourcesFit")
+
 #: The pod's request for each scored resource.
 _SCORED_REQUESTS: Final = StateKey[tuple[int, ...]]("PreScoreNodeResourcesFit")
 
@@ -81,6 +85,8 @@ class _Wanted(NamedTuple):
     name: str
     amount: int
     is_backed_by_devices: bool
+    #: The amount that an empty node must have, or no preemption helps.
+    whole: int
 
 
 def _rejections(nodes: Nodes, requests: Iterable[_Wanted]) -> Rejections | None:
@@ -88,14 +94,14 @@ def _rejections(nodes: Nodes, requests: Iterable[_Wanted]) -> Rejections | None:
     rejected: list[tuple[BoolArray, Status]] = [
         (nodes.pod_count >= nodes.allocatable(resources.PODS), _TOO_MANY_PODS)
     ]
-    for name, request, is_backed_by_devices in requests:
+    for name, request, is_backed_by_devices, whole in requests:
         short = nodes.unrequested(name) < request
         if np.count_nonzero(short):
             allocatable = nodes.allocatable(name)
             if is_backed_by_devices:
                 short &= allocatable > 0
             rejected.append((short, unschedulable(f"Insufficient {name}")))
-            rejected.append((short & (allocatable < request), _HOPELESS))
+            rejected.append((short & (allocatable < whole), _HOPELESS))
     return reject_together(*rejected)
 
 
@@ -117,15 +123,25 @@ class NodeResourcesFit(Plugin):
         self._scorer: Final = _scorer_of(args.scoring_strategy)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        """Store the pod's requests."""
+        """Store the pod's requests, and what a pod that waits for its resize has of them."""
         state.write(_REQUESTS, pod.spec_requests)
+        if self._waits_for_resize(pod):
+            node = nodes.position(pod.spec.node_name)
+            held = nodes[node].pods if node is not None else ()
+            for cached in held:
+                if cached.uid == pod.uid:
+                    state.write(_HELD, cached.requests.resources)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that are short of a resource, each with all its shortages."""
         requests = state.read(_REQUESTS)
         names = [name for name in _in_order(requests) if not self._is_ignored(name)]
         backed = self._devices.classes.backed_by_devices(names)
-        return _rejections(nodes, [_Wanted(n, requests[n], n in backed) for n in names])
+        held = state.find(_HELD) or {}
+        return _rejections(nodes, [_wanted(n, requests[n], held, backed) for n in names])
+
+    def _waits_for_resize(self, pod: PodInfo) -> bool:
+        return RESIZE_PREEMPTION in self.handle.feature_gates and pod.pod.is_resize_deferred
 
     @functools.cached_property
     def _devices(self) -> DraManager:
@@ -219,6 +235,7 @@ class NodeResourcesFit(Plugin):
                 assigned=ActionType.DELETE | shrinks,
                 target=shrinks,
             ),
+            *self._events_of_resizes(),
             on(Node, node_change, self.is_schedulable_after_node_change),
         ]
         if DRA_EXTENDED_RESOURCE in self.handle.feature_gates:
@@ -226,16 +243,37 @@ class NodeResourcesFit(Plugin):
             events.append(on(DeviceClass, class_change, hint))
         return events
 
+    def _events_of_resizes(self) -> list[ClusterEventWithHint]:
+        """Pods that grow take room for which a pod that fits has been waiting."""
+        if RESIZE_PREEMPTION not in self.handle.feature_gates:
+            return []
+        grows, hint = ActionType.UPDATE_POD_SCALE_UP, self.is_schedulable_after_pod_scale_up
+        return on_pods(self.handle.version, hint, assigned=grows, target=grows)
+
+    def is_schedulable_after_pod_scale_up(
+        self, pod: PodInfo, old: object, new: object
+    ) -> QueueingHint:
+        """Queue if a pod on the node of a pod that waits for its resize requests more."""
+        _, modified = as_kind(Pod, old, new)
+        return QueueingHint(
+            pod.pod.is_resize_deferred
+            and modified is not None
+            and modified.spec.node_name == pod.spec.node_name
+        )
+
     def is_schedulable_after_pod_event(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
         """Queue if a pod has left its node or its nominated node, or resources have been freed.
 
         Resources are freed if this pod requests less, or if another pod on a node requests less of
-        a resource that this pod needs.
+        a resource that this pod needs. For a resize only the pod's own node matters.
         """
         original, modified = as_kind(Pod, old, new)
         if original is None:
+            return QueueingHint.QUEUE_SKIP
+        changed = modified or original
+        if self._waits_for_resize(pod) and changed.spec.node_name != pod.spec.node_name:
             return QueueingHint.QUEUE_SKIP
         if modified is None:
             return QueueingHint(
@@ -256,6 +294,8 @@ class NodeResourcesFit(Plugin):
         """
         original, modified = as_kind(Node, old, new)
         if modified is None:
+            return QueueingHint.QUEUE_SKIP
+        if self._waits_for_resize(pod) and modified.metadata.name != pod.spec.node_name:
             return QueueingHint.QUEUE_SKIP
         wanted = {name: count for name, count in pod.spec_requests.items() if count > 0}
         offered = resources.node_allocatable(modified.status.allocatable)
@@ -291,8 +331,19 @@ class NodeResourcesFit(Plugin):
         return QueueingHint(name is not None and name in pod.spec_requests)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        """The pod's requests."""
-        return tuple(sorted(pod.spec_requests.items()))
+        """The pod's requests, and the node on which it waits for a resize."""
+        requests = tuple(sorted(pod.spec_requests.items()))
+        return requests, pod.spec.node_name, pod.pod.is_resize_deferred
+
+
+def _wanted(name: str, request: int, held: Mapping[str, int], backed: Collection[str]) -> _Wanted:
+    """Return what a pod needs beside what it holds.
+
+    A node has never room for a request above its allocatable amount; for other resources than
+    cpu, memory and ephemeral storage upstream compares the amount without what the pod holds.
+    """
+    amount = max(0, request - held.get(name, 0))
+    return _Wanted(name, amount, name in backed, request if name in _NATIVE else amount)
 
 
 def _scorer_of(strategy: ScoringStrategy) -> Scorer:

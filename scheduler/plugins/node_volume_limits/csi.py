@@ -83,6 +83,7 @@ _REQUESTED_VOLUMES: Final = StateKey[_RequestedVolumes]("PreFilterNodeVolumeLimi
 class NodeVolumeLimits(Plugin):
     """Keep pods off nodes where a CSI driver cannot attach their volumes."""
 
+    ignores_resizes = True
     reads = (CLAIMS, VOLUMES, CLASSES, CSI_NODES, ATTACHMENTS, _CSI_DRIVERS)
 
     def __init__(self) -> None:

@@ -142,6 +142,7 @@ class PodTopologySpread(Plugin):
     """Apply topology spread constraints: the pod's own, else the profile's."""
 
     only_ranks = True
+    ignores_resizes = True
     reads: ClassVar[tuple[str, ...]] = LISTED_KINDS
     Args = PodTopologySpreadArgs
     args: PodTopologySpreadArgs

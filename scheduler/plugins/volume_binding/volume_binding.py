@@ -122,6 +122,7 @@ class VolumeBinding(Plugin):
     """Keep pods on nodes that can reach their volumes, and bind the volumes."""
 
     only_ranks = True
+    ignores_resizes = True
     Args = VolumeBindingArgs
     args: VolumeBindingArgs
     reads = (

@@ -2,7 +2,7 @@
 // the struct tags of the published Go modules (k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver).
 //
 //	modules=$(go env GOMODCACHE)/k8s.io
-//	go run . $modules/api@v0.36.3 $modules/apimachinery@v0.36.3 $modules/apiextensions-apiserver@v0.36.3 > ../../../fakeapi/schema.json
+//	go run . $modules v0.36.3 > ../../../fakeapi/types/schema.json
 //
 // It needs nothing but the standard library: the sources are parsed, not compiled.
 package main
@@ -47,6 +47,19 @@ var roots = []string{
 	"rbac/v1.Role", "rbac/v1.RoleBinding", "rbac/v1.ClusterRole", "rbac/v1.ClusterRoleBinding",
 	"autoscaling/v1.HorizontalPodAutoscaler", "autoscaling/v2.HorizontalPodAutoscaler",
 	"networking/v1.Ingress", "networking/v1.IngressClass", "networking/v1.NetworkPolicy",
+}
+
+// What schedulers of other versions read: types, and fields of types that v0.36.3 has, too.
+var others = map[string][]string{
+	"v0.35.4": {"core/v1.PodSpec workloadRef", "scheduling/v1alpha1.Workload"},
+	"v0.37.2": {
+		"core/v1.NodeSpec podPreemptionPolicy", "core/v1.VolumeMount bindMountOptions",
+		"core/v1.NodeAllocatableResourceClaimStatus mapping", "core/v1.NodeAllocatableResourceClaimStatus overhead",
+		"resource/v1.ResourceSliceSpec partitionTypeAttribute", "resource/v1.ResourceSliceSpec skipNodeOperations",
+		"resource/v1.Device nodeAllocatableResources", "resource/v1.DeviceCounterConsumption compatibilityGroups",
+		"resource/v1.ExactDeviceRequest derivedAttributes", "resource/v1.DeviceSubRequest derivedAttributes",
+		"resource/v1.DeviceRequestAllocationResult skipNodeOperations", "resource/v1.DeviceTaintRule",
+	},
 }
 
 // Types whose JSON form is not their Go form.
@@ -300,22 +313,70 @@ func fieldsOf(from source) []field {
 	return fields
 }
 
-func main() {
-	if len(os.Args) != 4 {
-		fail("usage: schema_generator API_DIRECTORY APIMACHINERY_DIRECTORY APIEXTENSIONS_DIRECTORY")
-	}
-	api, machinery, extensions := os.Args[1], os.Args[2], os.Args[3]
+// Reads the types of one version.
+func read(modules, version string) {
+	types, output = map[string]source{}, map[string]any{}
+	api := filepath.Join(modules, "api@"+version)
 	directories, _ := filepath.Glob(filepath.Join(api, "*", "v*"))
 	for _, directory := range directories {
 		pkg, _ := filepath.Rel(api, directory)
 		load(directory, pkg)
 	}
-	load(filepath.Join(machinery, "pkg/apis/meta/v1"), "meta/v1")
-	load(filepath.Join(extensions, "pkg/apis/apiextensions/v1"), "apiextensions/v1")
+	load(filepath.Join(modules, "apimachinery@"+version, "pkg/apis/meta/v1"), "meta/v1")
+	load(filepath.Join(modules, "apiextensions-apiserver@"+version, "pkg/apis/apiextensions/v1"), "apiextensions/v1")
+}
+
+// Adds a type, and the types of its fields, unless they are there.
+func add(known map[string]any, name string) {
+	name = strings.TrimLeft(name, "[]{}")
+	rows, isType := output[name].([]any)
+	if _, done := known[name]; done || !isType {
+		return
+	}
+	known[name] = rows
+	for _, row := range rows {
+		add(known, row.([]any)[1].(string))
+	}
+}
+
+func addOthers(known map[string]any, names []string) {
+	for _, name := range names {
+		parent, field, isField := strings.Cut(name, " ")
+		named(parent)
+		if !isField {
+			add(known, parent)
+			continue
+		}
+		for _, row := range output[parent].([]any) {
+			if row.([]any)[0] == field {
+				known[parent] = append(known[parent].([]any), row)
+				add(known, row.([]any)[1].(string))
+			}
+		}
+	}
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fail("usage: schema_generator MODULES_DIRECTORY VERSION")
+	}
+	read(os.Args[1], os.Args[2])
 	sort.Strings(roots)
 	for _, root := range roots {
 		named(root)
 	}
+	known, wholeTypes := output, atomic
+	for _, version := range []string{"v0.35.4", "v0.37.2"} {
+		read(os.Args[1], version)
+		atomic = map[string]bool{}
+		addOthers(known, others[version])
+		for name := range atomic {
+			if _, isKnown := known[name]; isKnown {
+				wholeTypes[name] = true
+			}
+		}
+	}
+	output, atomic = known, wholeTypes
 	whole := []any{}
 	for name := range atomic {
 		whole = append(whole, []any{name})
