@@ -24,10 +24,10 @@ __all__ = ["UpgradeReport"]
 _FILES: Final = Path(__file__).parent
 #: What differs between two decisions, by the kinds of `kubesched-explain`.
 _KINDS: Final = {
-    "result": "get another result",
-    "node": "get another node",
-    "preemption": "preempt other pods",
-    "message": "get another message only",
+    "result": "with another result",
+    "node": "on another node",
+    "preemption": "with other victims",
+    "message": "with another message only",
 }
 #: Pods of one owner that change for the same reason are one row; so many are named.
 _PODS_SHOWN: Final = 3
@@ -97,7 +97,8 @@ class UpgradeReport(msgspec.Struct, frozen=True):
         for change in self.changes:
             numbers[change.kind] += len(change.pods)
         parts = [f"{numbers[kind]:,} {text}" for kind, text in _KINDS.items() if numbers[kind]]
-        return f"{self.pods:,} pods: {', '.join(parts) or 'all are decided as before'}"
+        pods = "1 pod" if self.pods == 1 else f"{self.pods:,} pods"
+        return f"{pods}: {', '.join(parts) or 'decided as before'}"
 
     def print_to(self, console: Console) -> None:
         """Print the tables."""

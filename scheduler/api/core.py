@@ -529,9 +529,9 @@ class Pod(Struct, frozen=True):
 
 
 class NodePodPreemptionPolicy(Struct, frozen=True):
-    """What may not evict pods from a node, since 1.37."""
+    """Limits of preemption on a node, since 1.37."""
 
-    #: Who forbids it to resizes; nobody: they may.
+    #: The owners of this setting; while there are any, resizes evict no pods.
     disable_resize_preemption: tuple[str, ...] = ()
 
 

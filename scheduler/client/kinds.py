@@ -257,6 +257,12 @@ def read_as(resource: Resource[T], version: SchedulerVersion) -> Resource[T]:
     return resource
 
 
+@functools.cache
+def read_versions(resource: Resource[Any]) -> frozenset[str]:
+    """Return the apiVersions in which kube-schedulers read a kind."""
+    return frozenset(read_as(resource, version).api_version for version in SchedulerVersion)
+
+
 #: By plural.
 KINDS: Final[Mapping[str, Resource[Any]]] = MappingProxyType({r.plural: r for r in _ALL})
 

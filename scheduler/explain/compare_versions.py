@@ -11,6 +11,7 @@ from rich.table import Table
 from scheduler.config import SchedulerVersion
 from scheduler.explain.cluster import with_api_defaults
 from scheduler.reports.build import pod_report
+from scheduler.reports.counts import counted
 from scheduler.reports.versions import versions_of
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def comparison_lines(listed: Sequence[PodVersions]) -> list[str]:
         )
         counts = [f"{kinds[kind]:,} {text}" for kind, text in _KINDS.items() if kinds[kind]]
         text = ", ".join(counts) or "all as before"
-        lines.append(f"{len(listed):,} pods, {base} to {version}: {text}")
+        lines.append(f"{counted(len(listed), 'pod')}, {base} to {version}: {text}")
     return lines
 
 

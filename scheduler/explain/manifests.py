@@ -22,7 +22,13 @@ from msgspec.structs import replace
 from scheduler.api.core import ObjectMeta, Struct
 from scheduler.api.unstructured import Unstructured
 from scheduler.client import NODES, PODS, object_key
-from scheduler.client.kinds import KINDS_BY_NAME, GroupVersionResource, Resource
+from scheduler.client.kinds import (
+    KINDS_BY_NAME,
+    WORKLOADS,
+    GroupVersionResource,
+    Resource,
+    read_versions,
+)
 from scheduler.collector import paused_collection
 from scheduler.explain.cluster import (
     ENDED,
@@ -293,13 +299,14 @@ def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _resource(document: Document) -> Resource[Any] | None:
     """Return the kind of a document; None for a kind that no decision depends on.
 
-    A missing apiVersion is accepted: the kind alone is unambiguous here.
+    A missing apiVersion is accepted: the kind alone is unambiguous here. Workloads are read in the
+    version of 1.35 only; in later ones only controllers read them.
     """
     resource = _KINDS.get(str(document.value["kind"]))
     version = document.value.get("apiVersion", "")
-    if resource is None or not version or version == resource.api_version:
+    if resource is None or not version or version in read_versions(resource):
         return resource
-    if str(version).rpartition("/")[0] != resource.group:
+    if str(version).rpartition("/")[0] != resource.group or resource is WORKLOADS:
         return None
     raise document.error(f'apiVersion: expected "{resource.api_version}", got "{version}"')
 

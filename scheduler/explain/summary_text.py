@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
+from scheduler.reports.counts import counted
 from scheduler.reports.summary import without_owners
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def summary_lines(summary: Summary, *, width: int = SCREEN_WIDTH) -> list[str]:
     """
     number = sum(summary.results.values())
     counts = ", ".join(f"{number:,} {result}" for result, number in summary.results.items())
-    head = _wrapped(f"{number:,} pods: {counts}", "", width)
+    head = _wrapped(f"{counted(number, 'pod')}: {counts}", "", width)
     for groups in (summary.groups, without_owners(summary.groups)):
         body = _groups(groups, width)
         if len(head) + len(body) <= _LINES_MAX:
@@ -38,7 +39,8 @@ def summary_lines(summary: Summary, *, width: int = SCREEN_WIDTH) -> list[str]:
         body = _groups(shown, width)
     rest = groups[len(shown) :]
     pods = sum(len(group.pods) for group in rest)
-    return [*head, *body, f"and {pods:,} pods in {len(rest):,} more groups (--details, -o json)"]
+    more = f"and {counted(pods, 'pod')} in {len(rest):,} more groups (--details, -o json)"
+    return [*head, *body, more]
 
 
 def _groups(groups: Sequence[PodGroup], width: int) -> list[str]:

@@ -72,8 +72,8 @@ class Plugin:
     and that the score of a placement looks at the members that have a node there, not at the nodes.
     Equal members are then counted in a placement where all fit, and scored in the chosen one only.
     Subclasses inherit neither promise.
-    `ignores_resizes` says that Filter has nothing to say on a pod that is on a node and waits for
-    more resources there: what it looks at has been decided. PreFilter and Filter are not called.
+    `ignores_resizes` leaves PreFilter and Filter out for a pod that is on a node and waits for more
+    resources there: what the plugin looks at was decided when the pod was bound.
     `order_changes` is for a plugin of QueueSort: `sort_key`, or `less`, may order waiting pods in
     another way later. All active pods are then compared anew whenever one is popped.
     """

@@ -13,13 +13,14 @@ from scheduler.api.core import Node
 from scheduler.config.types import RESIZE_PREEMPTION
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
-from scheduler.framework.status import Status, skip, unresolvable
+from scheduler.framework.status import Status, reject_together, skip, unresolvable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.snapshot.nodes import NodeInfo, Nodes
+    from scheduler.framework.status import Rejections
+    from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
 _OTHER_NODE: Final = unresolvable("pod assigned to different node")
@@ -36,13 +37,14 @@ class DeferredPodScheduling(Plugin):
         """Skip pods that do not wait for a resize."""
         return None if self._waits(pod) else skip()
 
-    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject other nodes, and the pod's node if nothing may be evicted there for a resize."""
         if not self._waits(pod):
             return None
-        if pod.spec.node_name and pod.spec.node_name != node.name:
-            return _OTHER_NODE
-        return _FORBIDDEN if _forbids_preemption(node.node) else None
+        wanted = pod.spec.node_name
+        is_elsewhere = nodes.name_codes.where(lambda name: wanted not in ("", name))
+        forbids = nodes.derive(_forbids_preemption).where(bool)
+        return reject_together((is_elsewhere, _OTHER_NODE), (forbids & ~is_elsewhere, _FORBIDDEN))
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Reject the pod, as it is not to be bound."""

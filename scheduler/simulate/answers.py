@@ -11,11 +11,6 @@ import msgspec
 from scheduler.reports.model import ClusterReport, ScoreDifference
 
 
-def counted(number: int, noun: str) -> str:
-    """Return `1 pod`, `2 pods`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 class _Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The base of every part of an answer."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from rich.text import Text
 
 from scheduler.explain.text import TextPrinter, make_table
-from scheduler.simulate.answers import counted
+from scheduler.reports.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,9 +1,10 @@
-"""Write `scheduler/explain/fields.json` from the OpenAPI document of Kubernetes v1.36.3.
+"""Write `scheduler/explain/fields.json` from OpenAPI documents of Kubernetes 1.35 to 1.37.
 
-    python -m tests.explain.manifest_fields .../kubernetes@v1.36.3/api/openapi-spec/swagger.json
+    python -m tests.explain.manifest_fields .../kubernetes@v1.3[567].*/api/openapi-spec/swagger.json
 
-`types` maps a type to its fields. A field's value is the type of its value: a name in `types`, with
-`[]` before it for lists and `{}` for maps; empty for scalars and for values of any form.
+A type has the fields that it has in any of the documents. `types` maps a type to its fields. A
+field's value is the type of its value: a name in `types`, with `[]` before it for lists and `{}`
+for maps; empty for scalars and for values of any form.
 """
 
 import json
@@ -62,6 +63,16 @@ def table(swagger: dict[str, Any]) -> dict[str, Any]:
     return {"kinds": kinds, "types": dict(sorted(types.items()))}
 
 
+def _merged(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    kinds: dict[str, str] = {}
+    types: dict[str, dict[str, str]] = {}
+    for found in tables:
+        kinds |= found["kinds"]
+        for name, fields in found["types"].items():
+            types[name] = types.get(name, {}) | fields
+    return {"kinds": dict(sorted(kinds.items())), "types": dict(sorted(types.items()))}
+
+
 def _written(found: dict[str, Any]) -> str:
     """One line per type."""
     rows = [f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in found["types"].items()]
@@ -70,5 +81,5 @@ def _written(found: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    found = table(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    TARGET.write_text(_written(found), encoding="utf-8")
+    tables = [table(json.loads(Path(path).read_text(encoding="utf-8"))) for path in sys.argv[1:]]
+    TARGET.write_text(_written(_merged(tables)), encoding="utf-8")

@@ -20,8 +20,8 @@ R, A = EventResource, ActionType
 
 def test_the_numbers_are_upstreams() -> None:
     bits = [action for action in A if action.value.bit_count() == 1]
-    assert [action.value for action in bits] == [1 << n for n in range(14)]
-    assert A.ALL == 2**14 - 1
+    assert [action.value for action in bits] == [1 << n for n in range(15)]
+    assert A.ALL == 2**15 - 1
     assert A.UPDATE == A.ALL & ~(A.ADD | A.DELETE)
 
 

@@ -250,9 +250,9 @@ def test_a_dump_gets_the_summary_that_the_text_shows(files: Path) -> None:
 
 def test_versions_are_compared_and_an_upgrade_is_reported(files: Path) -> None:
     compare, upgrade = VERSIONS.split("\n", 1)
-    assert _run(compare, files).startswith("1 pods, 1.36 to 1.37: ")
+    assert _run(compare, files).startswith("1 pod, 1.36 to 1.37: ")
     output = _run(f"{upgrade} || [ $? = 1 ]", files)
-    assert output.startswith("from kube-scheduler 1.35 to 1.37\n1 pods: ")
+    assert output.startswith("from kube-scheduler 1.35 to 1.37\n1 pod: ")
     assert "GangScheduling" in (files / "upgrade.html").read_text(encoding="utf-8")
 
 

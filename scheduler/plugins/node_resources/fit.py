@@ -337,7 +337,7 @@ class NodeResourcesFit(Plugin):
 
 
 def _wanted(name: str, request: int, held: Mapping[str, int], backed: Collection[str]) -> _Wanted:
-    """Return what a pod needs beside what it holds.
+    """Return the request of a pod, less the amount that the pod holds.
 
     A node has never room for a request above its allocatable amount; for other resources than
     cpu, memory and ephemeral storage upstream compares the amount without what the pod holds.

@@ -8,7 +8,8 @@ import click
 from msgspec.structs import replace
 
 from scheduler.explain.daemons import is_daemon
-from scheduler.simulate.answers import Answer, Drain, DrainedNode, counted
+from scheduler.reports.counts import counted
+from scheduler.simulate.answers import Answer, Drain, DrainedNode
 from scheduler.simulate.question import question
 
 if TYPE_CHECKING:

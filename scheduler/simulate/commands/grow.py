@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from scheduler.api import resources
 from scheduler.explain.daemons import daemon_pods
-from scheduler.simulate.answers import AddedNodes, Answer, Growth, counted
+from scheduler.reports.counts import counted
+from scheduler.simulate.answers import AddedNodes, Answer, Growth
 from scheduler.simulate.packing import Bin, Items, Mix, cheapest_mix
 from scheduler.simulate.question import question
 from scheduler.simulate.shapes import NodeShape, read_shapes

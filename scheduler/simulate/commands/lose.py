@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from scheduler.simulate.answers import Answer, Loss, counted
+from scheduler.reports.counts import counted
+from scheduler.simulate.answers import Answer, Loss
 from scheduler.simulate.question import question
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import click
 
 from scheduler.client import PODS
 from scheduler.explain.templates import read_templates
-from scheduler.simulate.answers import Answer, counted
+from scheduler.reports.counts import counted
+from scheduler.simulate.answers import Answer
 from scheduler.simulate.question import question
 
 if TYPE_CHECKING:

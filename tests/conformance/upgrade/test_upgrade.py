@@ -45,7 +45,7 @@ def test_the_report_has_pods_and_settings_with_their_reasons(
         "--feature-gates=GangScheduling=true": "1.37",
         "metric scheduler_resourceclaim_creates_total": "1.37",
     }
-    assert "2 pods: 1 get another node" in result.output
+    assert "2 pods: 1 on another node" in result.output
     assert "GangScheduling" in Path("upgrade.html").read_text(encoding="utf-8")
 
 
