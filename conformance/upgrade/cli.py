@@ -9,13 +9,12 @@ from __future__ import annotations
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from ..errors import InputError
-from ..format.version import Version
 from ..options import PATH, SuiteCommand, options_of, takes
 from ..replay.history import read_history
 from ..reports.files import check_writable
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["upgrade"]
 
 
+#: The versions as which our scheduler decides.
+VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
+_VERSION: Final = click.Choice(VERSIONS)
+
 _option = options_of("Options")
 _cluster = options_of("Cluster")
 _settings = options_of("Settings")
@@ -38,15 +41,11 @@ _settings = options_of("Settings")
 class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the command."""
 
-    base: Version = _option(
-        "--from",
-        metavar="VERSION",
-        required=True,
-        type=Version.parse,
-        help="The version that runs now, such as 1.35.",
+    base: str = _option(
+        "--from", metavar="VERSION", required=True, type=_VERSION, help="The version that runs now."
     )
-    version: Version = _option(
-        "--to", metavar="VERSION", required=True, type=Version.parse, help="The version after it."
+    version: str = _option(
+        "--to", metavar="VERSION", required=True, type=_VERSION, help="The version after it."
     )
     kubeconfig: Path | None = _cluster(
         "--kubeconfig", metavar="FILE", type=PATH, help="Decide the waiting pods of a cluster."
@@ -88,11 +87,11 @@ class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def versions(self) -> list[str]:
         """All versions from the first to the last. Raises InputError unless they differ."""
-        if self.base[:2] == self.version[:2] or self.base.major != self.version.major:
-            raise InputError(f"--to: expected another minor version than {self.base}")
-        step = 1 if self.base < self.version else -1
-        minors = range(self.base.minor, self.version.minor + step, step)
-        return [str(Version(self.base.major, minor)) for minor in minors]
+        if self.base == self.version:
+            raise InputError(f"--to: expected another version than {self.base}")
+        first, last = sorted(map(VERSIONS.index, (self.base, self.version)))
+        between = [*VERSIONS[first : last + 1]]
+        return between if between[0] == self.base else between[::-1]
 
 
 @click.command(cls=SuiteCommand)

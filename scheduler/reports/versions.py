@@ -44,6 +44,8 @@ ROWS: Final = (
     _Row(_V36, "DynamicResources", "Devices: partitions"),
     _Row(_V36, "DynamicResources", "Devices: shared capacity"),
     _Row(_V37, "DynamicResources", "Messages"),
+    _Row(_V37, "DynamicResources", "Devices: taint rules"),
+    _Row(_V37, "NodeDeclaredFeatures", "Declared features"),
     _Row(_V37, "InterPodAffinity", "Anti-affinity"),
     _Row(_V37, "VolumeBinding", "Storage"),
     _Row(_V37, "NodeVolumeLimits", "Volume limits"),

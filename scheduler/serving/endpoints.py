@@ -6,6 +6,7 @@
     /metrics/slis               results of the health checks
     /configz                    the configuration in use
     /flagz /statusz             the flags, and the versions and the age of the process: see `zpages`
+    /version                    the version that decides: ours alone
     /debug/pprof/ /debug/flags  unless profiling is off: see `profiling`
     /debug/pods[/NS/NAME]       pods that have a story, and the story of one pod: ours alone
     /debug/podgroups/NS/NAME    the story of a pod group: ours alone
@@ -216,6 +217,7 @@ class Endpoints:
             self._handlers["/statusz"] = Statusz(
                 listed, clock=clock, version=scheduler.effective_version
             ).answer
+        self._handlers["/version"] = self._deciding_version
         self._profiling: Final = Profiling(clock) if config.enable_profiling else None
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
@@ -277,6 +279,11 @@ class Endpoints:
         return json_reply(
             {"componentconfig": go_numbers(encode_config(self._config, self._version))}
         )
+
+    def _deciding_version(self, request: web.BaseRequest) -> web.Response:
+        version = self._version
+        names = {"major": "1", "minor": str(int(version)), "gitVersion": version.release}
+        return _refuse_write(request) or json_reply(names)
 
     def _known_stories(self, request: web.BaseRequest) -> web.Response:
         return _refuse_write(request) or json_reply({"pods": [*self._scheduler.known_stories()]})

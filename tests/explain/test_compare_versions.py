@@ -140,11 +140,14 @@ def test_a_pod_that_another_version_decides_otherwise_has_the_reason_and_its_row
     assert plain.differences == ()
     assert [outcome.best for outcome in web.outcomes] == [("a",), ("b",), ("b",)]
     assert {(each.version, each.plugin, each.node, each.rows) for each in web.differences} == {
-        (version, plugin, node, (f"1.36: {row}",))
-        for version in ("1.36", "1.37")
-        for plugin, node, row in (
-            ("NodeDeclaredFeatures", "a", "Declared features"),
-            ("NodeResourcesBalancedAllocation", "b", "Balance of resources"),
+        (version, plugin, node, rows)
+        for version, features in (
+            ("1.36", ("1.36: Declared features",)),
+            ("1.37", ("1.36: Declared features", "1.37: Declared features")),
+        )
+        for plugin, node, rows in (
+            ("NodeDeclaredFeatures", "a", features),
+            ("NodeResourcesBalancedAllocation", "b", ("1.36: Balance of resources",)),
         )
     }
     assert web.differences[0].text == (

@@ -177,6 +177,13 @@ async def test_the_configuration_is_shown_in_its_versioned_form(client: Client) 
     assert profile["pluginConfig"][0]["args"]["kind"] == "DefaultPreemptionArgs"
 
 
+async def test_the_version_that_decides_is_named(client: Client) -> None:
+    status, kind, body = await client.ask("/version")
+    assert (status, kind) == (200, "application/json")
+    assert json.loads(body) == {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
+    assert (await client.ask("/version", "PUT"))[0] == 405
+
+
 @pytest.mark.parametrize(
     "path", ["/", "/nosuch", "/healthz/", "/healthz/none", "/configz/x", "/debug/pods/a",
              "/debug/pods/a/b/c", "/debug/pods//b", "/debug", "/debug/ui/",

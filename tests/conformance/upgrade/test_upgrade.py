@@ -59,7 +59,8 @@ def test_settings_that_no_version_accepted_do_not_stop_working() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--to", "1.35.4"), "--to: expected another minor version than 1.35"),
+        (("--to", "1.35"), "--to: expected another version than 1.35"),
+        (("--to", "1.38"), "'1.38' is not one of '1.34', '1.35', '1.36', '1.37'"),
         (("--to", "1.37"), "expected a cluster (--kubeconfig, --manifests, --history) or settings"),
         (("--to", "1.37", "--history", "x", "--manifests", "y"), "expected one of --kubeconfig"),
         (("--to", "1.37", "--metrics", "/no/such"), "--metrics: /no/such: No such file"),
