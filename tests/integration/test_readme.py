@@ -249,7 +249,8 @@ def test_a_dump_gets_the_summary_that_the_text_shows(files: Path) -> None:
 
 
 def test_versions_are_compared_and_an_upgrade_is_reported(files: Path) -> None:
-    compare, upgrade = VERSIONS.split("\n", 1)
+    decide, compare, upgrade = VERSIONS.split("\n", 2)
+    assert _run(decide, files).startswith("default/web  unschedulable: 0/2 nodes")
     assert _run(compare, files).startswith("1 pod, 1.36 to 1.37: ")
     output = _run(f"{upgrade} || [ $? = 1 ]", files)
     assert output.startswith("from kube-scheduler 1.35 to 1.37\n1 pod: ")

@@ -39,7 +39,11 @@ def test_the_report_has_pods_and_settings_with_their_reasons(
     assert report["pods"] == 2
     (change,) = report["changes"]
     assert (change["pods"], change["kind"]) == (["default/web"], "node")
-    assert change["rows"] == ["1.36: Declared features", "1.36: Balance of resources"]
+    assert change["rows"] == [
+        "1.36: Declared features",
+        "1.37: Declared features",
+        "1.36: Balance of resources",
+    ]
     assert {each["setting"]: each["version"] for each in report["refusals"]} == {
         "--feature-gates=GenericWorkload=true": "1.37",
         "--feature-gates=GangScheduling=true": "1.37",
