@@ -27,10 +27,10 @@ _COPIES_MAX: Final = 10_000
 @question
 @click.argument("file", type=click.Path(path_type=Path))
 async def command(situation: Situation, *, file: Path) -> Answer:
-    """Show how many more copies of each pod of FILE fit, without evictions.
+    """Show how many more copies of the pods of FILE fit.
 
-    A workload stands for one of its pods, a pod group for all its pods. Each template is tried in
-    the cluster as it is, without the others, up to 10,000 copies.
+    Copies evict nothing. A workload stands for one of its pods, a pod group for all its pods. Each
+    template is tried in the cluster as it is, without the others, up to 10,000 copies.
     """
     templates = read_templates(file, situation.cluster, count=1)
     return await capacity(situation, templates)

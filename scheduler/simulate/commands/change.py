@@ -40,10 +40,10 @@ _PINNED: Final = frozenset({"DaemonSet", "Node"})
     help="The present configuration, by default kube-scheduler's.",
 )
 async def command(situation: Situation, *, present: Path | None) -> Answer:
-    """Show which pods --config and --plugin decide otherwise than --present, and why.
+    """Show which pods another configuration decides otherwise.
 
-    A running pod is decided again in the cluster without this pod. Pods of DaemonSets are left
-    out. Both configurations compare all nodes.
+    --config and --plugin are compared with --present; both compare all nodes. A running pod is
+    decided again in the cluster without this pod. Pods of DaemonSets are left out.
     """
     config = settings(present, version=situation.version, gates=situation.feature_gates)
     config = replace(config, extenders=())

@@ -28,7 +28,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 @click.argument("nodes", nargs=-1)
 @click.option("-l", "--selector", default="", help="The nodes with these labels.")
 async def command(situation: Situation, *, nodes: tuple[str, ...], selector: str) -> Answer:
-    """Show what a drain of NODES does: who is evicted, who waits then, which budgets stop it.
+    """Show what a drain of NODES does, and which budgets stop it.
 
     As kubectl drain --ignore-daemonsets --delete-emptydir-data --force, one node after another.
     """

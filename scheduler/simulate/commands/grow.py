@@ -46,9 +46,10 @@ _CHECKS_MAX: Final = 12
     help="Look for the cheapest nodes, or for the fewest.",
 )
 async def command(situation: Situation, *, node_shapes: Path, by: str) -> Answer:
-    """Show which nodes to add so that all waiting pods are bound, without and with preemption.
+    """Show which nodes to add so that all waiting pods are bound.
 
-    Every answer is checked by scheduling on the grown cluster.
+    There are two answers, without and with preemption, each checked by scheduling on the grown
+    cluster.
     """
     return await grow(situation, read_shapes(node_shapes), by_price=by == "price")
 

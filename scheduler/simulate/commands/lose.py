@@ -29,9 +29,10 @@ _PODS_FOR_PROCESSES: Final = 2000
 @click.argument("what", nargs=-1, metavar="[NODE | KEY=VALUE]...")
 @click.option("--each", metavar="KEY", default="", help="Lose each domain of this label in turn.")
 async def command(situation: Situation, *, what: tuple[str, ...], each: str) -> Answer:
-    """Show what the failure of nodes does: their pods are gone at once, and created again.
+    """Show what the failure of nodes, or of each domain, does.
 
-    KEY=VALUE names the nodes with this label; with --each KEY each value is tried alone.
+    Their pods are gone at once, and created again. KEY=VALUE names the nodes with this label; with
+    --each KEY each value is tried alone.
     """
     if bool(what) == bool(each):
         raise click.UsageError("give nodes or labels of nodes, or --each")

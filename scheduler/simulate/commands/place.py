@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     help="The number of pods of each workload, or of copies of each pod.",
 )
 async def command(situation: Situation, *, file: Path, count: int | None) -> Answer:
-    """Show which pods of FILE would be bound now and where, and who would be evicted.
+    """Show which pods of FILE would be bound, and who evicted.
 
     Deployments, StatefulSets, Jobs and other workloads stand for their pods.
     """

@@ -33,7 +33,7 @@ _output: Final = click.option(
 )
 @_output
 def import_trace(*, trace: str, nodes: Path, pods: Path, output: Path) -> None:
-    """Make a history of a published trace (openb, philly), or of two tables (csv)."""
+    """Make a history of a trace (openb, philly) or of tables (csv)."""
     with one_line_errors(_PROGRAM), output.open("wb") as file:
         lines = _FORMATS[trace](HistoryWriter(file), nodes, pods)
     click.echo(f"{lines} changes in {output}")

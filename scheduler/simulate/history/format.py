@@ -50,10 +50,6 @@ class Change(NamedTuple):
     kind: str
     object: ApiObject
 
-    @property
-    def is_deletion(self) -> bool:
-        return self.change == "DELETED"
-
 
 _LINES: Final = msgspec.json.Decoder(_Line)
 

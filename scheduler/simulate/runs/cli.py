@@ -69,10 +69,10 @@ def run(
     as_recorded: bool,
     campaign: Campaign,
 ) -> None:
-    """Play a history in virtual time by one or several policies, and compare the results.
+    """Play a history by one or several policies, and compare them.
 
-    Ctrl-C keeps the runs that have ended. Differences from the history's own decisions are listed
-    if the history has some.
+    Time is virtual. Ctrl-C keeps the runs that have ended. Differences from the history's own
+    decisions are listed if the history has some.
     """
     tasks = {
         f"{name} seed {seed}": Task(

@@ -231,15 +231,12 @@ class Measures:
         """Return the results; to be called after the history has been played."""
         self._pass_time()
         waits = np.array(self._waits or [0.0])
-        p50, p95, p99 = np.percentile(waits, (50, 95, 99)).tolist()
         numbers = {
             "decisions": float(self.decisions),
             "pods": float(self._shapes.total()),
             "unschedulable": float(len(self._waiting)),
             "wait mean s": float(waits.mean()),
-            "wait p50 s": p50,
-            "wait p95 s": p95,
-            "wait p99 s": p99,
+            **{f"wait p{part} s": float(np.percentile(waits, part)) for part in (50, 95, 99)},
             "makespan s": self._end,
             "preempted": float(len(self._cluster.api.victims)),
             "lost core s": self._lost_core_seconds,

@@ -108,10 +108,10 @@ class Player:
         await self._cluster.settle()
 
     def _apply(self, change: Change) -> None:
-        api = self._cluster.api
+        api, is_deletion = self._cluster.api, change.change == "DELETED"
         if change.kind == PODS.plural:
-            self._apply_pod(change.object, is_deletion=change.is_deletion)  # type: ignore[arg-type]
-        elif change.is_deletion:
+            self._apply_pod(change.object, is_deletion=is_deletion)  # type: ignore[arg-type]
+        elif is_deletion:
             api.remove(change.kind, object_key(change.object))
         else:
             api.put(change.kind, change.object)

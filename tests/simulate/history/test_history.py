@@ -36,9 +36,9 @@ def test_lines_without_a_change_are_ignored_so_that_event_logs_are_histories(
          "object": {"apiVersion": "example.com/v1", "metadata": {"name": "q"}}},
     )  # fmt: skip
     pod, quota = read_history(path)
-    assert (pod.seconds, pod.kind, pod.is_deletion) == (1.5, "pods", False)
+    assert (pod.seconds, pod.kind, pod.change) == (1.5, "pods", "ADDED")
     assert isinstance(pod.object, Pod)
-    assert (quota.kind, quota.is_deletion) == ("quotas.v1.example.com", True)
+    assert (quota.kind, quota.change) == ("quotas.v1.example.com", "DELETED")
 
 
 def test_a_compressed_history_is_read(tmp_path: Path) -> None:

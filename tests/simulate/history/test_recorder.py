@@ -50,7 +50,7 @@ async def test_a_recording_has_the_objects_at_the_start_and_each_change(tmp_path
     assert (early.spec.node_name, early.metadata.annotations) == ("n", {"a": "b"})
     late = [c for c in changes if c.object.metadata.name == "late"]
     assert (late[0].change, late[0].seconds) == ("ADDED", 5.0)
-    assert changes[-1].is_deletion
+    assert changes[-1].change == "DELETED"
 
 
 async def test_the_simulated_scheduler_decides_as_the_one_over_http(tmp_path: Path) -> None:
