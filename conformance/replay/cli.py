@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .driver import Run
-    from .history import History, Json
+    from .history import History
 
 __all__ = ["replay"]
 
@@ -56,12 +56,6 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     limit: int | None = _option(
         "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N pods."
-    )
-    percentage_of_nodes_to_score: int | None = _option(
-        "--percentage-of-nodes-to-score",
-        metavar="N",
-        type=click.IntRange(0, 100),
-        help="Of the scheduler's configuration; by default left to the scheduler.",
     )
     target_command: str = _option(
         "--target-command",
@@ -119,7 +113,7 @@ def replay(options: ReplayOptions) -> None:
     history = read_history(options.history, limit=options.limit)
     settings = Settings(
         target_command=_command(options.target_command),
-        config=_configuration(options.config, options.percentage_of_nodes_to_score),
+        config=read_configuration(options.config, option="--config") if options.config else {},
         concurrency=options.concurrency,
         timeout_seconds=options.timeout_seconds,
         settle_seconds=options.settle_seconds,
@@ -172,16 +166,6 @@ def _progress(console: Console, pods: int) -> Iterator[Callable[[Counts], None]]
                 progress.update(bar, completed=completed)
 
         yield show
-
-
-def _configuration(path: Path | None, percentage_of_nodes_to_score: int | None) -> Json:
-    """Return the given part of the configuration. Raises InputError."""
-    config: Json = {}
-    if path is not None:
-        config = read_configuration(path, option="--config")
-    if percentage_of_nodes_to_score is not None:
-        config["percentageOfNodesToScore"] = percentage_of_nodes_to_score
-    return config
 
 
 def _command(text: str) -> tuple[str, ...]:
