@@ -164,7 +164,7 @@ def _request(number: int, themes: Collection[str], rng: random.Random) -> Json:
 def _wanted(themes: Collection[str], rng: random.Random) -> Json:
     wanted: Json = {"deviceClassName": "any"}
     many = "equal attributes" in themes or "distinct attributes" in themes
-    count = rng.choice([1, 1, 2, 2] if many else [1, 1, 1, 2])
+    count = rng.choice([1, 1, 2, 2, 3] if many else [1, 1, 1, 2])
     if "huge counts" in themes and rng.random() < 0.5:
         count = rng.choice([33, 2**31, 2**62, 2**63 - 1])
     if "all devices" in themes and rng.random() < 0.6:

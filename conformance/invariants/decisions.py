@@ -15,7 +15,7 @@ from .devices import Devices, held_claims
 from .feasibility import feasible_nodes, reasons_against
 from .history import with_nominated
 from .matching import labels_of, selects
-from .state import is_ending, name_of, node_of, placed_on, priority_of, uid_of
+from .state import is_ending, is_over, name_of, node_of, placed_on, priority_of, uid_of
 from .violation import Violation, invariant
 
 if TYPE_CHECKING:
@@ -131,9 +131,14 @@ def _elsewhere(binding: Binding) -> Json:
 
 @invariant("pkg/scheduler/framework/preemption SelectVictimsOnNode")
 def victims_of_lower_priority(history: History) -> Iterator[Violation]:
-    """A pod is preempted only by a pod of higher priority that waits for a node."""
+    """A pod is preempted only by a pod of higher priority that waits for a node.
+
+    A victim that ends by itself may be evicted late, when the preemptor has its node.
+    """
     for event in history.preemptions:
         for victim in event.victims:
+            if is_over(victim):
+                continue
             if event.preemptor is None:
                 above = any(
                     priority_of(pod) > priority_of(victim) and not node_of(pod)

@@ -93,17 +93,28 @@ class Devices:
             for counters in objects(spec.get("sharedCounters")):
                 self._counters[*key, str(counters["name"])] = _values(part(counters, "counters"))
 
-    def taken_by(self, claim: Json) -> Iterator[Taken]:
-        """Yield the devices of a claim, as far as a slice still has them."""
+    def _results(self, claim: Json) -> Iterator[tuple[Device, Json]]:
+        """Yield the devices of a claim, as far as a slice still has them, with their results."""
         allocation = part(part(claim, "status"), "allocation")
         for result in objects(part(allocation, "devices").get("results")):
             device = Device(*(str(result[name]) for name in ("driver", "pool", "device")))
             if device in self._entries:
-                yield Taken(
-                    device=device,
-                    amounts=_quantities(part(result, "consumedCapacity")),
-                    is_admin=result.get("adminAccess") is True,
-                )
+                yield device, result
+
+    def chosen(self, claim: Json) -> Iterator[_Chosen]:
+        """Yield the devices of a claim with the names of their requests."""
+        for device, result in self._results(claim):
+            name = str(result.get("request"))
+            yield _Chosen(0, (name.partition("/")[0], name), device)
+
+    def taken_by(self, claim: Json) -> Iterator[Taken]:
+        """Yield the devices of a claim, as far as a slice still has them."""
+        for device, result in self._results(claim):
+            yield Taken(
+                device=device,
+                amounts=_quantities(part(result, "consumedCapacity")),
+                is_admin=result.get("adminAccess") is True,
+            )
 
     def conflict(self, taken: Iterable[Taken]) -> str | None:
         """Return why devices cannot be taken together; None if they can.
@@ -252,9 +263,7 @@ class _Search:
         self._devices = devices
         self._here = here
         self._steps = 0
-        self._constraints = [
-            objects(part(part(claim, "spec"), "devices").get("constraints")) for claim in claims
-        ]
+        self._claims = claims
 
     def run(
         self,
@@ -273,12 +282,12 @@ class _Search:
                 self._steps += 1
                 if self._steps > _STEPS_MAX:
                     raise Unjudged
-                more = tuple(_Chosen(claim, names, one.device) for one in some)
+                more = (*chosen, *(_Chosen(claim, names, one.device) for one in some))
                 now = (*taken, *some)
-                if self._keeps_constraints((*chosen, *more), claim) and not self._devices.conflict(
-                    now
-                ):
-                    yield from self.run(rest, (*chosen, *more), now)
+                own = (one for one in more if one.claim == claim)
+                is_met = _keeps_constraints(self._devices, self._claims[claim], own)
+                if is_met and not self._devices.conflict(now):
+                    yield from self.run(rest, more, now)
 
     def _sets(self, option: Json) -> Iterator[tuple[Taken, ...]]:
         """Yield the sets of devices for a request, or for one of its alternatives."""
@@ -296,18 +305,20 @@ class _Search:
         if count <= min(len(usable), _RESULTS_MAX):
             yield from itertools.combinations(usable, count)
 
-    def _keeps_constraints(self, chosen: Iterable[_Chosen], claim: int) -> bool:
-        own = [one for one in chosen if one.claim == claim]
-        for rule in self._constraints[claim]:
-            about = rule.get("requests") or []
-            assert isinstance(about, list)
-            devices = [one.device for one in own if not about or {*one.names} & {*about}]
-            name = rule.get("matchAttribute") or rule.get("distinctAttribute")
-            values = [self._devices.attribute(device, str(name)) for device in devices]
-            number = len({*values})
-            if None in values or (number > 1 if "matchAttribute" in rule else number < len(values)):
-                return False
-        return True
+
+def _keeps_constraints(devices: Devices, claim: Json, chosen: Iterable[_Chosen]) -> bool:
+    """Return True if the devices for the requests of a claim meet its constraints."""
+    own = [*chosen]
+    for rule in objects(part(part(claim, "spec"), "devices").get("constraints")):
+        about = rule.get("requests") or []
+        assert isinstance(about, list)
+        concerned = [one.device for one in own if not about or {*one.names} & {*about}]
+        name = rule.get("matchAttribute") or rule.get("distinctAttribute")
+        values = [devices.attribute(device, str(name)) for device in concerned]
+        number = len({*values})
+        if None in values or (number > 1 if "matchAttribute" in rule else number < len(values)):
+            return False
+    return True
 
 
 def _is_true(expression: str, device: Device, entry: Json) -> bool:
@@ -413,6 +424,7 @@ def _is_allowed(allocation: Json, node: Json) -> bool:
 
 def held_claims(pod: Json, node: Json, state: State) -> str | None:
     """Look for claims that a pod cannot use on the node to which it is bound."""
+    there = Devices(state)
     for claim in claims_of(pod, state):
         if claim is None:
             return "a claim of it does not exist"
@@ -425,4 +437,6 @@ def held_claims(pod: Json, node: Json, state: State) -> str | None:
         users = [user.get("uid") for user in objects(status.get("reservedFor"))]
         if uid_of(pod) not in users:
             return f"its claim {name_of(claim)} is not reserved for it"
+        if not _keeps_constraints(there, claim, there.chosen(claim)):
+            return f"the devices of its claim {name_of(claim)} do not meet a constraint"
     return None

@@ -17,7 +17,7 @@ from conformance.hunt.lane import Seen, lane
 from conformance.hunt.placements import GROUP, placement_worlds
 from conformance.hunt.search import LIVES, WAKES, Explored, Find, Task, explore
 from conformance.hunt.table import PLUGINS, REASONS, Reason
-from conformance.hunt.vocabulary import claim, create, node, obj, pod, uses
+from conformance.hunt.vocabulary import DEVICES, claim, create, node, obj, pod, uses
 from conformance.hunt.world import Pair, World, pairs, raw_case, world_of
 from conformance.lint.checks import findings_in_cases
 from conformance.targets import target_kind
@@ -199,12 +199,39 @@ def test_a_pod_that_gets_no_devices_although_a_choice_exists_is_found(
     steps = [create(pod("m", **uses(*drivers))), SETTLE, {"advance": "3s"}, SETTLE]
     some = World(pair=Pair("devices", "x"), raw=raw_case(cluster, steps), members=())
 
+    assert broken_in(some, version) == broken
+
+
+def broken_in(some: World, version: str) -> list[str]:
+    """Run a world in our scheduler as a version; return the promises that it breaks."""
+
     async def run() -> Seen:
         kind = target_kind(TargetOptions(in_process=f"kubesched@{version}"))
         async with lane(kind, gates={}, configures=False, seed=1) as running:
             return await running.run(some)
 
-    assert [each.invariant for each in run_quietly(run()).violations] == broken
+    return [each.invariant for each in run_quietly(run()).violations]
+
+
+@pytest.mark.parametrize(("version", "broken"), [("1.36", ["claims_held"]), ("1.37", [])])
+def test_devices_that_break_a_constraint_of_their_claim_are_found(
+    version: str, broken: list[str]
+) -> None:
+    """1.36 compares with the last device of a request only (kubernetes#140438)."""
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    sizes = [{"name": f"d-{n}", "attributes": {"size": {"int": n % 2}}} for n in range(3)]
+    spec = {"driver": "gpu.example.com", "nodeName": "a", "pool": pool, "devices": sizes}
+    rules = [{"distinctAttribute": "gpu.example.com/size"}]
+    wanted = {"name": "r", "exactly": {"deviceClassName": "any", "count": 3}}
+    cluster = [
+        node("a"),
+        obj(DEVICES, "DeviceClass", "any", spec={}),
+        obj(DEVICES, "ResourceSlice", "s", spec=spec),
+        claim("three", wanted, constraints=rules),
+    ]
+    steps = [create(pod("m", **uses("three"))), SETTLE]
+    some = World(pair=Pair("devices", "x"), raw=raw_case(cluster, steps), members=())
+    assert broken_in(some, version) == broken
 
 
 def test_worlds_whose_gates_a_scheduler_does_not_know_are_noted() -> None:
