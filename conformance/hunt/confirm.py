@@ -201,10 +201,10 @@ class _Interest:
         return self.find.text
 
     def may_be_in(self, raw: Json) -> bool:
-        """Return True if a case of a lost wake-up has its control, and the pause before that."""
-        if self.find.promise != WAKES:
-            return True
+        """Return True if the backoff passes at the end, or before the control of a lost wake-up."""
         steps = objects(raw["steps"])
+        if self.find.promise != WAKES:
+            return _PAUSE in steps or _PAUSE not in objects(self.raw["steps"])
         control = next((number for number, step in enumerate(steps) if _makes_copy(step)), 0)
         differs = _differing(raw)
         has_pause = _PAUSE in steps[max(0, control - 2) : control]

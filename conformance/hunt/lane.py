@@ -43,11 +43,11 @@ _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease"
 _CONFIG: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
 #: Parts of a case in which an invariant does not judge. A pod may have no condition if that was
 #: refused, if its volumes are being bound, or while its group waits; the rules of `no_pod_starved`
-#: do not know groups; a scheduler that ends loses the events that it has not sent; evictions that
-#: take seconds may be for a pod that is gone.
+#: know neither groups nor disks; a scheduler that ends loses the events that it has not sent;
+#: evictions that take seconds may be for a pod that is gone.
 _UNJUDGED: Final[Mapping[str, tuple[str, ...]]] = {
     "no_pod_lost": ("'pods/status'", "'persistentVolumeClaim'", "'pod_group'"),
-    "no_pod_starved": ("'pod_group'",),
+    "no_pod_starved": ("'pod_group'", "'gcePersistent", "'awsElastic", "'rbd'", "'iscsi'"),
     "events_agree": ("'restart'",),
     "victims_of_lower_priority": ("'delay'",),
     "victims_asked_once": ("'delay'",),

@@ -47,13 +47,7 @@ _DEMANDS: Final[Sequence[Json]] = ({}, {"host_ports": [80]}, _APART)
 def placement_worlds() -> dict[Pair, Callable[[random.Random], World]]:
     """Return the functions that draw the puzzles, by pair."""
     devices = {device_pair(theme): functools.partial(device_world, theme) for theme in THEMES}
-    return {
-        GROUP: _group,
-        REFUSED: _refused,
-        PREEMPTION: _preemption,
-        IMAGES: _images,
-        **devices,
-    }
+    return {GROUP: _group, REFUSED: _refused, PREEMPTION: _preemption, IMAGES: _images, **devices}
 
 
 def _group(rng: random.Random) -> World:
@@ -203,10 +197,7 @@ def _images(rng: random.Random) -> World:
     in_volume = [name for name in sizes if rng.random() < 0.5]
     containers = [{"image": f"{name}:v1"} for name in sizes if name not in in_volume]
     volumes = [{"name": name, "image": {"reference": f"{name}:v1"}} for name in in_volume]
-    fields = {
-        "spec": {"volumes": volumes},
-        **({"containers": containers} if containers else {}),
-    }
+    fields = {"spec": {"volumes": volumes}, **({"containers": containers} if containers else {})}
     large = {"cpu": 64, "memory": "256Gi"}
     cluster = [node(place, images=images, **large) for place, images in of_place.items()]
     members = _members(3)

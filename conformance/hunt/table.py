@@ -29,12 +29,13 @@ class Sketch(msgspec.Struct, frozen=True, kw_only=True):
     """Objects in which a waiter has one reason to wait, and the steps of each remedy.
 
     `before` are steps before the waiter is created. `changed` are the fields of the waiter that a
-    remedy changes.
+    remedy changes, and `control` those in which its copy differs.
     """
 
     cluster: list[Json]
     before: list[Json]
     waiter: Json
+    control: Json
     gone: str
     remedies: dict[str, list[Json]]
     changed: dict[str, Json]
@@ -54,6 +55,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cluster: list[object] = []
     before: list[object] = []
     waiter: object = {}
+    control: object = {}
     gone: str = ""
     remedies: dict[str, list[object]] = {}
     changed: dict[str, object] = {}

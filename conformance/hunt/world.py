@@ -82,7 +82,8 @@ def world_of(pair: Pair, rng: random.Random) -> World:
         for name, (chance, vary) in _VARIATIONS.items()
         if rng.random() < chance and vary(course, rng)
     ]
-    control = {**waiter, **sketch.changed.get(pair.remedy, {}), "name": COPY}
+    changed = {**sketch.changed.get(pair.remedy, {}), **sketch.control}
+    control = {**waiter, **changed, "name": COPY}
     steps: list[Fields] = [*sketch.before, *course.first, create({"pod": waiter})]
     steps += [SETTLE] * course.settles + course.before + course.steps
     if "inject" in str(steps):

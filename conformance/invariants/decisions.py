@@ -76,7 +76,7 @@ def volumes_reachable(history: History) -> Iterator[Violation]:
 
 @invariant("pkg/scheduler/framework/plugins/dynamicresources Reserve, PreBind")
 def claims_held(history: History) -> Iterator[Violation]:
-    """A bound pod's claims of devices are allocated for its node, and reserved for it."""
+    """A bound pod's claims are for its node and for it, and their devices meet the constraints."""
     yield from _broken_at_binding(history, held_claims)
 
 

@@ -109,6 +109,8 @@ class Executor:
         version = handle.version
         waits_for_last = version >= SchedulerVersion.V1_35
         self._is_pending: Final = self._is_not_deleted if waits_for_last else _is_never_pending
+        #: Before 1.35 an eviction fails if its victim does not exist at its beginning.
+        self._fails_without_victim: Final = not waits_for_last
         finds_in_pre_bind = version >= SchedulerVersion.V1_36
         self._in_pre_bind: Final = (
             handle.get_pod_in_pre_bind if finds_in_pre_bind else _is_in_no_pre_bind
@@ -234,7 +236,10 @@ class Executor:
         return False
 
     async def _evict(self, victim: PodInfo, preemptor: Preemptor) -> bool:
-        """Write the victim's disruption condition and delete it; False if it does not exist."""
+        """Write the victim's disruption condition and delete it; False if it does not exist.
+
+        Raises LookupError for a victim that does not exist, as 1.34 does.
+        """
         api = self._handle.api
         condition = Condition(
             _DISRUPTION_TARGET,
@@ -243,9 +248,10 @@ class Executor:
             f"{preemptor.scheduler_name}: preempting to accommodate a higher priority "
             f"{preemptor.type}",
         )
-        return await api.patch_pod_status(
-            victim.pod, condition=condition, nominating_info=None
-        ) and await api.delete_pod(victim.pod)
+        exists = await api.patch_pod_status(victim.pod, condition=condition, nominating_info=None)
+        if not exists and self._fails_without_victim:
+            raise LookupError(f"the victim {victim.key} does not exist")
+        return exists and await api.delete_pod(victim.pod)
 
     async def _clear_nominations(self, node_name: str, preemptor: Preemptor) -> bool:
         """Clear the nominations of pods of lower priority to the node.
