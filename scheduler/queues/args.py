@@ -41,7 +41,7 @@ class Action(StrEnum):
 
 
 class QueuesArgs(msgspec.Struct, frozen=True, rename="camel"):
-    """The arguments. The last five are improvements on kube-batch."""
+    """The arguments; from `fill_each_resource` on they are improvements on kube-batch."""
 
     default_queue: str = "default"
     """The queue of groups that name none, and of pods without a group."""
@@ -67,6 +67,9 @@ class QueuesArgs(msgspec.Struct, frozen=True, rename="camel"):
     preempt_rules: tuple[Rule, ...] = (Rule.PRIORITY, Rule.GANG, Rule.CONFORMANCE, Rule.DRF)
     """The rules that protect pods of the same queue."""
 
+    gang_timeout_seconds: float = 600.0
+    """The longest time that a member waits for the others. Default: 600."""
+
     fill_each_resource: bool = True
     """Share each resource between the queues by itself. Else all together, as kube-batch."""
 
@@ -75,29 +78,28 @@ class QueuesArgs(msgspec.Struct, frozen=True, rename="camel"):
     jobs that fit nowhere cannot use. Else members keep their room until `gangTimeoutSeconds`, and
     a gang with fewer pods than minMember takes room as well."""
 
-    gang_timeout_seconds: float = 600.0
-    """The longest time that a member waits for the others. Default: 600."""
-
     stable_evictions: bool = True
-    """Within a queue, evict only for a job that stays behind its victim in the order of jobs:
-    two jobs never evict each other in turns. Else as kube-batch, whatever the priorities."""
+    """Within a queue, a job evicts one of lower priority, or of equal priority and a share that
+    stays as large: two jobs never evict each other in turns. Else as kube-batch: the shares decide,
+    whatever the priorities."""
 
     count_idle_room: bool = True
     """Evict where victims and idle room together are enough for a pod, and compare the shares of
     those resources alone of which the cluster has too little idle. Else, as kube-batch: the victims
-    of each pod must be enough by themselves, the node must allow one more pod, and a victim's queue
-    keeps its deserved amount of every scarce resource."""
+    of each pod must be enough by themselves and make room for it alone, the node must allow one
+    more pod, and a victim's queue keeps its deserved amount of every scarce resource."""
 
     reservation_after_seconds: float = 60.0
-    """Reserve nodes for the first job in the order that fits nowhere for this long; 0 for never.
-    One job at a time has a reservation."""
+    """Reserve nodes for the first job in the order that has waited this long and fits nowhere; 0
+    for never. One job at a time has a reservation."""
 
     backfill_respects_reservations: bool = True
     """Let pods without requests take no place on a node that a reserved job needs."""
 
     return_borrowed_room: bool = True
     """Evict for all waiting pods of a job that its queue deserves room for in the cycle of the
-    first one. Else for one pod a cycle."""
+    first one, down to the last pod that a queue has too much. Else for one pod a cycle, and a queue
+    keeps its deserved amounts, even if another one then has nothing."""
 
     def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
         """Return the errors: a negative time, and an order by a rule that gives none."""

@@ -62,7 +62,7 @@ class Job:
         self._best_effort: Final[dict[str, Task]] = {}
         #: The uids of finished pods that were seen, by phase.
         self.finished: Final[dict[str, set[str]]] = {"Succeeded": set(), "Failed": set()}
-        #: Since when no node fits the next task; None while one may fit. Epoch seconds.
+        #: Since when the next task waits for a node, or for the share; None if not. Epoch seconds.
         self.waits_since: float | None = None
         self._by_priority: Final = by_priority
         #: The pending tasks with requests in their order; also tasks that are no longer pending.

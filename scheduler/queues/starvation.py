@@ -1,8 +1,8 @@
 """Starvation: nodes are reserved for a large job that small ones would keep from its room for ever.
 
-The first job in the order that fits nowhere for long gets reservations for all tasks that it needs,
-on nodes that could hold them if they were empty. As pods there end, only pods that fit beside the
-reserved ones are placed. One job at a time has such a reservation.
+The first job in the order that has waited for long, and fits nowhere, gets reservations for all
+tasks that it needs, on nodes that could hold them if they were empty. As pods there end, only pods
+that fit beside the reserved ones are placed. One job at a time has such a reservation.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.failures import FrameworkError
 from scheduler.queues.args import Rule
+from scheduler.queues.jobs import TaskState
 from scheduler.queues.reservations import Reservation
 from scheduler.snapshot.columns import World
 
@@ -30,6 +31,7 @@ class Starvation:
     def __init__(self, parts: Parts) -> None:
         self._handle, args, self._ledger, self._order, self._reservations = parts
         self._after_seconds: Final = args.reservation_after_seconds
+        self._releases_gangs: Final = args.release_unfit_gangs
         self._by_priority: Final = Rule.PRIORITY in args.rules
         self._by_share: Final = Rule.PROPORTION in args.rules
 
@@ -39,8 +41,10 @@ class Starvation:
             return
         if any(self._goes_before(other, job) for other in self._ledger.jobs.values()):
             return
+        # A gang that does not fit gives up the nodes that it holds.
+        held = [*job.in_state(TaskState.RESERVED)] if self._releases_gangs else []
         needed = max(job.group.min_member - job.ready_count, 1)
-        for task in job.pending()[:needed]:
+        for task in (*held, *job.pending()[:needed]):
             node_name = self._node_for(task)
             if node_name is None:
                 self._reservations.drop_job(job.key)

@@ -43,13 +43,17 @@ class Waking:
     def failed(self, job: Job) -> None:
         """Let a job wait for room."""
         self._failed[job.key] = next(self._numbers)
-        if job.waits_since is None:
-            job.waits_since = self._handle.now()
+        self._waits(job)
         self._wake_for_share()
 
     def wait_for_share(self, job: Job) -> None:
         """Let a job wait until its queue has less than it deserves."""
         self._waits_for_share.add(job.key)
+        self._waits(job)
+
+    def _waits(self, job: Job) -> None:
+        if job.waits_since is None:
+            job.waits_since = self._handle.now()
 
     def is_sharing(self, job: Job) -> bool:
         """Return True if a job waits for the share of its queue."""
@@ -81,11 +85,11 @@ class Waking:
 
     def placed(self, job: Job) -> None:
         """Try the next task of a job, one of which has a node now."""
-        job.waits_since = None
         self._failed.pop(job.key, None)
         if job.is_in_progress:
             self._held_since.setdefault(job.key, next(self._numbers))
         else:
+            job.waits_since = None
             self._held_since.pop(job.key, None)
             self._wake_for_excess()
         self._activate((job,))
