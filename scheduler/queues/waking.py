@@ -124,7 +124,8 @@ class Waking:
             task = job.tasks.get(reservation.pod.uid)
             if task is None or task.state != TaskState.PENDING:
                 self._reservations.drop(reservation.pod.uid)
-                if task is None or not reservation.is_exclusive:
+                # A gang that is in progress may give its nodes up, and gets them reserved again.
+                if task is None or not (reservation.is_exclusive or job.is_in_progress):
                     self._activate(self._ledger.jobs.values())
         if not job.tasks:
             self._failed.pop(job.key, None)

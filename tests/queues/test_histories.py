@@ -26,6 +26,11 @@ def test_two_gangs_that_do_not_fit_do_not_wake_one_another_for_ever() -> None:
     assert complaints(random_history(1179)) == []
 
 
+@pytest.mark.parametrize("seed", [5765, 6852])
+def test_a_gang_that_starves_does_not_wake_itself_for_ever(seed: int) -> None:
+    assert complaints(random_history(seed)) == []
+
+
 def test_a_queue_gives_back_a_resource_although_it_has_too_little_of_another() -> None:
     assert complaints(random_history(5726)) == []
 
