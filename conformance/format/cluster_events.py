@@ -15,7 +15,10 @@ __all__ = ["KNOWN_EVENTS", "event_name", "unknown_event"]
 _ANY_KIND: Final = ("Add", "Update", "Delete")
 _NODE: Final = tuple(
     f"UpdateNode{part}"
-    for part in ("Allocatable", "Annotation", "Condition", "DeclaredFeature", "Label", "Taint")
+    for part in (
+        *("Allocatable", "Annotation", "Condition", "DeclaredFeature"),
+        *("Label", "PreemptionPolicy", "Taint"),
+    )
 )
 _POD: Final = tuple(
     f"UpdatePod{part}"

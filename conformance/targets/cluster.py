@@ -34,7 +34,13 @@ from ..format.steps import (
     Stop,
     UpdateStatus,
 )
-from .cluster_api import OWNER_LABEL, ClusterApi, delete_namespace, empty_namespace
+from .cluster_api import (
+    OWNER_LABEL,
+    TAINT_OF_NEW_NODES,
+    ClusterApi,
+    delete_namespace,
+    empty_namespace,
+)
 from .real_time import until_quiet, why_not_in_real_time
 from .target import Served
 
@@ -111,6 +117,8 @@ class ClusterKind:
             return "reads metrics, and no --metrics-url of the cluster's scheduler is given"
         if any(item.metric is not None for item in expected):
             return "counts from the start of the scheduler"
+        if any(TAINT_OF_NEW_NODES in str(obj) for obj in _created(case) if obj["kind"] == "Node"):
+            return "needs the taint of new nodes, which all pods of a case tolerate in a cluster"
         return why_not_in_real_time(case, self._options)
 
     def new_clock(self) -> Clock:

@@ -47,8 +47,9 @@ _FORBIDDEN: Final = 403
 _EXPIRED: Final = 410
 _INVALID: Final = 422
 #: The admission plugin TaintNodesByCondition adds this taint to each new node.
+TAINT_OF_NEW_NODES: Final = "node.kubernetes.io/not-ready"
 _TOLERATES_NEW_NODES: Final[Json] = {
-    "key": "node.kubernetes.io/not-ready",
+    "key": TAINT_OF_NEW_NODES,
     "operator": "Exists",
     "effect": "NoSchedule",
 }

@@ -329,7 +329,8 @@ async def test_a_group_preempts_as_upstreams(case: Case, monkeypatch: pytest.Mon
     if case.get("plugin") == "DefaultPreemption":
         methods = {"pod_group_post_filter": pod_group_post_filter}
         preemption = type("DefaultPreemption", (plugin("Base", **methods), classes[0]), {})
-        monkeypatch.setattr(profiles, "IN_TREE", {**IN_TREE, preemption.name: preemption})
+        others = [each for each in IN_TREE.values() if each.name != preemption.name]
+        monkeypatch.setattr(profiles, "in_tree_plugins", lambda _: [*others, preemption])
         names.append(preemption.name)
     groups = [] if case["group"] is None else [_pod_group(spec=case["group"])]
     gates = GATES | ({WORKLOAD_AWARE_PREEMPTION} if case["gate"] else set())

@@ -29,7 +29,7 @@ from conformance.run.observation import Observation, observe, observe_case
 from conformance.targets import target_kind
 from conformance.targets.cli import clean
 from conformance.targets.cluster import ClusterKind, clean_cluster
-from conformance.targets.cluster_api import ClusterApi
+from conformance.targets.cluster_api import TAINT_OF_NEW_NODES, ClusterApi
 from conformance.targets.target import TargetOptions
 from fakeapi import FakeApiServer, Security, User
 
@@ -505,6 +505,10 @@ async def test_a_watch_goes_on_where_the_last_one_ended_unless_that_is_too_old()
         (
             {"cluster": [{"pod": {"name": "p", "status": {"phase": "Pending"}}}]},
             "needs pods that are there before the scheduler starts",
+        ),
+        (
+            {"cluster": [{"node": {"name": "a", "taints": [f"{TAINT_OF_NEW_NODES}:NoSchedule"]}}]},
+            "needs the taint of new nodes, which all pods of a case tolerate in a cluster",
         ),
         ({"steps": [{"restart": {}}]}, "needs a scheduler that the suite can restart"),
         ({"steps": [{"start": "b"}]}, "needs a scheduler that the suite can restart"),
