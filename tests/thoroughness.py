@@ -1,4 +1,4 @@
-"""Volume of the tests: a fifth for each change, all of it under `tox -e thorough`.
+"""Volume of the tests: an eighth for each change, all of it under `tox -e thorough`.
 
 `KUBESCHED_THOROUGH=SEED` asks for all of it. `python -m tests.thoroughness [SEED]` sets it and runs
 pytest; without a seed it takes a random one, and prints it.
@@ -27,7 +27,7 @@ EXAMPLES_MIN = 10
 
 def examples(count: int) -> int:
     """Return how many of `count` examples to try."""
-    return count if IS_THOROUGH else max(count // 5, min(count, EXAMPLES_MIN))
+    return count if IS_THOROUGH else max(count // 8, min(count, EXAMPLES_MIN))
 
 
 def load_hypothesis_profile() -> None:
