@@ -53,16 +53,11 @@ def events_agree(history: History) -> Iterator[Violation]:
     for pod in observation.pods:
         name = name_of(pod.object)
         for reason, notes in told.items():
-            text = _WRONG.get(reason, _nothing)(pod, notes.get(pod.uid))
+            text = _WRONG[reason](pod, notes.get(pod.uid)) if reason in _WRONG else ""
             if text:
                 what = "no_event" if pod.uid in notes else "event"
                 expect: Json = {"pod": name, what: {"reason": reason}}
                 yield Violation(text=f"pod {name} {text}", step="", expect=expect)
-
-
-def _nothing(pod: PodRecord, note: str | None) -> str:
-    del pod, note
-    return ""
 
 
 def _wrong_binding(pod: PodRecord, note: str | None) -> str:

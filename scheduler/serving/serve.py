@@ -242,5 +242,4 @@ async def _renew(tls: ServerTls, published: _PublishedAuthorities, clock: Clock)
 
 async def _cancel(task: asyncio.Task[NoReturn]) -> None:
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait((task,))

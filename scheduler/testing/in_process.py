@@ -123,8 +123,9 @@ async def run_in_process(
             yield RunningScheduler(app, task, url=url)
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait((task,))
+            if not task.cancelled():
+                task.result()  # raises the scheduler's failure
 
 
 def check_plugins(plugins: Iterable[type[Plugin] | str]) -> None:

@@ -106,8 +106,9 @@ def started(
                 yield scheduler
             finally:
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                await asyncio.wait((task,))
+                if not task.cancelled():
+                    task.result()
 
     return run
 
