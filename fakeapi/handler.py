@@ -6,7 +6,6 @@ gate ──► faults ──► handle ──► commit ──► response or st
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 from typing import TYPE_CHECKING, Final
 
@@ -187,16 +186,14 @@ class HttpHandler:
         watcher, response = watch.watcher, stream_response(warnings)
         self.watchers[watcher] = kind
         try:
-            try:
-                await response.prepare(http)  # at once: clients wait for the headers
-            except ConnectionError:
-                return response  # the client has left
+            await response.prepare(http)  # at once: clients wait for the headers
             self._note(http, response.status)
             write = self._state.guarded(response.write)
             async with self._faults.channel(http, watcher, write) as channel:
                 await watcher.serve(channel.write, watch.timeout_seconds)
-            with contextlib.suppress(ConnectionError):
-                await response.write_eof()
+            await response.write_eof()
+        except ConnectionError:
+            pass  # the client has left
         finally:
             del self.watchers[watcher]
         return response

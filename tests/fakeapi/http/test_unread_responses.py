@@ -17,6 +17,12 @@ from ..objects import CONFIG_MAPS, config_map
 LIST_BYTES = 8_000_000
 OBJECT_BYTES = 500_000
 READERS = 10
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"namespace": "default", "name": "late"},
+}
 
 
 @pytest.fixture
@@ -128,3 +134,16 @@ async def test_a_watch_that_its_client_does_not_read_ends(
     await asyncio.sleep(0.01)
     clock.advance(31)
     await eventually(lambda: server.statistics().watchers == 0)
+
+
+async def test_a_client_that_leaves_as_a_change_comes_is_no_error(
+    server: FakeApiServer, sockets: contextlib.ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = await ask(server, f"{LEASES}?watch=true", sockets)
+    await eventually(lambda: server.statistics().watchers == 1)
+    connection.shutdown(socket.SHUT_WR)
+    await asyncio.sleep(0)
+    # The watch is woken in the turn of the loop in which the server reads that the client left.
+    server.load([LEASE])
+    await eventually(lambda: server.statistics().watchers == 0)
+    assert not caplog.records
