@@ -153,11 +153,13 @@ class _Checker:
         struct = self._environment.structs.get(operand.name)
         if operand.name == "map":
             result = operand.parameters[1]
-        elif struct is not None or operand in (types.QUANTITY, types.SEMVER):
-            fields = struct.fields if struct is not None else {}
-            result = fields.get(node.field, ERROR)
-            if node.field not in fields:
+        elif struct is not None:
+            result = struct.fields.get(node.field, ERROR)
+            if result == ERROR:
                 self._problem(node.position, f"undefined field '{node.field}'")
+        elif operand in (types.QUANTITY, types.SEMVER):
+            text = f"unexpected failed resolution of '{operand.name}'"
+            result = self._problem(node.position, text)
         elif operand.is_parameter:
             self.substitutions.are_assignable((types.DYN,), (operand,))
             result = types.DYN

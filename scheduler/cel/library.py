@@ -14,8 +14,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from scheduler.api.quantity import QuantityError
 from scheduler.cel import network, times, values
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _NANO: Final = 10**9
+_Number = TypeVar("_Number", bound=int | float)
+_Whole = TypeVar("_Whole", bound=int)
 _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 #: The values of a list that `includes` looks at.
@@ -48,17 +51,19 @@ OVERLOADS: Final = parse_overloads(
 )
 
 
-def _checked(value: int | float, *operands: object) -> object:
-    """Return the result of arithmetic in the type of its operands; raises `CelError`."""
-    if isinstance(value, float):
-        return value
-    if isinstance(operands[0], UInt):
-        if not 0 <= value <= _UINT_MAX:
-            raise CelError("unsigned integer overflow")
-        return UInt(value)
-    if not _INT_MIN <= value <= _INT_MAX:
-        raise CelError("integer overflow")
-    return value
+def _checked(value: Any, operand: _Number) -> _Number:
+    """Return the result of arithmetic in the type of its operand; raises `CelError`."""
+    if isinstance(operand, float):
+        return cast("_Number", value)
+    lowest, highest = (0, _UINT_MAX) if isinstance(operand, UInt) else (_INT_MIN, _INT_MAX)
+    if not lowest <= value <= highest:
+        raise _overflow(operand)
+    return type(operand)(value)
+
+
+def _overflow(operand: object) -> CelError:
+    unsigned = "unsigned " if isinstance(operand, UInt) else ""
+    return CelError(f"{unsigned}integer overflow")
 
 
 def _arithmetic(
@@ -123,10 +128,10 @@ def _index(container: Any, key: Any) -> object:
     if isinstance(container, dict):
         item, is_found = values.find(container, key)
         if not is_found:
-            raise CelError(f"no such key: {key}")
+            raise CelError(f"no such key: {_to_string(key)}")
         return item
     if not isinstance(container, list):
-        raise CelError(f"no such key: {key}")
+        raise CelError(f"no such key: {_to_string(key)}")
     if not values.is_number(key):
         raise CelError(f"unsupported index type '{values.type_name(key)}' in list")
     if key != int(key):
@@ -223,7 +228,7 @@ def _size(value: Any) -> int:
 
 def _index_of(value: Any, item: Any, start: int = 0) -> int:
     if isinstance(value, str):
-        if not 0 <= start <= len(value):
+        if start < 0:
             raise CelError(f"index out of range: {start}")
         return value.find(item, start)
     return next((at for at, element in enumerate(value) if equal(element, item)), -1)
@@ -231,9 +236,11 @@ def _index_of(value: Any, item: Any, start: int = 0) -> int:
 
 def _last_index_of(value: Any, item: Any, end: int | None = None) -> int:
     if isinstance(value, str):
-        if end is not None and not 0 <= end <= len(value):
+        if end is None:
+            return value.rfind(item)
+        if end < 0:
             raise CelError(f"index out of range: {end}")
-        return value.rfind(item) if end is None else value.rfind(item, 0, end + len(item))
+        return value.rfind(item, 0, end + len(item)) if end < len(value) else -1
     return max((at for at, element in enumerate(value) if equal(element, item)), default=-1)
 
 
@@ -263,7 +270,11 @@ def _char_at(value: str, index: int) -> str:
 def _slice(value: list[object], start: int, end: int) -> list[object]:
     if start < 0 or end < 0:
         raise CelError(f"cannot slice({start}, {end}), negative indexes not supported")
-    if start > end or end > len(value):
+    if start > end:
+        raise CelError(
+            f"cannot slice({start}, {end}), start index must be less than or equal to end index"
+        )
+    if end > len(value):
         raise CelError(f"cannot slice({start}, {end}), list is length {len(value)}")
     return value[start:end]
 
@@ -306,19 +317,29 @@ def _sum(items: list[Any]) -> object:
 def _to_int(value: Any) -> int:
     if isinstance(value, _TIMES):
         return times.to_int(value)
+    return _to_whole(value, 0)
+
+
+def _to_uint(value: Any) -> UInt:
+    return _to_whole(value, UInt())
+
+
+def _to_whole(value: Any, zero: _Whole) -> _Whole:
+    """Return a text or a number in the type of `zero`; raises `CelError`."""
     if isinstance(value, str):
         try:
-            number = int(value)
-        except ValueError as error:
-            text = f'type conversion error from string to int: parsing "{value}": invalid syntax'
-            raise CelError(text) from error
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise CelError("integer overflow")
-    else:
-        number = int(value)
-    checked = _checked(number, 0)
-    assert isinstance(checked, int)
-    return checked
+            if not re.fullmatch(r"[-+]?[0-9]+", value):
+                raise CelError(value)
+            return _checked(int(value), zero)
+        except CelError as error:
+            raise _no_conversion("string", values.type_name(zero)) from error
+    if not math.isfinite(value):
+        raise _overflow(zero)
+    return _checked(int(value), zero)
+
+
+def _no_conversion(source: str, target: str) -> CelError:
+    return CelError(f"type conversion error from '{source}' to '{target}'")
 
 
 def _to_bool(value: object) -> bool:
@@ -328,15 +349,19 @@ def _to_bool(value: object) -> bool:
         return True
     if value in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise CelError(f'type conversion error from "{value}" to bool')
+    raise _no_conversion("string", "bool")
 
 
 def _to_double(value: Any) -> float:
-    try:
+    if not isinstance(value, str):
         return float(value)
+    try:
+        number = float(value)
     except ValueError as error:
-        text = f'type conversion error from string to double: parsing "{value}": invalid syntax'
-        raise CelError(text) from error
+        raise _no_conversion("string", "double") from error
+    if value != value.strip() or (math.isinf(number) and "inf" not in value.lower()):
+        raise _no_conversion("string", "double")
+    return number
 
 
 def _to_string(value: object) -> str:
@@ -390,12 +415,6 @@ def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT
 
 def _semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002
     return values.parse_semver(text, normalize=normalize)
-
-
-def _same_kind(first: object, second: object) -> int:
-    if not isinstance(first, (Quantity, Semver)):
-        raise no_such_overload()
-    return compare(first, second)
 
 
 def _value_of(optional: Optional) -> object:
@@ -489,7 +508,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     ),
     "bool": _to_bool,
     "int": _to_int,
-    "uint": lambda value: _checked(int(value), UInt()),
+    "uint": _to_uint,
     "double": _to_double,
     "string": _to_string,
     "bytes": lambda value: value.encode() if isinstance(value, str) else value,
@@ -501,9 +520,9 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "asApproximateFloat": lambda amount: amount.nanos / _NANO,
     "add": lambda amount, other: Quantity(amount.nanos + _nanos(other)),
     "sub": lambda amount, other: Quantity(amount.nanos - _nanos(other)),
-    "isGreaterThan": lambda a, b: _same_kind(a, b) > 0,
-    "isLessThan": lambda a, b: _same_kind(a, b) < 0,
-    "compareTo": _same_kind,
+    "isGreaterThan": lambda a, b: compare(a, b) > 0,
+    "isLessThan": lambda a, b: compare(a, b) < 0,
+    "compareTo": compare,
     "semver": _semver,
     "isSemver": _is_semver,
     "major": lambda version: version.major,

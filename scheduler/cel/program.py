@@ -35,6 +35,9 @@ Evaluate = Callable[[Variables], Any]
 #: What Python raises where a function gets a value of the wrong type.
 _WRONG_TYPE: Final = (TypeError, AttributeError, ValueError)
 
+#: Functions that convert a literal while compiling.
+_CONVERSIONS: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
+
 _NOT_BOOL: Final[Mapping[str, str]] = {
     "int": "unsupported type conversion from 'int' to bool",
     "uint": "unsupported type conversion from 'uint' to bool",
@@ -109,8 +112,19 @@ def _compiled(node: Node) -> Evaluate:
         return lambda variables: [element(variables) for element in elements]
     if isinstance(node, MapNode):
         entries = [(_compiled(key), _compiled(value)) for key, value in node.entries]
-        return lambda variables: {key(variables): value(variables) for key, value in entries}
+        return functools.partial(_map_of, entries)
     return _macro(node)
+
+
+def _map_of(entries: list[tuple[Evaluate, Evaluate]], variables: Variables) -> object:
+    made: dict[object, object] = {}
+    for key, value in entries:
+        name = key(variables)
+        try:
+            made[name] = value(variables)
+        except TypeError as error:
+            raise values.unsupported_key(name) from error
+    return made
 
 
 def _ident(name: str) -> Evaluate:
@@ -172,8 +186,6 @@ def _call(node: Call) -> Evaluate:
             arguments.insert(0, _compiled(node.target))
     function = FUNCTIONS[name]
     accepted, first = _accepted(name), OPERANDS.get(name)
-    if name in ("matches", "find", "findAll"):
-        _check_pattern(node)
 
     def call(variables: Variables) -> Any:
         operands = [argument(variables) for argument in arguments]
@@ -186,17 +198,21 @@ def _call(node: Call) -> Evaluate:
             is_named = first is not None and values.type_name(operands[0]) not in first | RECEIVERS
             raise no_such_overload(name if is_named else "") from error
 
+    _check_literal(node, name, call)
     return call
 
 
-def _check_pattern(node: Call) -> None:
-    """Compile a literal regular expression; raises `CompileError`."""
-    literal = node.arguments[0 if node.target is not None else 1]
-    if isinstance(literal, Literal) and isinstance(literal.value, str):
-        try:
-            pattern(literal.value)
-        except CelError as error:
-            raise CompileError(f"program instantiation failed: {error}") from error
+def _check_literal(node: Call, name: str, call: Evaluate) -> None:
+    """Compile a literal pattern, or convert a literal; raises `CompileError`."""
+    try:
+        if name in ("matches", "find", "findAll"):
+            literal = node.arguments[0 if node.target is not None else 1]
+            if isinstance(literal, Literal) and isinstance(literal.value, str):
+                pattern(literal.value)
+        elif name in _CONVERSIONS and isinstance(node.arguments[0], Literal):
+            call({})
+    except CelError as error:
+        raise CompileError(f"program instantiation failed: {error}") from error
 
 
 def _accepted(name: str) -> list[tuple[Type, ...]]:
@@ -280,7 +296,7 @@ def _binding(name: str, range_of: Evaluate, variable: str, body: Evaluate) -> Ev
     def map_optional(variables: Variables) -> Any:
         optional = range_of(variables)
         if not isinstance(optional, Optional):
-            raise no_such_overload()
+            raise no_such_overload(f"hasValue({values.type_name(optional)})")
         if not optional.is_set:
             return optional
         result = body({**variables, variable: optional.value})

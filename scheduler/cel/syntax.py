@@ -7,26 +7,38 @@ Source: cel-go `parser/gen/CEL.g4`, `parser/parser.go`, `parser/macro.go`, v0.26
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: The parts of an escape: a letter or sign, two digits, `u` or `U` with digits, octal digits.
+_ESCAPED: Final = re.compile(
+    r"\\(?:([abfnrtv\\?\"'`])|[xX]([0-9a-fA-F]{2})"
+    r"|(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})|([0-3][0-7]{2}))"
+)
+_SHORT_ESCAPES: Final = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+}  # fmt: skip
+_CODE_POINT_MAX: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
 _TOKEN: Final = re.compile(
     r"""
     (?P<space>[\t\ \r\n\f]+|//[^\n]*)
   | (?P<float>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
   | (?P<uint>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
   | (?P<int>0x[0-9a-fA-F]+|[0-9]+)
-  | (?P<string>(?:[bB][rR]?|[rR][bB]?)?(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}
-      |"(?:[^\\"\n\r]|\\.)*"|'(?:[^\\'\n\r]|\\.)*'))
+  | (?P<raw>(?:[bB]?[rR])(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n\r]*"|'[^'\n\r]*'))
+  | (?P<string>[bB]?(?:
+        \"{3}(?:[^\\]|ESCAPE)*?\"{3} | '{3}(?:[^\\]|ESCAPE)*?'{3}
+      | "(?:[^\\"\n\r]|ESCAPE)*" | '(?:[^\\'\n\r]|ESCAPE)*'))
   | (?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)
   | (?P<escaped>`[_a-zA-Z0-9.\-/\ ]+`)
   | (?P<operator>&&|\|\||==|!=|<=|>=|\?\.|[-+*/%<>!?:.,()\[\]{}])
-    """,
+    """.replace("ESCAPE", _ESCAPED.pattern),
     re.VERBOSE | re.DOTALL,
 )
 _RESERVED: Final = frozenset({
@@ -231,7 +243,8 @@ class _Parser:
     def _member(self, operand: Node, dot: _Token, *, is_optional: bool) -> Node:
         field = self.token
         if field.kind not in ("ident", "escaped"):
-            self._fail("IDENTIFIER")
+            text = f"Syntax error: no viable alternative at input '.{field.text}'"
+            raise SyntaxProblem(field.position, text)
         self._take()
         opened = self.token
         if field.kind == "ident" and not is_optional and self._accept("("):
@@ -242,11 +255,10 @@ class _Parser:
         token = self.token
         if token.kind in ("int", "uint", "float"):
             return _number(self._take(), token.position, negative=False)
-        if token.kind == "string":
+        if token.kind in ("string", "raw"):
             return Literal(token.position, _text(self._take()))
-        if token.kind == "ident" and token.text != "in":
-            return self._ident()
-        if self._accept("."):
+        self._accept(".")
+        if self.token.kind == "ident" and self.token.text != "in":
             return self._ident()
         if self._accept("("):
             node = self.expression()
@@ -341,22 +353,30 @@ def _number(token: _Token, position: int, *, negative: bool) -> Literal:
 
 
 def _text(token: _Token) -> str | bytes:
-    """Return the value of a string or bytes literal; CEL's escapes are Python's."""
-    text = token.text
-    prefix = text[: min(text.find('"') % len(text), text.find("'") % len(text))].lower()
-    body = text[len(prefix) :]
+    """Return the value of a string or bytes literal."""
+    prefix = token.text[: token.text.find(token.text[-1])].lower()
+    body = token.text[len(prefix) :]
     quotes = 3 if body[:3] in ('"""', "'''") else 1
-    inner = body[quotes:-quotes]
-    if "r" in prefix:
-        return inner.encode() if "b" in prefix else inner
-    inner = re.sub(r"\\([?`])", r"\1", inner).replace("\\X", "\\x")
-    literal = inner.replace("\n", "\\n").replace("\r", "\\r")
-    literal = re.sub(r'(\\.)|(")', lambda m: m[1] or '\\"', literal, flags=re.DOTALL)
-    try:
-        value: str = ast.literal_eval(f'"{literal}"')
-    except (SyntaxError, ValueError) as error:
-        raise SyntaxProblem(token.position, "unable to unescape string") from error
-    return value.encode() if "b" in prefix else value
+    text = re.sub(r"\r\n?", "\n", body[quotes:-quotes])
+    if "b" not in prefix:
+        return text if "r" in prefix else _ESCAPED.sub(partial(_unescaped, token.position), text)
+    if "r" not in prefix:
+        # Each character stands for one byte.
+        text = text.encode().decode("latin-1")
+        if any(match[3] for match in _ESCAPED.finditer(text)):
+            raise SyntaxProblem(token.position, "unable to unescape string")
+        return _ESCAPED.sub(partial(_unescaped, token.position), text).encode("latin-1")
+    return text.encode()
+
+
+def _unescaped(position: int, match: re.Match[str]) -> str:
+    """Return the character that an escape stands for."""
+    if match[1]:
+        return _SHORT_ESCAPES.get(match[1], match[1])
+    code = int(match[4], 8) if match[4] else int(match[2] or match[3][1:], 16)
+    if code > _CODE_POINT_MAX or code in _SURROGATES:
+        raise SyntaxProblem(position, "invalid unicode code point")
+    return chr(code)
 
 
 def _function(position: int, name: str, arguments: tuple[Node, ...]) -> Node:

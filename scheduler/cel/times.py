@@ -81,7 +81,7 @@ class Timestamp:
 
 def _duration(nanos: int) -> Duration:
     if not -(2**63) <= nanos < 2**63:
-        raise CelError("duration overflow")
+        raise CelError("integer overflow")
     return Duration(nanos)
 
 

@@ -62,9 +62,6 @@ class Semver:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Semver) and self._rank == other._rank
 
-    def __hash__(self) -> int:
-        return hash(self._rank)
-
     def __lt__(self, other: Semver) -> bool:
         return self._rank < other._rank
 
@@ -135,10 +132,7 @@ def quantity(text: str) -> Quantity:
 
 def type_name(value: object) -> str:
     """Return the name of a value's type."""
-    for kind, name in _NAMES:
-        if isinstance(value, kind):
-            return name
-    return "dyn"
+    return next(name for kind, name in _NAMES if isinstance(value, kind))
 
 
 _NAMES: Final = (
@@ -164,6 +158,8 @@ def equal(first: object, second: object) -> bool:
 
     Raises CelError if a value of Kubernetes' types is compared with one of another type.
     """
+    if first is None or second is None:
+        return first is second
     if is_number(first) and is_number(second):
         return first == second
     if isinstance(first, list) and isinstance(second, list):
@@ -185,6 +181,11 @@ def compare(first: object, second: object) -> int:
     return (left > right) - (left < right)
 
 
+def unsupported_key(key: object) -> CelError:
+    """Return the error of a list or a map as the key of a map."""
+    return CelError(f"unsupported key type: {type_name(key)}")
+
+
 def find(mapping: dict[object, object], key: object) -> tuple[object, bool]:
     """Return the value under a key of a map, and True if there is one."""
     if isinstance(key, bool) or (isinstance(key, float) and not key.is_integer()):
@@ -194,5 +195,5 @@ def find(mapping: dict[object, object], key: object) -> tuple[object, bool]:
         if key in mapping:
             return mapping[key], True
     except TypeError as error:
-        raise CelError(f"unsupported key type: {type_name(key)}") from error
+        raise unsupported_key(key) from error
     return ({}, True) if isinstance(mapping, DefaultMap) else (None, False)
