@@ -271,8 +271,7 @@ def _go_text(error: Exception, url: URL) -> str:
 
 
 def _certificate_problem(error: Exception) -> str:
-    if not isinstance(error, ssl.SSLCertVerificationError):
-        return str(error)
+    assert isinstance(error, ssl.SSLCertVerificationError)
     if error.verify_code in _UNKNOWN_AUTHORITY:
         return "x509: certificate signed by unknown authority"
     return f"x509: {error.verify_message}"

@@ -266,19 +266,21 @@ def _json_of_victim(pod: PodInfo) -> bytes:
 def _decoded(body: bytes) -> msgspec.Raw:
     """Return the first JSON value of a body. Raises `ExtenderError`, in the words of Go."""
     try:
-        return msgspec.json.decode(body, type=msgspec.Raw)
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(body, type=msgspec.Raw)
+        return _first_value(body)
     except RecursionError as error:
         raise ExtenderError("exceeded max depth") from error
-    except msgspec.DecodeError:
-        pass
+
+
+def _first_value(body: bytes) -> msgspec.Raw:
+    """Return the JSON value at the beginning of a body: Go reads one and leaves the rest."""
     text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
     if not text:
         raise ExtenderError("EOF")
     try:
         # A number stays a text: Python reads none of more than 4300 digits.
         _, end = json.JSONDecoder(parse_int=str).raw_decode(text)
-    except RecursionError as error:
-        raise ExtenderError("exceeded max depth") from error
     except json.JSONDecodeError as error:
         at = error.pos
         if at >= len(text) or error.msg.startswith("Unterminated"):
@@ -286,7 +288,6 @@ def _decoded(body: bytes) -> msgspec.Raw:
         problem = f"invalid character {text[at]!r}"
         where = "looking for beginning of value" if "Expecting value" in error.msg else error.msg
         raise ExtenderError(f"{problem} {where}") from error
-    # Go reads one value and leaves the rest.
     return msgspec.Raw(text[:end].encode())
 
 
@@ -314,7 +315,9 @@ def _value(fields: _Fields, name: str, kind: Any, default: Any) -> Any:
 def _integer(fields: _Fields, name: str) -> int:
     raw = bytes(fields.get(name, b"0"))
     if raw != b"null" and not _INTEGER(raw):
-        raise ExtenderError(f"json: cannot unmarshal {_shown(raw)} into Go value of type int64")
+        kind = _shown(raw)
+        shown = f"number {raw.decode()}" if kind == "number" else kind
+        raise ExtenderError(f"json: cannot unmarshal {shown} into Go value of type int64")
     return 0 if raw == b"null" else int(raw)
 
 
@@ -330,5 +333,4 @@ def _converted(raw: msgspec.Raw, kind: Any, go_type: str) -> Any:
 def _shown(raw: bytes) -> str:
     """Return the kind of a JSON value as Go's errors show it."""
     kinds = {b"{": "object", b"[": "array", b'"': "string", b"t": "bool", b"f": "bool"}
-    kind = kinds.get(raw[:1], "number")
-    return f"number {raw.decode()}" if b"." in raw and kind == "number" else kind
+    return kinds.get(raw[:1], "number")

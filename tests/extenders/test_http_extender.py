@@ -182,6 +182,7 @@ async def test_an_object_that_was_not_sent_is_an_error() -> None:
         ),
         ("[" * 20_000, "exceeded max depth"),
         ('{"a":' * 20_000 + "1" + "}" * 20_000 + " x", "exceeded max depth"),
+        ('{"Error": "busy"}', "busy"),
         (
             "1" * 5000 + " x",
             "json: cannot unmarshal number into Go value of type v1.ExtenderFilterResult",
@@ -190,6 +191,50 @@ async def test_an_object_that_was_not_sent_is_an_error() -> None:
 )
 async def test_an_answer_that_cannot_be_read(body: str, text: str) -> None:
     assert await error_of({}, {"body": body}) == text
+
+
+@pytest.mark.parametrize("score", ["1.5", '"1"', "1e3"])
+async def test_a_score_that_is_no_integer_is_an_error(score: str) -> None:
+    kind = "string" if score[0] == '"' else f"number {score}"
+    answers = {"prioritize": {"body": f'[{{"Host": "a", "Score": {score}}}]'}}
+    config = {"prioritizeVerb": "prioritize", "weight": 1, "nodeCacheCapable": True}
+    async with running(config, answers=answers) as (extender, _):
+        with pytest.raises(ExtenderError) as failure:
+            await extender.prioritize(POD, cluster().nodes)
+    text = f"json: cannot unmarshal {kind} into Go value of type int64"
+    assert str(failure.value) == text
+
+
+async def test_an_object_that_is_no_node_is_an_error() -> None:
+    answer = {"json": {"Nodes": {"items": [{"metadata": {"name": 3}}]}}}
+    assert "name" in await error_of({"nodeCacheCapable": False}, answer)
+
+
+async def test_a_victim_that_is_not_on_the_node_is_an_error() -> None:
+    victims = {"a": {"Pods": [{"UID": "nosuch"}]}}
+    answers = {"preempt": {"json": {"NodeNameToMetaVictims": victims}}}
+    async with running({"preemptVerb": "preempt"}, answers=answers) as (extender, _):
+        with pytest.raises(ExtenderError, match=r"claims to preempt pod \(UID: &\{nosuch\}\)"):
+            await extender.process_preemption(POD, {}, cluster())
+
+
+async def test_a_binding_is_sent_with_the_pods_uid() -> None:
+    answers = {"bind": {"json": {"Error": ""}}}
+    async with running({"bindVerb": "bind"}, answers=answers) as (extender, server):
+        await extender.bind(PodInfo(make_pod("web", uid="u")), "a")
+    assert server.received["bind"] == {
+        "PodName": "web",
+        "PodNamespace": "default",
+        "PodUID": "u",
+        "Node": "a",
+    }
+
+
+async def test_a_refused_binding_is_an_error() -> None:
+    answers = {"bind": {"json": {"Error": "taken"}}}
+    async with running({"bindVerb": "bind"}, answers=answers) as (extender, _):
+        with pytest.raises(ExtenderError, match=r"^taken$"):
+            await extender.bind(POD, "a")
 
 
 async def test_what_follows_the_first_value_is_not_read() -> None:
