@@ -20,7 +20,7 @@ from scheduler.api.core import (
     NodeAllocatableOverheadResources,
     NodeAllocatableResourceClaimStatus,
 )
-from scheduler.api.dynamic_resources import ClaimError, claim_referenced_by
+from scheduler.api.dynamic_resources import claim_referenced_by
 from scheduler.api.quantity import parse_quantity, quantity_text
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import allocation_result
@@ -200,10 +200,7 @@ class NodeAllocatable:
         """Return, by key of the claim, the containers that name it, once for each time."""
         keys: dict[str, str] = {}
         for entry in self.pod.spec.resource_claims:
-            try:
-                reference = claim_referenced_by(self.pod, entry)
-            except ClaimError:
-                continue
+            reference = claim_referenced_by(self.pod, entry)
             if reference is not None:
                 keys[entry.name] = f"{self.pod.metadata.namespace}/{reference.name}"
         used_by: dict[str, list[str]] = {}
