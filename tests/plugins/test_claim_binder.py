@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
@@ -71,10 +72,12 @@ class Stage:
         await self.binder.bind(self.data, POD, "node")
 
 
+META = ObjectMeta(name="c", namespace="default", uid="c")
+DELETED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
 def make_claim(**status: object) -> ResourceClaim:
-    return ResourceClaim(
-        ObjectMeta(name="c", namespace="default", uid="c"), status=ResourceClaimStatus(**status)
-    )
+    return ResourceClaim(META, status=ResourceClaimStatus(**status))
 
 
 async def test_a_conflict_is_tried_again_with_the_newest_claim() -> None:
@@ -110,6 +113,11 @@ async def test_conflicts_without_end_fail() -> None:
     [
         (make_claim(allocation=result()), result(), "got allocated elsewhere in the meantime"),
         (make_claim(), None, "got deallocated elsewhere in the meantime"),
+        (
+            replace(make_claim(), metadata=replace(META, deletion_timestamp=DELETED)),
+            result(),
+            "got deleted in the meantime",
+        ),
     ],
 )
 async def test_a_claim_that_is_not_as_it_was_fails(
@@ -232,6 +240,34 @@ async def test_a_status_without_an_answer_is_looked_up() -> None:
     assert [each.claim for each in stage.data.claims] == [stage.claim]
     assert stage.claim.is_reserved_for(POD.metadata.uid)
     assert stage.tracker.get("c", "default") == stage.claim
+
+
+async def test_a_status_without_an_answer_that_was_not_written_fails() -> None:
+    stage = Stage(make_claim(), result())
+
+    async def lost(before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
+        raise WriteOutcomeUnknownError("no answer")
+
+    stage.api.update_status = lost  # type: ignore[method-assign]
+    with pytest.raises(ClaimBindingError, match="no answer"):
+        await stage.bind()
+    assert stage.claim.status == ResourceClaimStatus()
+
+
+async def test_undoing_goes_on_after_a_failure_which_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage(make_claim(allocation=result()), None)
+    stage.store.remove("default/c")
+    assert not await stage.binder.release(make_claim(), "uid")
+    await stage.binder.undo_creation(make_claim(), POD)
+    object.__setattr__(stage.handle.api, "patch_claim_statuses", None)
+    await stage.binder.clear_statuses(POD)
+    assert [record.message for record in caplog.records] == [
+        "unreserve",
+        "Failed to delete the claim for extended resources",
+        "Failed to clear NodeAllocatableResourceClaimStatuses on Unreserve",
+    ]
 
 
 async def test_devices_stay_taken_until_a_cancelled_write_is_known() -> None:

@@ -26,7 +26,10 @@ from scheduler.framework.cycle_state import CycleStateError
 from scheduler.framework.failures import FilterPausedError
 from scheduler.plugins.dynamic_resources.args import DynamicResourcesArgs
 from scheduler.plugins.dynamic_resources.claim_binder import ClaimBindingError
-from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from scheduler.plugins.dynamic_resources.dynamic_resources import (
+    DynamicResources,
+    DynamicResourcesError,
+)
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod, snapshot_of
@@ -41,7 +44,15 @@ from tests.plugins.devices import (
     slice_of,
     with_claims,
 )
-from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, hint, rejected, verdict_of
+from tests.plugins.running import (
+    QUEUE,
+    SKIP,
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    hint,
+    rejected,
+    verdict_of,
+)
 
 GPU = "example.com/gpu"
 GPU_CLASS = make_class("gpu", extended_resource_name=GPU)
@@ -100,6 +111,47 @@ def test_a_claim_that_goes_between_queue_and_cycle_is_missed() -> None:
     assert verdict_of(answer) == (UNRESOLVABLE, ('could not find ResourceClaim "default/claim"',))
 
 
+def selected_by(operator: str) -> ResourceClaim:
+    """A claim whose devices are on the nodes that a selector names."""
+    requirement = core.NodeSelectorRequirement("zone", operator, ("z",))
+    selector = core.NodeSelector((core.NodeSelectorTerm((requirement,)),))
+    return make_claim(allocation=replace(ALLOCATION, node_selector=selector))
+
+
+def asking(*requests: DeviceRequest) -> ResourceClaim:
+    return replace(make_claim(), spec=ResourceClaimSpec(DeviceClaim(requests)))
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        (selected_by("In"), None),
+        (selected_by("Gt"), ("Error", "values[0]: Invalid value")),
+        (
+            asking(DeviceRequest("r")),
+            (UNRESOLVABLE, "resource claim default/claim, request r: unknown request type"),
+        ),
+        (
+            asking(DeviceRequest("r", ExactDeviceRequest(""))),
+            ("Error", "request r: unsupported request type"),
+        ),
+        (
+            asking(DeviceRequest("r", first_available=(DeviceSubRequest("s", "nosuch"),))),
+            (UNRESOLVABLE, "request r/s: device class nosuch does not exist"),
+        ),
+    ],
+)
+def test_a_claim_that_cannot_be_read_is_refused_before_the_search(
+    claim: ResourceClaim, expected: tuple[str, str] | None
+) -> None:
+    _, answer = pre_filter(dynamic_resources([claim], [GPU_CLASS]), with_claims(by_name()))
+    if expected is None:
+        assert answer is None
+        return
+    assert answer is not None
+    assert (str(answer.code), expected[1] in answer.message) == (expected[0], True)
+
+
 def test_without_its_gate_a_claim_has_no_alternatives() -> None:
     request = DeviceRequest("r", first_available=(DeviceSubRequest("s", "gpu"),))
     claim = replace(make_claim(), spec=ResourceClaimSpec(DeviceClaim((request,))))
@@ -140,11 +192,59 @@ async def test_when_it_fits_nowhere_there_is_nothing_to_deallocate() -> None:
 async def test_without_pre_filter_its_other_methods_fail() -> None:
     """With this error upstream's message ends in `not found`, and no pod is preempted."""
     plugin, info, state = dynamic_resources(), PodInfo(make_pod()), CycleState()
+    plugin.unreserve(state, info, "plain")
+    assert plugin.handle.spawned == []  # type: ignore[attr-defined]
     _, status = await plugin.post_filter(state, info, NO_STATUSES)
     assert (status.code, status.message) == (Code.ERROR, "not found")
     for point in (plugin.reserve, plugin.pre_bind_pre_flight):
         with pytest.raises(CycleStateError, match="not found"):
             point(state, info, "plain")
+
+
+async def test_a_pod_on_a_node_that_no_filter_refused_needs_no_other() -> None:
+    plugin, state = dynamic_resources(), CycleState()
+    state.skip_filter_plugins = {plugin.name}
+    info = PodInfo(make_pod(node_name="plain"))
+    result, status = await plugin.post_filter(state, info, NO_STATUSES)
+    assert (result, verdict_of(status)) == (None, (UNSCHEDULABLE, ()))
+
+
+def test_a_node_that_was_not_filtered_cannot_be_reserved() -> None:
+    claim = asking(
+        DeviceRequest("r", ExactDeviceRequest("gpu", allocation_mode="ExactCount", count=1))
+    )
+    plugin, info = dynamic_resources([claim], [GPU_CLASS]), PodInfo(with_claims(by_name()))
+    state, _ = pre_filter(plugin, info.pod)
+    with pytest.raises(DynamicResourcesError, match="claim allocation not found for node"):
+        plugin.reserve(state, info, "plain")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        (None, make_claim(), ["by name"]),
+        (make_claim(), make_claim(annotations={"a": "b"}), ["by name"]),
+        (make_claim("made"), None, ["by template"]),
+        (make_claim("other"), None, []),
+        # Freed devices may help any pod.
+        (make_claim(allocation=ALLOCATION), make_claim(), None),
+        (None, None, None),
+    ],
+)
+def test_a_changed_claim_concerns_the_pods_that_name_it(
+    old: ResourceClaim | None, new: ResourceClaim | None, names: list[str] | None
+) -> None:
+    pods = {
+        "by name": with_claims(by_name()),
+        "by template": with_claims(by_template(), made={"devices": "made"}),
+        "elsewhere": with_claims(by_name(), pod=make_pod(namespace="elsewhere")),
+    }
+    concerned = dynamic_resources().pods_of_claim(old, new)
+    if names is None:
+        assert concerned is None
+        return
+    assert concerned is not None
+    assert [name for name, pod in pods.items() if concerned(PodInfo(pod))] == names
 
 
 @pytest.mark.parametrize(

@@ -285,17 +285,17 @@ class ClaimBinder:
         failed: str = "get updated claim {} after conflict",
     ) -> ResourceClaim:
         """Write a claim; after a conflict read it and write again."""
-        for number in range(_ATTEMPTS):
-            if number:
-                claim = await _named(failed.format(claim.key), self._api.get(claim))
-                self._claims.assume(claim)
+        conflicts = 0
+        while True:
             try:
                 return await attempt(claim)
             except WriteConflictError:
-                if number == _ATTEMPTS - 1:
+                conflicts += 1
+                if conflicts == _ATTEMPTS:
                     raise
-                await self._handle.sleep(_CONFLICT_SECONDS)
-        raise AssertionError("the last attempt returns or raises")
+            await self._handle.sleep(_CONFLICT_SECONDS)
+            claim = await _named(failed.format(claim.key), self._api.get(claim))
+            self._claims.assume(claim)
 
     async def _patch_pod(
         self, data: StateData, claim: ResourceClaim, pod: Pod, node_name: str

@@ -82,11 +82,14 @@ class PodGroupOwners(PodOwners):
         )
 
     def user(self, pod: Pod, entry: PodResourceClaim | None) -> ResourceClaimConsumerReference:
-        group = self._group_of(pod) if entry is not None else None
-        for claim in group.spec.resource_claims if group is not None else ():
+        named = pod.spec.scheduling_group
+        if entry is None or named is None:
+            return super().user(pod, entry)
+        group = self._group_named(named.pod_group_name, pod)
+        for claim in group.spec.resource_claims:
             if claim.resource_claim_name is None and claim.resource_claim_template_name is None:
                 raise ClaimError(f"PodGroup {_key(group)} claim {claim.name}: {_UNSUPPORTED}")
-            if claim == entry and group is not None:
+            if claim == entry:
                 metadata = group.metadata
                 return ResourceClaimConsumerReference(
                     _GROUP, _POD_GROUPS, metadata.name, metadata.uid
@@ -101,9 +104,7 @@ class PodGroupOwners(PodOwners):
         state = self._handle.pod_group(f"{pod.metadata.namespace}/{group.pod_group_name}")
         if state is not None and state.scheduled_pods_count:
             return []
-        stored = self._group_of(pod)
-        if stored is None:
-            return []
+        stored = self._group_named(group.pod_group_name, pod)
         names = (self._claim_name(stored, claim) for claim in stored.spec.resource_claims)
         return [(name, stored.metadata.uid) for name in names if name is not None]
 
@@ -115,16 +116,12 @@ class PodGroupOwners(PodOwners):
                 return status.resource_claim_name
         raise ClaimError(f"PodGroup {_key(group)}: ResourceClaim not created yet")
 
-    def _group_of(self, pod: Pod) -> PodGroup | None:
-        named = pod.spec.scheduling_group
-        if named is None:
-            return None
-        namespace = pod.metadata.namespace
-        group = self._handle.lister(PodGroup).get(named.pod_group_name, namespace)
+    def _group_named(self, name: str, pod: Pod) -> PodGroup:
+        group = self._handle.lister(PodGroup).get(name, pod.metadata.namespace)
         if group is None:
-            raise ClaimError(f'podgroup.scheduling.k8s.io "{named.pod_group_name}" not found')
+            raise ClaimError(f'podgroup.scheduling.k8s.io "{name}" not found')
         return group
 
 
-def _key(group: PodGroup | None) -> str:
-    return f"{group.metadata.namespace}/{group.metadata.name}" if group is not None else ""
+def _key(group: PodGroup) -> str:
+    return f"{group.metadata.namespace}/{group.metadata.name}"
