@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ..api import Json
 
-#: Steps in which nothing is done, but waited.
-_WAITS: Final = frozenset({"wait_until_settled"})
 _KINDS: Final = ("pod", "node")
 
 
@@ -43,7 +41,7 @@ def bug_report(raw: Json, *, title: str, seen: str) -> str:
 def _words(step: Json) -> Iterator[str]:
     """Yield the lines of a step."""
     ((name, content),) = step.items()
-    if name in _WAITS:
+    if name == "wait_until_settled":
         return
     if name == "create":
         yield from _created(objects(content))
@@ -67,6 +65,8 @@ def _words(step: Json) -> Iterator[str]:
         yield f"Bind {subject} to node `{about.get('node')}`, as another scheduler does."
     elif name == "evict":
         yield f"Evict {subject} (`kubectl drain` does)."
+    elif name == "restart":
+        yield "Restart the scheduler."
     else:
         yield f"{name.replace('_', ' ').capitalize()}: `{_json(content)}`"
 
@@ -96,8 +96,9 @@ def _expected(expect: Json) -> str:
     pod = f"pod {expect.get('pod')}"
     if isinstance(names, list):
         pod = ", ".join(f"pod {name}" for name in names)
-    if "bound_to" in expect or "bound_to_one_of" in expect:
-        return f"{pod} is bound to {expect.get('bound_to') or expect['bound_to_one_of']}."
+    nodes = expect.get("bound_to_one_of") or [expect.get("bound_to")]
+    if isinstance(nodes, list) and nodes != [None]:
+        return f"{pod} is bound to {' or '.join(map(str, nodes))}."
     if "bound_count" in expect:
         count = expect["bound_count"]
         if isinstance(names, list) and count == len(names):

@@ -48,6 +48,11 @@ def main(folder: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()
+    clean_up(folder)
+
+
+def clean_up(folder: Path) -> None:
+    """End the processes of a run, and remove its folder."""
     for _ in range(_TRIES):
         for file in folder.rglob("*.pid"):
             with contextlib.suppress(OSError, ValueError):

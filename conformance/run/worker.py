@@ -3,7 +3,7 @@
 Input and output are one JSON document per line, on standard input and output:
 
     -> {"options": ..., "timeout_seconds": 60, ...}             first, once
-    <- {"ready": true}
+    <- {"error": null}                                          or what is wrong with the options
     -> {"area": "filter", "origin": "...", ...}                 then a case; "log_path" is the
                                                                 file of its event log, if any
     <- {"area": "filter", "name": "...", "verdict": "passed"}   its outcome
@@ -18,7 +18,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
@@ -30,6 +30,11 @@ from ..targets import target_kind
 from ..targets.quiet import run_quietly
 from ..targets.target import TargetOptions
 from .execution import run_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..outcome import Outcome
 
 #: The interpreter's default of 700 would scan all imported modules again and again.
 _GARBAGE_THRESHOLD: Final = 50_000
@@ -58,14 +63,20 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> None:
     """Run cases until the input ends."""
     answers = _private_output()
-    lines = iter(sys.stdin.buffer.readline, b"")
+    for answer in answered(iter(sys.stdin.buffer.readline, b"")):
+        answers.write(msgspec.json.encode(answer) + b"\n")
+        answers.flush()
+
+
+def answered(lines: Iterator[bytes]) -> Iterator[Outcome | Json]:
+    """Yield the answer to each line of the input."""
     setup = msgspec.json.decode(next(lines), type=Setup)
     try:
         kind = target_kind(setup.options)
     except InputError as error:
-        _write(answers, {"error": str(error)})
+        yield {"error": str(error)}
         return
-    _write(answers, {"error": None})
+    yield {"error": None}
     gc.freeze()
     gc.set_threshold(_GARBAGE_THRESHOLD)
     for line in lines:
@@ -80,7 +91,7 @@ def main() -> None:
             log_path=Path(order.log_path) if order.log_path else None,
             folder=Path(setup.folder),
         )
-        _write(answers, run_quietly(running))
+        yield run_quietly(running)
 
 
 def _private_output() -> BinaryIO:
@@ -91,11 +102,6 @@ def _private_output() -> BinaryIO:
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=True)
     return answers
-
-
-def _write(answers: BinaryIO, document: object) -> None:
-    answers.write(msgspec.json.encode(document) + b"\n")
-    answers.flush()
 
 
 if __name__ == "__main__":

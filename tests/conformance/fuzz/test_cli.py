@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from conformance.api import Json
+from conformance.errors import InputError
 from conformance.format.case import load_cases
+from conformance.fuzz.campaign import Result as Searched
 from conformance.fuzz.cli import _progress, fuzz
+from conformance.fuzz.counterexample import write
+from conformance.fuzz.search import Found
 from conformance.invariants import INVARIANTS
 from conformance.lint.checks import findings_in_cases
 from tests.conformance import schedulers, wrong_schedulers
@@ -85,6 +90,33 @@ def test_a_scheduler_that_dies_is_a_case_that_breaks_off(tmp_path: Path) -> None
     (case,) = load_cases([tmp_path])
     assert [*findings_in_cases([case])] == []
     assert run_one(case, in_process(wrong)).is_bad
+
+
+def test_lost_tasks_and_refused_cases_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = Searched(examples=2, errors=["examples 0 to 1: gone"], refused=["no room", "so"])
+    monkeypatch.setattr("conformance.fuzz.cli.search", lambda *_: searched)
+    result = _fuzz(tmp_path, "--invariants", "no_overcommit")
+    assert result.exit_code == 1
+    assert result.output.splitlines()[:2] == [
+        "error: examples 0 to 1: gone",
+        "2 cases could not be run, first: no room",
+    ]
+    assert result.output.splitlines()[-1] == "error: no case was run"
+
+
+def test_a_case_that_cannot_be_written_is_invalid_input(tmp_path: Path) -> None:
+    steps: list[Json] = [
+        {"create": [{"pod": {"name": "p"}}]},
+        {"expect": {"pod": "p", "gated": True}},
+    ]
+    found = Found(invariant="no_overcommit", text="wrong", raw={"steps": steps})
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"--output: .*/no_overcommit\.yaml: File exists"):
+        write(found, tmp_path / "file")
+    text = write(found, tmp_path).with_suffix(".md").read_text(encoding="utf-8")
+    assert text.endswith("Seen: wrong.\n")
 
 
 def test_invariants_are_listed(tmp_path: Path) -> None:
