@@ -1,4 +1,4 @@
-"""A bug report says each step as a person does it, and what was expected."""
+"""A bug report has each step in the form in which a person does it, and the expectation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a killed run leaves behind: its processes end, and its folder goes."""
+"""The end of a killed run: its processes end, and its folder goes."""
 
 import shutil
 import signal
