@@ -3,7 +3,7 @@
 Input and output are one JSON document per line, on standard input and output:
 
     -> {"options": ..., "timeout_seconds": 60, ...}             first, once
-    <- {"error": null}                                          or what is wrong with the options
+    <- {"error": null}                                          or a mistake in the options
     -> {"area": "filter", "origin": "...", ...}                 then a case; "log_path" is the
                                                                 file of its event log, if any
     <- {"area": "filter", "name": "...", "verdict": "passed"}   its outcome
