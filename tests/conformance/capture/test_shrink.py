@@ -146,6 +146,114 @@ def test_a_large_cluster_takes_few_attempts(tmp_path: Path) -> None:
     assert int(progress[-1].rpartition(", ")[2].partition(" ")[0]) < 60
 
 
+class _Keeps:
+    """An interest without runs: a case in which some texts stand is as good as the first one."""
+
+    described = "the texts"
+
+    def __init__(self, raw: Json, *texts: str, interrupts: bool = False) -> None:
+        self.raw, self._texts, self._interrupts = raw, texts, interrupts
+
+    def may_be_in(self, raw: Json) -> bool:
+        return all(text in str(raw) for text in self._texts)
+
+    def is_in(self, _: Json) -> bool:
+        if self._interrupts:
+            raise KeyboardInterrupt
+        return True
+
+    def finished(self, raw: Json) -> Json:
+        return raw
+
+
+def _object(kind: str, name: str, **spec: object) -> Json:
+    metadata = {"name": name, "labels": {"team": "db"}}
+    return {"object": {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}}
+
+
+_OBJECTS: Json = {
+    "name": "objects",
+    "source": "nowhere",
+    "cluster": [
+        _object("Node", "a", unschedulable=False),
+        _object("Node", "b", unschedulable=False),
+        _object("Pod", "p", nodeName="a", priority=0, containers=[{"name": "c", "image": "i"}]),
+        _object("Pod", "q", nodeName="b", containers=[{"name": "c", "image": "i"}]),
+        {"node": {"name": "many", "count": 8}},
+    ],
+    "steps": [{"create": [{"pod": {"name": "web"}}]}, {"advance": "1s"}],
+}
+
+
+def test_objects_of_the_api_go_with_their_node_and_lose_their_fields() -> None:
+    found = shrunk(_Keeps(_OBJECTS, "'name': 'p'", "'nodeName': 'a'", "many", "web"), LIMITS)
+    assert found.raw["cluster"] == [
+        {
+            "object": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p"},
+                "spec": {"nodeName": "a"},
+            }
+        },
+        {"node": {"name": "many"}},
+    ]
+    assert found.raw["steps"] == [{"create": [{"pod": {"name": "web"}}]}]
+    assert found.summary.startswith("3 of 6 objects, 1 of 2 steps")
+
+
+@pytest.mark.parametrize(
+    ("limits", "interrupts", "ended"),
+    [
+        (Limits(9, -1.0), False, "0 attempts, stopped at the limit of time"),
+        (LIMITS, True, "1 attempts, interrupted"),
+    ],
+)
+def test_a_search_that_ends_early_says_so(limits: Limits, interrupts: bool, ended: str) -> None:
+    found = shrunk(_Keeps(_OBJECTS, interrupts=interrupts), limits)
+    assert found.summary == f"6 of 6 objects, 2 of 2 steps, {ended}"
+    assert found.raw == _OBJECTS
+
+
+def test_a_passing_case_keeps_its_expectations_and_names_the_nodes_that_are_left(
+    tmp_path: Path,
+) -> None:
+    text = """
+        area: fine
+        cases:
+        - name: repeated
+          source: nowhere
+          cluster: [node: {name: a}, node: {name: b}, node: {name: tainted, taints: [t:NoSchedule]}]
+          steps:
+          - create: [pod: {name: web}]
+          - expect: {pod: web, bound_to_one_of: [a, b, tainted]}
+          - create: [pod: {name: no, node_selector: {disk: ssd}}]
+          - repeat: {times: 2, steps: [expect: {pod: no, unschedulable: {message_contains: n}}]}
+        """
+    (case,) = write_cases(tmp_path, text)
+    interest = interest_in(case.raw, case.area, target_kind(TargetOptions()), seed=0)
+    assert interest.described == (
+        "2 expectations; "
+        "default/no: node(s) didn't match Pod's node affinity/selector, "
+        "node(s) had untolerated taint(s); "
+        "default/web: 2 or more feasible nodes"
+    )
+    steps: list[Json] = interest.raw["steps"]  # type: ignore[assignment]
+    assert interest.is_in(interest.raw)
+    # No case: the duration is none.
+    assert not interest.is_in({**interest.raw, "steps": [*steps, {"advance": "soon"}]})
+    # The pod has other reasons without the taint.
+    cluster = [{"node": {"name": "a"}}, {"node": {"name": "b"}}]
+    smaller = {**interest.raw, "cluster": cluster}
+    assert not interest.is_in(smaller)
+    expected, repeated = interest.finished(smaller)["steps"][1::2]  # type: ignore[index]
+    assert expected == {"expect": {"pod": "web", "bound_to_one_of": ["a", "b"]}}
+    message = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+    assert repeated["repeat"]["steps"] == [
+        {"expect": {"pod": "no", "unschedulable": {"message_prefix": message}}}
+    ]
+
+
 def test_a_case_that_is_skipped_cannot_shrink(tmp_path: Path) -> None:
     text = FAILING.replace("description:", "gates: {Some: true}\n  description:")
     with pytest.raises(InputError, match="the case is skipped: needs feature gates"):
