@@ -209,7 +209,9 @@ def test_objects_of_the_api_go_with_their_node_and_lose_their_fields() -> None:
         (LIMITS, True, "1 attempts, interrupted"),
     ],
 )
-def test_a_search_that_ends_early_says_so(limits: Limits, interrupts: bool, ended: str) -> None:
+def test_a_search_that_ends_early_gives_the_reason(
+    limits: Limits, interrupts: bool, ended: str
+) -> None:
     found = shrunk(_Keeps(_OBJECTS, interrupts=interrupts), limits)
     assert found.summary == f"6 of 6 objects, 2 of 2 steps, {ended}"
     assert found.raw == _OBJECTS
