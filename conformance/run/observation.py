@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +43,8 @@ __all__ = ["Observation", "PodRecord", "Recorder", "Rejection", "observe", "obse
 _READING: Final = frozenset({"GET", "HEAD"})
 #: The reason of the condition DisruptionTarget on a pod that a scheduler preempts.
 _PREEMPTED: Final = "PreemptionByScheduler"
+#: The note of kube-scheduler's event about a victim, with the uid of the preemptor.
+_PREEMPTOR: Final = re.compile(r"^Preempted by \w+ (\S+) on node ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,12 +153,19 @@ class Observation:
 
     @functools.cached_property
     def preemptors(self) -> dict[str, str]:
-        """The uids of preemptors by the uids of their victims, as far as events have them."""
-        return {
-            text_in(part(event, "regarding"), "uid"): text_in(part(event, "related"), "uid")
-            for event in self.events
-            if event.get("reason") == "Preempted"
-        }
+        """The uids of preemptors by the uids of their victims, as far as events have them.
+
+        kube-scheduler 1.36 and 1.37 name a pod that preempts only in the note: the wrapper of the
+        pod has no reference (`podExecutorPreemptor.Obj`).
+        """
+        uids = {}
+        for event in self.events:
+            if event.get("reason") == "Preempted":
+                noted = _PREEMPTOR.search(text_in(event, "note"))
+                related = text_in(part(event, "related"), "uid")
+                if uid := related or (noted[1] if noted else ""):
+                    uids[text_in(part(event, "regarding"), "uid")] = uid
+        return uids
 
     @property
     def events(self) -> list[Json]:

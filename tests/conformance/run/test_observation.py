@@ -72,6 +72,18 @@ def test_the_final_objects_events_and_stories_are_there(tmp_path: Path) -> None:
     assert "next" not in [each["metadata"]["name"] for each in before]  # type: ignore[index]
 
 
+@pytest.mark.parametrize("reference", ["related", "note"])
+def test_a_victim_has_the_preemptor_that_its_event_refers_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
+) -> None:
+    seen = _observed(tmp_path, TargetOptions())
+    left_out = {"related": "note", "note": "related"}[reference]
+    events = [{key: event[key] for key in event if key != left_out} for event in seen.events]
+    monkeypatch.setattr(Observation, "events", events)
+    low, _, high, _ = seen.pods
+    assert seen.preemptors == {low.uid: high.uid}
+
+
 def test_a_scheduler_without_stories_has_none(tmp_path: Path) -> None:
     seen = _observed(tmp_path, in_process(schedulers.binds_all_to_a))
     assert seen.stories == {}
