@@ -25,6 +25,8 @@ _START_SECONDS: Final = 60.0
 _ANSWER_BYTES_MAX: Final = 1 << 24
 _STDERR_LINES_MAX: Final = 40
 _LAST_WORDS_SECONDS: Final = 1.0
+#: A worker ends at once, unless its scheduler or a tool that measures it handles the signal.
+_TERMINATE_SECONDS: Final = 5.0
 
 
 class WorkerProcess:
@@ -65,6 +67,9 @@ class WorkerProcess:
 
     async def __aexit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), _TERMINATE_SECONDS)
             self._process.kill()
         await self._process.wait()
         self._pid_file.unlink(missing_ok=True)

@@ -1,13 +1,24 @@
 """Answers of `kubesched-explain`, as the comparison of two schedulers reads them."""
 
+import sys
 from typing import Any
 
 import pytest
 
+from conformance.judge import referee
 from conformance.judge.referee import Question, answers_to
 
-pytestmark = pytest.mark.slow
-
+#: A process that answers each question, and fails at a pod that is called `bad`.
+FAILING = """
+import json, sys
+for line in sys.stdin:
+    name = json.loads(line)["name"]
+    if name == "bad":
+        sys.exit(f"warning\\nno such plugin: {name}" if len(sys.argv) > 1 else 3)
+    empty = {"nodes": [], "rejections": [], "podRejection": None, "preemption": None}
+    answer = {"result": name, "message": "", **empty}
+    print(json.dumps({"pods": [answer]}), flush=True)
+"""
 NODE = {
     "kind": "Node",
     "metadata": {"name": "n"},
@@ -24,6 +35,7 @@ def pod(name: str, cpu: str, **spec: object) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 async def test_answers_have_nodes_scores_rejections_and_victims() -> None:
     low = pod("low", "2", nodeName="n")
     asked = [
@@ -46,3 +58,21 @@ async def test_answers_have_nodes_scores_rejections_and_victims() -> None:
     assert gated is not None
     assert gated.result == "gated"
     assert gated.about("n") == "n: rejected by SchedulingGates: waiting for scheduling gates: [g]"
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"), [("1.36", "no such plugin: bad"), ("", "status 3")]
+)
+async def test_a_question_that_breaks_the_process_has_no_answer(
+    version: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(referee, "_EXPLAIN", (sys.executable, "-S", "-c", FAILING))
+    questions = [
+        Question(objects=[], pod=pod(name, "1"), config=None, gates={}, plugins=(), version=version)
+        for name in ("first", "bad", "last", "bad")
+    ]
+    asked = [questions[0], None, *questions[1:]]
+    found = await answers_to(asked)
+    results = [answer and answer.result for answer in found.answers]
+    assert results == ["first", None, None, "last", None]
+    assert found.problem == problem
