@@ -1,5 +1,7 @@
 """The client reaches servers with TLS, tokens, certificates and credential plugins."""
 
+import asyncio
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -56,6 +58,65 @@ async def test_a_credential_plugin_gives_the_token(tmp_path: Path) -> None:
         assert "default" in await names(Connection.from_kubeconfig(path))
 
 
+async def test_a_server_whose_certificate_is_not_checked(tmp_path: Path) -> None:
+    security = Security(tls=True, tokens={"secret": User("jane", ("system:masters",))})
+    async with FakeApiServer(security=security) as server:
+        cluster = {"server": server.url}
+        path = written(tmp_path, cluster, {"token": "secret"})
+        with pytest.raises(RequestFailed, match="certificate verify failed"):
+            await names(Connection.from_kubeconfig(path))
+        path = written(tmp_path, {**cluster, "insecure-skip-tls-verify": True}, {"token": "secret"})
+        assert "default" in await names(Connection.from_kubeconfig(path))
+
+
+def written(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Path:
+    """Write a kubeconfig with one cluster and one user."""
+    document = {
+        "current-context": "one",
+        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
+        "clusters": [{"name": "one", "cluster": cluster}],
+        "users": [{"name": "one", "user": user}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("user", "problem"),
+    [
+        ({"client-certificate-data": "%"}, "not a kubeconfig: client-certificate-data: "),
+        ({"client-certificate": "missing.pem"}, "No such file"),
+        (
+            {"exec": {"apiVersion": "v1", "command": "sh", "args": ["-c", "echo no >&2; exit 3"]}},
+            "not a kubeconfig: sh: exit status 3: no",
+        ),
+        ({"exec": {"apiVersion": "v1", "command": "./missing"}}, "No such file"),
+    ],
+)
+def test_credentials_that_cannot_be_had_are_refused(
+    user: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, {"server": "https://127.0.0.1:1"}, user)
+    with pytest.raises(InputError, match=problem):
+        Connection.from_kubeconfig(path)
+
+
+async def test_a_server_that_is_gone_or_speaks_another_language_is_a_failed_request() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello")
+        writer.close()
+
+    other = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = other.sockets[0].getsockname()[1]
+    with pytest.raises(RequestFailed, match="not the expected JSON in the answer"):
+        await names(Connection(f"http://127.0.0.1:{port}"))
+    other.close()
+    with pytest.raises(RequestFailed, match=r"GET /api/v1: .*Connect"):
+        await names(Connection(f"http://127.0.0.1:{port}"))
+
+
 async def test_another_context(tmp_path: Path) -> None:
     async with FakeApiServer() as server:
         document = yaml.safe_load(server.kubeconfig)
@@ -107,6 +168,24 @@ async def test_a_watch_goes_on_from_a_list_and_ends_when_its_version_is_too_old(
         with pytest.raises(RequestFailed) as refused:
             await anext(api.watch(nodes, dict, "1"))
     assert refused.value.status == 410
+
+
+async def test_a_watch_that_is_refused_is_a_failed_request() -> None:
+    users = {"judge": User("judge"), "root": User("root", ("system:masters",))}
+    security = Security(tokens=users, authorization_mode="RBAC")
+    nodes = Ref("Node", "", "")
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(FakeApiServer(security=security))
+        judge, root = [
+            await stack.enter_async_context(ApiClient(Connection(server.url, token=name)))
+            for name in users
+        ]
+        with pytest.raises(RequestFailed, match=r"watch of /api/v1/nodes: .*nodes is forbidden"):
+            await anext(judge.watch(nodes, dict, ""))
+        assert await root.list("Node") == []
+        await server.__aexit__(None, None, None)
+        with pytest.raises(RequestFailed, match=r"watch of /api/v1/nodes: .*Connect"):
+            await anext(root.watch(nodes, dict, ""))
 
 
 async def test_a_kind_that_the_server_has_not_is_named() -> None:

@@ -1,5 +1,6 @@
 """`Cluster`: a server, a scheduler, steps and expectations as method calls."""
 
+import asyncio
 import json
 import re
 import urllib.request
@@ -139,6 +140,33 @@ def test_a_scheduler_that_fails_ends_the_test() -> None:
     target = TargetOptions(in_process="tests.conformance.schedulers:fails_when_stopped")
     with pytest.raises(TargetError, match="failed: "), Cluster(target=target) as cluster:
         cluster.node("n")
+
+
+def test_objects_of_the_api_are_created_and_a_pod_has_its_lines() -> None:
+    metadata = {"name": "p", "namespace": "default"}
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    with Cluster() as cluster:
+        cluster.node("a").node("b")
+        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        pod = Pod(cluster, "p").bound_to_one_of("a", "b")
+        with pytest.raises(AssertionError, match="pod p: expected on one of c, d"):
+            pod.bound_to_one_of("c", "d")
+        assert pod.lines()[0] == f"pod p is Pending, on node {pod.node_name}"
+
+
+def test_a_step_that_never_ends_is_an_error() -> None:
+    with (
+        Cluster(timeout_seconds=0.05) as cluster,
+        pytest.raises(TargetError, match=r"still running after 0\.05s"),
+    ):
+        cluster._call(asyncio.Event().wait())
+
+
+def test_gates_of_a_target_that_has_none_are_refused() -> None:
+    target = TargetOptions(in_process="tests.conformance.schedulers:binds_all_to_a")
+    cluster = Cluster(target=target, gates={"Some": True})
+    with pytest.raises(InputError, match="needs feature gates"):
+        cluster.__enter__()
 
 
 def test_equal_seeds_give_equal_runs() -> None:
