@@ -2,6 +2,7 @@
 
     evaluator     eligibility of the preemptor, candidate nodes, choice of the node
       dry_run     the victims on many nodes at once
+      reprieve    puts the pods back that can stay, on all of these nodes
       budgets     the victims whose eviction violates a disruption budget
       importance  the order in which victims are reprieved, and the choice of the node
     executor      evicts the victims, in the background by default

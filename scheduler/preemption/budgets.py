@@ -5,9 +5,9 @@ Source: `filterPodsWithPDBViolation` in `plugins/defaultpreemption/default_preem
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,47 +15,46 @@ from scheduler.api.field import FieldErrors
 from scheduler.api.selectors import Selector, SelectorError, parse_label_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from scheduler.api.core import LabelSelector
     from scheduler.api.workloads import PodDisruptionBudget
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.pod_info import PodInfo
     from scheduler.snapshot.pod_kind import PodKind
 
 
-class _Budget(NamedTuple):
-    number: int
-    selector: Selector
-    disruptions_allowed: int
-    #: The names of pods whose eviction has been processed.
-    disrupted_pods: Collection[str]
-
-
 class Budgets:
-    """The disruption budgets of a cluster during one preemption.
+    """The disruption budgets of a cluster.
 
     A budget whose selector is malformed, empty or missing matches no pod.
     """
 
-    def __init__(self, budgets: Collection[PodDisruptionBudget]) -> None:
-        self._budgets: Final = budgets
-        self._of_kind: Final[dict[PodKind, list[_Budget]]] = {}
+    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
+        self._budgets: list[PodDisruptionBudget] = []
+        #: The namespace and the selector of each budget.
+        self._scopes: list[tuple[str, LabelSelector | None]] = []
+        #: The budgets that match pods: numbers and selectors by namespace, and numbers by pod kind.
+        self._by_namespace: Final[dict[str, list[tuple[int, Selector]]]] = {}
+        self._of_kind: Final[WeakKeyDictionary[PodKind, list[int]]] = WeakKeyDictionary()
+        self.update(budgets)
 
-    @functools.cached_property
-    def _by_namespace(self) -> dict[str, list[_Budget]]:
-        """The budgets that match pods. Most preemptions find no candidate, and need none."""
-        found: dict[str, list[_Budget]] = {}
-        for number, budget in enumerate(self._budgets):
+    def update(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        """Replace all budgets. Selectors are parsed if one has changed: statuses change more."""
+        self._budgets = [*budgets]
+        scopes = [(budget.metadata.namespace, budget.spec.selector) for budget in self._budgets]
+        if scopes == self._scopes:
+            return
+        self._scopes = scopes
+        self._by_namespace.clear()
+        self._of_kind.clear()
+        for number, (namespace, selector) in enumerate(scopes):
             try:
-                selector = parse_label_selector(budget.spec.selector)
+                parsed = parse_label_selector(selector)
             except (SelectorError, FieldErrors):
                 continue
-            if not selector.is_empty:
-                status = budget.status
-                found.setdefault(budget.metadata.namespace, []).append(
-                    _Budget(number, selector, status.disruptions_allowed, status.disrupted_pods)
-                )
-        return found
+            if not parsed.is_empty:
+                self._by_namespace.setdefault(namespace, []).append((number, parsed))
 
     def __bool__(self) -> bool:
         return bool(self._by_namespace)
@@ -67,27 +66,42 @@ class Budgets:
         is the position of the first pod on each pod's node; the pods of a node are in sequence.
         Every pod counts against each budget that matches it, also against budgets that it violates.
         """
+        positions, numbers = self._matches(pods)
+        order = np.argsort(numbers, kind="stable")
+        positions, numbers = positions.take(order), numbers.take(order)
+        nodes = first_on_node.take(positions)
+        is_first = np.ones(len(order), dtype=np.bool_)
+        is_first[1:] = (numbers[1:] != numbers[:-1]) | (nodes[1:] != nodes[:-1])
+        first = np.flatnonzero(is_first)
+        before = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+        allowed = np.array([budget.status.disruptions_allowed for budget in self._budgets])
         violating = np.zeros(len(pods), dtype=np.bool_)
+        violating[positions[before >= allowed.take(numbers)]] = True
+        return violating
+
+    def _matches(self, pods: Sequence[PodInfo]) -> tuple[IntArray, IntArray]:
+        """Return the pairs of a pod and a budget that it counts against, pods in order.
+
+        The first array has the position of the pod in each pair, the second one the number of the
+        budget.
+        """
         kinds = [pod.kind for pod in pods]
         code_of = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
         codes = np.fromiter(map(code_of.__getitem__, kinds), dtype=np.int64, count=len(kinds))
-        totals = np.bincount(codes, minlength=len(code_of)).tolist()
-        matched: dict[int, tuple[_Budget, list[int]]] = {}
-        for kind, code in code_of.items():
-            for budget in self._budgets_of(kind):
-                matched.setdefault(budget.number, (budget, []))[1].append(code)
-        for budget, by_kind in matched.values():
-            if sum(totals[code] for code in by_kind) <= budget.disruptions_allowed:
-                continue
-            is_matched: IntArray = np.zeros(len(code_of), dtype=np.int64)
-            is_matched[by_kind] = 1
-            counts = is_matched.take(codes)
-            if budget.disrupted_pods:
-                counts *= [pod.name not in budget.disrupted_pods for pod in pods]
-            disruptions: IntArray = np.cumsum(counts)
-            before: IntArray = (disruptions - counts).take(first_on_node)
-            violating |= (counts > 0) & (disruptions - before > budget.disruptions_allowed)
-        return violating
+        by_kind = [self._budgets_of(kind) for kind in code_of]
+        counts = np.array([len(numbers) for numbers in by_kind], dtype=np.int64)
+        starts = np.cumsum(counts) - counts
+        totals = counts.take(codes)
+        positions = np.repeat(np.arange(len(pods)), totals)
+        in_pod = np.arange(len(positions)) - np.repeat(np.cumsum(totals) - totals, totals)
+        flat = np.array([number for numbers in by_kind for number in numbers], dtype=np.int64)
+        numbers = flat.take(np.repeat(starts.take(codes), totals) + in_pod)
+        for number in np.unique(numbers).tolist():
+            if disrupted := self._budgets[number].status.disrupted_pods:
+                counted = [pods[position].name not in disrupted for position in positions.tolist()]
+                kept = (numbers != number) | counted
+                positions, numbers = positions[kept], numbers[kept]
+        return positions, numbers
 
     def violations(self, units: Iterable[Sequence[PodInfo]]) -> Iterator[bool]:
         """Yield for each unit of pods that are evicted together, in this order, if it violates one.
@@ -100,18 +114,19 @@ class Budgets:
             yield any(self._violates(pod, disruptions) for pod in pods)
 
     def _violates(self, pod: PodInfo, disruptions: Counter[int]) -> bool:
-        for budget in self._budgets_of(pod.kind):
-            if pod.name not in budget.disrupted_pods:
-                disruptions[budget.number] += 1
-                if disruptions[budget.number] > budget.disruptions_allowed:
+        for number in self._budgets_of(pod.kind):
+            status = self._budgets[number].status
+            if pod.name not in status.disrupted_pods:
+                disruptions[number] += 1
+                if disruptions[number] > status.disruptions_allowed:
                     return True
         return False
 
-    def _budgets_of(self, kind: PodKind) -> list[_Budget]:
-        """Return the budgets that match pods of a kind."""
-        budgets = self._of_kind.get(kind)
-        if budgets is None:
+    def _budgets_of(self, kind: PodKind) -> list[int]:
+        """Return the numbers of the budgets that match pods of a kind."""
+        numbers = self._of_kind.get(kind)
+        if numbers is None:
             in_namespace = self._by_namespace.get(kind.namespace, ()) if kind.labels else ()
-            budgets = [b for b in in_namespace if b.selector.matches(kind.labels)]
-            self._of_kind[kind] = budgets
-        return budgets
+            numbers = [n for n, selector in in_namespace if selector.matches(kind.labels)]
+            self._of_kind[kind] = numbers
+        return numbers

@@ -14,9 +14,8 @@ Source: `SelectVictimsOnNode`, `DryRunPreemption`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -28,16 +27,17 @@ from scheduler.preemption.importance import (
     OrderedScoreFuncs,
     by_importance,
 )
+from scheduler.preemption.reprieve import PodsByWorld, Reprieve
 from scheduler.snapshot.columns import ABSENT, World
 from scheduler.snapshot.nodes import NodeInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle, Worlds
     from scheduler.preemption.budgets import Budgets
-    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -115,35 +115,33 @@ class DryRun:
         if rejections is not None:
             verdicts.add(positions, rejections)
             fitting = fitting[rejections.passed]
-        pods, violating = self._reprieve_order(potential, fitting)
-        reprieve = _Reprieve(worlds, fitting, pods, violating, worlds_total=len(positions))
-        reprieve.run()
-        names, position_of, failures = nodes.names, positions.tolist(), worlds.failures
+        victims = self._victims(worlds, potential, fitting) if len(fitting) else {}
+        names, position_of = nodes.names, positions.tolist()
         candidates: dict[int, Candidate] = {}
-        for world, victims in reprieve.victims.items():
+        for world, of_world in victims.items():
             position = position_of[world]
-            if world in failures:
-                continue
-            if victims:
-                found = Victims(victims, reprieve.violations.get(world, 0))
-                candidates[position] = Candidate(names[position], self._sorted(found))
+            if of_world.pods:
+                candidates[position] = Candidate(names[position], of_world)
             else:
                 text = f'expected at least one victim pod on node "{names[position]}"'
                 verdicts.set(position, Status(Code.ERROR, text))
-        for broken, failure in failures.items():
+        for broken, failure in worlds.failures.items():
             verdicts.set(position_of[broken], Status(Code.ERROR, str(failure), cause=failure))
         return DryRunOutcome(candidates, verdicts.rejections)
 
     def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, PodsByWorld]:
         """Return the positions of nodes with pods to preempt, and these pods: a world per node."""
         rules, preemptor = self._rules, self._pod
-        is_eligible, is_below = rules.is_eligible_pod, rules.is_below
+        is_eligible, priority = rules.is_eligible_pod, preemptor.priority
         if rules.any_priority:
             below = np.flatnonzero(nodes.pod_count)
         else:
-            below = np.flatnonzero(nodes.lowest_priority < preemptor.priority)
+            below = np.flatnonzero(nodes.lowest_priority < priority)
         nodes = nodes.take(below)
-        lower = [[pod for pod in on.values() if is_below(pod, preemptor)] for on in nodes.pods]
+        if rules.any_priority:
+            lower = [[*on.values()] for on in nodes.pods]
+        else:
+            lower = [[pod for pod in on.values() if pod.priority < priority] for on in nodes.pods]
         if is_eligible is not None:
             lower = [
                 [pod for pod in pods if is_eligible(node, pod, preemptor)]
@@ -151,191 +149,52 @@ class DryRun:
             ]
         counts = np.fromiter(map(len, lower), dtype=np.int64, count=len(lower))
         pods = PodsByWorld([pod for pods in lower for pod in pods], counts[counts > 0])
-        if self._rules.in_order_seen and not pods.have_started:
-            self._seen = {pod.uid: number for number, pod in enumerate(pods.pods)}
+        if rules.in_order_seen:
+            waiting = (pod.uid for pod in pods.pods if pod.started is None)
+            self._seen = {uid: number for number, uid in enumerate(waiting)}
         return below[counts > 0], pods
 
-    def _reprieve_order(
-        self, potential: PodsByWorld, fitting: IntArray
-    ) -> tuple[PodsByWorld, IntArray]:
-        """Return the pods to reprieve in each of the `fitting` worlds, in order.
+    def _victims(
+        self, worlds: Worlds, potential: PodsByWorld, fitting: IntArray
+    ) -> dict[World, Victims]:
+        """Return the victims in the `fitting` worlds, in order of importance."""
+        pods, is_violating = self._reprieve_order(potential.select(fitting))
+        reprieve = Reprieve(worlds, fitting, pods, self._pod)
+        reprieve.run()
+        victims = pods.flagged(reprieve.is_victim)
+        violations = pods.flagged(reprieve.is_victim & is_violating).counts
+        are_mixed = np.flatnonzero((violations > 0) & (violations < victims.counts))
+        sorted_again = iter(self._by_importance(victims.select(are_mixed)))
+        found: dict[World, Victims] = {}
+        numbers = (fitting.tolist(), violations.tolist(), victims.counts.tolist())
+        for world, violating, total, of_world in zip(*numbers, victims, strict=True):
+            if world not in worlds.failures:
+                is_mixed = 0 < violating < total
+                found[world] = Victims(next(sorted_again) if is_mixed else of_world, violating)
+        return found
 
-        Also returns the number of pods per world whose eviction violates a budget: the first ones.
+    def _reprieve_order(self, potential: PodsByWorld) -> tuple[PodsByWorld, BoolArray]:
+        """Return the pods in the order in which they are put back.
+
+        Also returns a flag for pods whose eviction violates a budget: the first ones of each world.
         """
-        pods = potential.select(fitting)
-        more_important = self._rules.more_important_pod
-        if more_important is None and pods.have_started:
-            pods = pods.by_importance()
-        else:
-            pods = pods.map(lambda some: by_importance(some, self._now, more_important, self._seen))
+        pods = self._by_importance(potential)
         if not self._budgets:
-            return pods, np.zeros(len(fitting), dtype=np.int64)
+            return pods, np.zeros(len(pods.pods), dtype=np.bool_)
         worlds = pods.worlds
-        violating = self._budgets.violating(pods.pods, pods.starts.take(worlds))
-        numbers = np.bincount(worlds[violating], minlength=len(fitting))
-        if numbers.any():
-            order = np.lexsort((~violating, worlds))
-            pods = PodsByWorld(list(map(pods.pods.__getitem__, order.tolist())), pods.counts)
-        return pods, numbers
+        is_violating = self._budgets.violating(pods.pods, pods.starts.take(worlds))
+        order = np.lexsort((~is_violating, worlds))
+        return PodsByWorld(pods.at(order), pods.counts), is_violating[order]
 
-    def _sorted(self, victims: Victims) -> Victims:
-        """Return the victims in order of importance, without regard to budgets."""
-        if 0 < victims.num_pdb_violations < len(victims.pods):
-            rule = self._rules.more_important_pod
-            pods = by_importance(victims.pods, self._now, rule, self._seen)
-            return victims._replace(pods=pods)
-        return victims
-
-
-class PodsByWorld:
-    """Some pods of each of many worlds, in one list: the pods of the first world, and so on."""
-
-    def __init__(self, pods: list[PodInfo], counts: IntArray) -> None:
-        self.pods: Final = pods
-        #: The number of pods of each world, and the position of the first one in the list.
-        self.counts: Final = counts
-        self.starts: Final[IntArray] = np.cumsum(counts) - counts
-
-    def __iter__(self) -> Iterator[list[PodInfo]]:
-        pods = self.pods
-        for start, count in zip(self.starts.tolist(), self.counts.tolist(), strict=True):
-            yield pods[start : start + count]
-
-    @property
-    def worlds(self) -> IntArray:
-        """The world of each pod."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
-    @property
-    def have_started(self) -> bool:
-        """True if all pods have a start time."""
-        return None not in [pod.started for pod in self.pods]
-
-    def select(self, worlds: IntArray) -> PodsByWorld:
-        """Return the pods of some of the worlds, which must be in ascending order."""
-        if len(worlds) == len(self.counts):
-            return self
-        wanted = set(worlds.tolist())
-        pods = [pod for world, some in enumerate(self) if world in wanted for pod in some]
-        return PodsByWorld(pods, self.counts[worlds])
-
-    def by_importance(self) -> PodsByWorld:
-        """Return the pods of each world in order of importance; all must have a start time."""
-        if not len(self.counts) or int(self.counts.max()) == 1:
-            return self
-        pods = self.pods
-        priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
-        times = np.array([pod.started for pod in pods], dtype=np.float64)
-        order = np.lexsort((times, -priorities, self.worlds))
-        return PodsByWorld([pods[position] for position in order.tolist()], self.counts)
-
-    def map(self, reorder: Callable[[list[PodInfo]], list[PodInfo]]) -> PodsByWorld:
-        """Return the pods of each world in another order."""
-        return PodsByWorld([pod for pods in self for pod in reorder(pods)], self.counts)
-
-
-class _Reprieve:
-    """Adds removed pods again, some per world and step, and collects pods that cannot stay.
-
-    `pods` are the pods to add in each of the `fitting` worlds; the eviction of the first
-    `violating` ones of each world violates a budget. A step adds one pod, or where filters only
-    look at room many: if the preemptor fits beside them, it also fits beside fewer. If it does not,
-    steps get smaller until the first pod that cannot stay is found.
-    """
-
-    def __init__(
-        self,
-        worlds: Worlds,
-        fitting: IntArray,
-        pods: PodsByWorld,
-        violating: IntArray,
-        *,
-        worlds_total: int,
-    ) -> None:
-        self._worlds: Final = worlds
-        self._fitting: Final = fitting
-        self._pods: Final = pods
-        self._violating: Final = violating
-        self._worlds_total: Final = worlds_total
-        #: The pods of each world that are decided, the size of its next step, and if not 0 a number
-        #: of next pods of which one cannot stay.
-        self._decided: Final[IntArray] = np.zeros(len(fitting), dtype=np.int64)
-        self._size: Final[IntArray] = np.ones(len(fitting), dtype=np.int64)
-        self._doomed: Final[IntArray] = np.zeros(len(fitting), dtype=np.int64)
-        #: By how much the next step is smaller if the preemptor does not fit; at most by half.
-        self._back: Final[IntArray] = np.ones(len(fitting), dtype=np.int64)
-        self.victims: Final[dict[World, list[PodInfo]]] = {
-            World(world): [] for world in fitting.tolist()
-        }
-        #: The number of victims in each world whose eviction violates a budget.
-        self.violations: Final[Counter[World]] = Counter()
-
-    def run(self) -> None:
-        """Reprieve every pod with which the preemptor still fits."""
-        if self._worlds.only_room:
-            # Mostly the least important pod alone cannot stay.
-            self._size[:] = np.maximum(self._pods.counts - 1, 1)
-        while len(active := np.flatnonzero(self._decided < self._pods.counts)):
-            if self._worlds.failures:
-                broken = np.fromiter(self._worlds.failures, dtype=np.int64)
-                active = active[~np.isin(self._fitting[active], broken)]
-                if not len(active):
-                    break
-            self._step(active)
-
-    def _step(self, active: IntArray) -> None:
-        self._worlds.add_pods(*self._next_pods(active))
-        worlds = self._fitting[active]
-        are_all = len(worlds) == self._worlds_total
-        rejections = self._worlds.run_filters(None if are_all else worlds)
-        if rejections is None:
-            self._keep(active)
-            return
-        passed = rejections.passed
-        rejected = active[~passed]
-        self._worlds.remove_pods(*self._next_pods(rejected))
-        self._keep(active[passed])
-        is_single = self._size[rejected] == 1
-        self._evict_next(rejected[is_single])
-        larger = rejected[~is_single]
-        size = self._size[larger]
-        self._doomed[larger] = size
-        self._size[larger] = np.maximum(size - self._back[larger], size // 2)
-        self._back[larger] *= 2
-
-    def _next_pods(self, active: IntArray) -> tuple[IntArray, list[PodInfo]]:
-        """Return the pods of the next step, each with its world."""
-        sizes = self._size[active]
-        first = self._pods.starts[active] + self._decided[active] - (np.cumsum(sizes) - sizes)
-        positions = np.repeat(first, sizes) + np.arange(int(sizes.sum()))
-        worlds = np.repeat(self._fitting[active], sizes)
-        return worlds, list(map(self._pods.pods.__getitem__, positions.tolist()))
-
-    def _keep(self, active: IntArray) -> None:
-        """Let the pods of the last step stay."""
-        size, doomed = self._size, self._doomed
-        self._decided[active] += size[active]
-        if not self._worlds.only_room:
-            return
-        searched = active[doomed[active] > 0]
-        doomed[searched] -= size[searched]
-        left = self._pods.counts[active] - self._decided[active]
-        size[active] = np.maximum(np.minimum(2 * size[active], left), 1)
-        size[searched] = np.maximum(doomed[searched] // 2, 1)
-        self._evict_next(searched[doomed[searched] == 1])
-
-    def _evict_next(self, active: IntArray) -> None:
-        """Make the next pod of each of these worlds a victim."""
-        pods, numbers = self._pods.pods, self._decided[active]
-        worlds = cast("list[World]", self._fitting[active].tolist())
-        positions = (self._pods.starts[active] + numbers).tolist()
-        for world, position in zip(worlds, positions, strict=True):
-            self.victims[world].append(pods[position])
-        violations = np.flatnonzero(numbers < self._violating[active]).tolist()
-        self.violations.update(worlds[position] for position in violations)
-        self._decided[active] += 1
-        self._size[active] = 1
-        self._doomed[active] = 0
+    def _by_importance(self, pods: PodsByWorld) -> PodsByWorld:
+        rule = self._rules.more_important_pod
+        if rule is not None:
+            ordered = [pod for some in pods for pod in by_importance(some, self._now, rule)]
+        elif len(pods.pods) == len(pods.counts):
+            return pods  # no world has more than one
+        else:
+            ordered = by_importance(pods.pods, self._now, seen=self._seen, groups=pods.worlds)
+        return PodsByWorld(ordered, pods.counts)
 
 
 class _Statuses:

@@ -78,6 +78,7 @@ class Evaluator:
         self._executor: Final = executor
         self._offset_and_num_candidates: Final = offset_and_num_candidates
         self._rules: Final = rules
+        self._budgets: Final = Budgets()
         is_described = handle.version >= SchedulerVersion.V1_37
         self._success: Final = _found_placement if is_described else _no_status
 
@@ -172,12 +173,12 @@ class Evaluator:
         if not len(rows):
             return [], outcome, []
         offset, num_candidates = self._offset_and_num_candidates(len(rows))
-        listed = self._handle.lister(PodDisruptionBudget).list()
+        self._budgets.update(self._handle.lister(PodDisruptionBudget).list())
         dry_run = DryRun(
             self._handle,
             state,
             pod,
-            budgets=Budgets(listed),
+            budgets=self._budgets,
             rules=self._rules,
             now=self._handle.now(),
         )

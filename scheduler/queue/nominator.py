@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
 
-def _never(uid: str) -> bool:
-    return False
-
-
 def _bare(pod: PodInfo) -> PodInfo:
     """Return a pod with the same name and uid, and nothing else."""
     metadata = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
@@ -41,8 +37,8 @@ class Nominator:
     ) -> None:
         self._pod_lister: Final = pod_lister
         self._counts_gated: Final = counts_gated
-        #: True for the uid of a pod that is being scheduled; the queue sets this.
-        self.is_in_flight: Callable[[str], bool] = _never
+        #: The uids of the pods that are being scheduled; the queue sets this.
+        self.in_flight: Collection[str] = ()
         self._node_of: Final[dict[str, str]] = {}
         self._pods_on: Final[dict[str, dict[str, PodInfo]]] = {}
 
@@ -125,7 +121,8 @@ class Nominator:
         pods = self._pods_on.get(node_name)
         if pods is None:
             return []
-        return [_bare(pod) if self.is_in_flight(uid) else pod for uid, pod in pods.items()]
+        in_flight = self.in_flight
+        return [_bare(pod) if uid in in_flight else pod for uid, pod in pods.items()]
 
     def nominated_pod(self, uid: str) -> PodInfo | None:
         """Return the nominated version of a pod; None if the pod is not nominated."""

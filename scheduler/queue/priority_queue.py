@@ -159,7 +159,7 @@ class PriorityQueue:
         self.hints: Final = hints
         self.active_q: Final = (ChangingActiveQueue if order_changes else ActiveQueue)(sort_key)
         self.in_flight: Final = InFlight()
-        nominator.is_in_flight = self.in_flight.__contains__
+        nominator.in_flight = self.in_flight.uids
         self.backoff_q: Final = BackoffQueue(
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,

@@ -20,10 +20,10 @@ from scheduler.framework.status import Code, Rejections, Status, as_verdict, unr
 from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.meter import measured
 from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
-from scheduler.snapshot.columns import ABSENT, IntArray, World
+from scheduler.snapshot.columns import ABSENT, IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import PodNominator
@@ -203,12 +203,11 @@ class Filters:
         there: those pods may come, or may end up elsewhere. Raises `PluginFailedError`.
         """
         rejections = self.run(state, pod, nodes)
-        nominated = self._nominated_pods(pod, nodes)
+        positions, counts, nominated = self._nominated_pods(pod, nodes)
         if not nominated:
             return rejections
-        positions = np.array(list(nominated), dtype=np.int64)
         worlds = Worlds(self, state, pod, nodes.take(positions), run=self.run)
-        _add_pods(worlds, enumerate(nominated.values()))
+        worlds.add_pods(np.repeat(np.arange(len(positions)), counts), nominated)
         with_them = worlds.run_filters_as_is()
         if with_them is None:
             return rejections
@@ -228,7 +227,9 @@ class Filters:
             run = self.run_with_nominated_pods
             return Worlds(self, state, pod, nodes, run=run, scores=scores)
         worlds = Worlds(self, state, pod, nodes, run=self.run, scores=scores, only_room=True)
-        _add_pods(worlds, self._nominated_pods(pod, nodes).items())
+        positions, counts, nominated = self._nominated_pods(pod, nodes)
+        if nominated:
+            worlds.add_pods(np.repeat(positions, counts), nominated)
         return worlds
 
     def _only_take_room(self, state: CycleState) -> bool:
@@ -237,32 +238,33 @@ class Filters:
     def extensions(self, state: CycleState | WorldStates) -> list[PodExtensions]:
         return self._pre_filters.extensions(state)
 
-    def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> dict[int, list[PodInfo]]:
-        """Return the nominated pods that the pod must leave room for, by position of their node."""
+    def _nominated_pods(
+        self, pod: PodInfo, nodes: Nodes
+    ) -> tuple[IntArray, list[int], list[PodInfo]]:
+        """Return the nominated pods that the pod must leave room for, node by node.
+
+        Before them the positions of their nodes and their numbers there.
+        """
         nominator, uid, priority = self._nominator, pod.uid, pod.priority
         names = nominator.nominated_nodes
-        if not names:
-            return {}
+        positions: list[int] = []
+        counts: list[int] = []
+        nominated: list[PodInfo] = []
         if len(nodes) < len(names):
-            positions = {n: position for position, n in enumerate(nodes.names) if n in names}
+            position_of = {n: position for position, n in enumerate(nodes.names) if n in names}
         else:
-            positions = nodes.positions(names)
-        by_position: dict[int, list[PodInfo]] = {}
-        for name, position in positions.items():
+            position_of = nodes.positions(names) if names else {}
+        for name, position in position_of.items():
             pods = [
                 other
                 for other in nominator.nominated_pods_for_node(name)
                 if other.priority >= priority and other.uid != uid
             ]
             if pods:
-                by_position[position] = pods
-        return by_position
-
-
-def _add_pods(worlds: Worlds, pods: Iterable[tuple[int, Sequence[PodInfo]]]) -> None:
-    """Add pods, given by the number of their world."""
-    added = [(World(number), pod) for number, some in pods for pod in some]
-    worlds.add_pods([world for world, _ in added], [pod for _, pod in added])
+                positions.append(position)
+                counts.append(len(pods))
+                nominated += pods
+        return np.array(positions, dtype=np.int64), counts, nominated
 
 
 class _MergedRejections:

@@ -13,6 +13,7 @@ from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.assembly.watched_kinds import WatchedKind, kinds_to_watch
 from scheduler.client.informer import Required
+from scheduler.collector import paused_collection, spare_all_objects
 from scheduler.config import ConfigError, EffectiveVersion
 from scheduler.config.feature_gates import enabled_gates, parse_settings
 from scheduler.explain import options
@@ -68,9 +69,10 @@ def question(ask: Callable[..., Coroutine[Any, Any, Answer]]) -> click.Command:
         async def answered() -> Answer:
             return await ask(await _situation(source, config, gates, version), **own)
 
-        with one_line_errors(_PROGRAM, config):
+        with one_line_errors(_PROGRAM, config), paused_collection():
             find_plugins_in_working_directory()
             answer = asyncio.run(answered())
+            spare_all_objects()
         for warning in answer.warnings:
             source.warn(warning)
         _print(answer, output)

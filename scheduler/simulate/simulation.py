@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.api.selectors import parse_selector_text
 from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.client import NODES, PODS
-from scheduler.collector import paused_collection
+from scheduler.collector import collect_former, paused_collection
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.explain.cluster import ClusterError
 from scheduler.simulate.controllers.budgets import Budgets
@@ -65,6 +65,7 @@ class Situation:
     async def simulation(self, *, settles: bool = True) -> AsyncIterator[Simulation]:
         """Yield the cluster in virtual time. By default its waiting pods have been decided."""
         with paused_collection():
+            collect_former()
             simulation = Simulation(self)
             try:
                 if settles:

@@ -90,3 +90,19 @@ def test_without_budgets_there_is_nothing_to_ask() -> None:
     assert violating(pods("a"), budget(None)) == []
     assert violating([], budget()) == []
     assert Budgets([budget()])
+
+
+def test_budgets_can_be_replaced() -> None:
+    budgets = Budgets([budget(allowed=0)])
+    (pod,) = pods("a")
+    found = []
+    web = LabelSelector(match_labels={"app": "web"})
+    for listed in (
+        [budget(allowed=0)],
+        [budget(allowed=1)],
+        [budget(web), budget()],
+        [budget(web)],
+    ):
+        budgets.update(listed)
+        found.append(budgets.violating([pod], np.zeros(1, dtype=np.int64)).tolist())
+    assert found == [[True], [False], [True], [False]]

@@ -117,6 +117,16 @@ async def test_a_node_to_which_a_pod_cannot_be_put_back_is_no_candidate(count: i
     assert await victims(scene) == {"b": ["good"]}
 
 
+class Quiet(Plugin):
+    """Wants no more than one pod with some label on a node."""
+
+    only_takes_room = True
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        loud = sum(other.labels.get("app") == "a" for other in node.pods)
+        return unschedulable("loud") if loud > 1 else None
+
+
 class Patient(Plugin):
     """Accepts every node, without a promise: pods are then put back one by one."""
 
@@ -124,9 +134,10 @@ class Patient(Plugin):
         return None
 
 
+@pytest.mark.parametrize("filters", [[NodePorts], [NodePorts, Quiet]])
 @pytest.mark.parametrize("seed", range(10))
 async def test_victims_are_the_same_whether_pods_are_put_back_one_by_one_or_many_at_once(
-    seed: int,
+    seed: int, filters: list[type[Plugin]]
 ) -> None:
     rng = random.Random(seed)
     names = [f"n{i}" for i in range(12)]
@@ -148,7 +159,7 @@ async def test_victims_are_the_same_whether_pods_are_put_back_one_by_one_or_many
     budget = PodDisruptionBudget(metadata, spec, PodDisruptionBudgetStatus(1))
     found = []
     for more in ((), (Patient,)):
-        scene = Scene(*pods, preemptor=preemptor, filters=[NodePorts, *more])
+        scene = Scene(*pods, preemptor=preemptor, filters=[*filters, *more])
         scene.handle.listers["poddisruptionbudgets"] = FakeLister([budget])
         for name in names[::3]:
             expected = make_pod(f"to-{name}", priority=10, requests={"cpu": "1"})

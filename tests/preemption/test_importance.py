@@ -24,7 +24,7 @@ def test_as_of_1_37_pods_without_start_time_keep_their_order() -> None:
     pods = [PodInfo(make_pod(name, uid=name)) for name in ("a", "b", "c")]
     seen = {pod.uid: number for number, pod in enumerate(pods)}
     assert by_importance(pods, NOW) == pods[::-1]
-    assert by_importance(pods[::-1], NOW, None, seen) == pods
+    assert by_importance(pods[::-1], NOW, seen=seen) == pods
 
 
 def pod(name: str, priority: int = 0, started: float | None = None) -> PodInfo:
