@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from scheduler.api.core import Namespace
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.assembly.informers import Informers
 from scheduler.assembly.profiles import build_profiles, with_extenders
@@ -29,13 +30,16 @@ from scheduler.config import (
     POP_FROM_BACKOFF_Q,
     RESIZE_PREEMPTION,
     SchedulerVersion,
+    uses_queueing_hints,
 )
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.events import POD_EVENTS
 from scheduler.metrics.exposition import ALL_METRICS
+from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.queue.without_hints import PreChecks, events_without_hints
 from scheduler.runtime import PluginHandle, WaitingPods
 from scheduler.runtime.handle import run_in_parallel
 from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
     from scheduler.framework.extender import Extender
     from scheduler.framework.handle import ApiWriter, EventSink
     from scheduler.framework.interface import Plugin
+    from scheduler.framework.registrations import PluginEvents
     from scheduler.metrics import SchedulerMetrics
     from scheduler.metrics.exposition import MetricsOptions
     from scheduler.queue.gating import NamedPreEnqueuePlugin
@@ -182,7 +187,7 @@ def build_core(
     if GENERIC_WORKLOAD in gates:
         groups = POD_GROUPS if version >= SchedulerVersion.V1_36 else WORKLOADS
         informers.watch(groups, required=Required.IF_SERVED)
-    informers.watch_other_kinds(profiles, shared.queue, metrics)
+    informers.watch_other_kinds(profiles, shared.queue, metrics, shared.pre_checks)
     shadow = None
     if options.shadow is not None:
         shadow, queues_pods = _shadow(options.shadow, shared, profiles), False
@@ -217,6 +222,10 @@ class _Shared:
         self.feature_gates: Final = gates
         self.version: Final = version
         self.cache: Final = cache
+        self.uses_hints: Final = uses_queueing_hints(gates, version)
+        self.pre_checks: Final = (
+            None if self.uses_hints else PreChecks(cache.table, informers.lister(Namespace))
+        )
         self.snapshot: Final = Snapshot()
         counts_gated = version >= SchedulerVersion.V1_37
         self.nominator: Final = Nominator(informers.find_pod, counts_gated=counts_gated)
@@ -278,7 +287,7 @@ def _queue(
             name: _by_name(framework.plugins["pre_enqueue"]) for name, framework in profiles.items()
         },
         queueing_hint_map={
-            name: build_queueing_hint_map(framework.registered_events, shared.version)
+            name: build_queueing_hint_map(_registered_events(framework, shared), shared.version)
             for name, framework in profiles.items()
         },
         nominator=shared.nominator,
@@ -289,9 +298,20 @@ def _queue(
         pod_events=POD_EVENTS[shared.version],
         generic_workload=has_groups,
         members_back_off=has_groups and options.members_back_off,
+        uses_hints=shared.uses_hints,
         pops_from_backoff=POP_FROM_BACKOFF_Q in options.feature_gates,
         order_changes=first.queue_sort_plugin.order_changes,
     )
+
+
+def _registered_events(framework: Framework, shared: _Shared) -> Sequence[PluginEvents]:
+    registered = framework.registered_events
+    if shared.uses_hints:
+        return registered
+    return [
+        events_without_hints(of, is_in_tree=IN_TREE.get(of.plugin.name) is type(of.plugin))
+        for of in registered
+    ]
 
 
 def _by_name(plugins: Iterable[Plugin]) -> list[NamedPreEnqueuePlugin]:
@@ -352,7 +372,9 @@ def _shadow(options: ShadowOptions, shared: _Shared, profiles: Mapping[str, Fram
 def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool) -> None:
     """Connect the informers of pods and nodes to cache and queue."""
     metrics, informers = shared.ports.metrics, shared.informers
-    nodes = NodeEventHandler(cache=cycle.cache, queue=cycle.queue, metrics=metrics)
+    nodes = NodeEventHandler(
+        cache=cycle.cache, queue=cycle.queue, metrics=metrics, pre_checks=shared.pre_checks
+    )
     pods = PodEventHandler(
         cache=cycle.cache,
         queue=cycle.queue,
@@ -363,6 +385,7 @@ def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool
         on_corrupted=shared.ports.tasks.fail,
         metrics=metrics,
         pod_events=POD_EVENTS[cycle.version],
+        pre_checks=shared.pre_checks,
     )
     informers.nodes.add_event_handler(
         on_add=nodes.on_add, on_update=nodes.on_update, on_delete=nodes.on_delete

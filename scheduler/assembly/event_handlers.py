@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from scheduler.devices.taint_rules import SelectorOf
     from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
+    from scheduler.queue.without_hints import PreChecks
     from scheduler.runtime.waiting_pods import WaitingPods
 
 _log: Final = logging.getLogger(__name__)
@@ -50,10 +51,21 @@ _NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 
 class NodeEventHandler:
-    """Updates the cache for nodes that are added, changed or deleted."""
+    """Updates the cache for nodes that are added, changed or deleted.
 
-    def __init__(self, *, cache: Cache, queue: SchedulingQueue, metrics: SchedulerMetrics) -> None:
+    `pre_checks` are there without queueing hints, here and in the other handlers.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        metrics: SchedulerMetrics,
+        pre_checks: PreChecks | None = None,
+    ) -> None:
         self._metrics: Final = metrics
+        self._pre_checks: Final = pre_checks
         self._cache: Final = cache
         self._queue: Final = queue
 
@@ -61,7 +73,7 @@ class NodeEventHandler:
         del is_initial
         with self._metrics.event(_NODE_ADD.label):
             self._cache.add_node(node)
-            self._queue.move_all_to_active_or_backoff_queue(_NODE_ADD, None, node)
+            self._move(_NODE_ADD, None, node)
 
     def on_update(self, old: Node, new: Node) -> None:
         """Update the node; each kind of change is an event of its own."""
@@ -70,7 +82,7 @@ class NodeEventHandler:
         updating_seconds = self._metrics.stopwatch() - started
         for event in node_scheduling_properties_change(new, old):
             with self._metrics.event(event.label, spent_seconds=updating_seconds):
-                self._queue.move_all_to_active_or_backoff_queue(event, old, new)
+                self._move(event, old, new)
 
     def on_delete(self, node: Node, *, final_state_unknown: bool) -> None:
         """Remove the node, after the hints have seen the event: they may still read the node."""
@@ -81,6 +93,10 @@ class NodeEventHandler:
             self._cache.remove_node(node)
         except CacheError as error:
             _log.error("Removing a node from the cache failed: %s", error)
+
+    def _move(self, event: ClusterEvent, old: Node | None, new: Node) -> None:
+        check = None if self._pre_checks is None else self._pre_checks.for_node(new)
+        self._queue.move_all_to_active_or_backoff_queue(event, old, new, pre_check=check)
 
 
 class ObjectEventHandler:
@@ -96,15 +112,18 @@ class ObjectEventHandler:
         *,
         queue: SchedulingQueue,
         metrics: SchedulerMetrics,
+        pre_checks: PreChecks | None = None,
     ) -> None:
         self._metrics: Final = metrics
+        self._pre_checks: Final = pre_checks
         self._resource: Final = resource
         self._actions: Final = actions
         self._queue: Final = queue
 
     def on_add(self, obj: ApiObject, *, is_initial: bool) -> None:
         del is_initial
-        self._move(ActionType.ADD, None, obj)
+        if self._pre_checks is None or self._pre_checks.is_event(obj):
+            self._move(ActionType.ADD, None, obj)
 
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
         """Make an event of the change, or two if the object was deleted and created again.
@@ -180,7 +199,9 @@ class PodEventHandler:
         metrics: SchedulerMetrics,
         pod_events: PodEvents = DEFAULT_POD_EVENTS,
         resize_preemption: bool = False,
+        pre_checks: PreChecks | None = None,
     ) -> None:
+        self._pre_checks: Final = pre_checks
         self._pod_events: Final = pod_events
         self._metrics: Final = metrics
         self._cache: Final = cache
@@ -256,7 +277,7 @@ class PodEventHandler:
                 self._cache.add_pod(PodInfo(pod))
             except CacheError as error:
                 _log.error("Adding pod %s to the cache failed: %s", pod.key, error)
-            self._queue.move_all_to_active_or_backoff_queue(EVENT_ASSIGNED_POD_ADD, None, pod)
+            self._move(EVENT_ASSIGNED_POD_ADD, None, pod)
 
     def _update_assigned(self, old: Pod, new: Pod) -> None:
         with self._metrics.event(EVENT_ASSIGNED_POD_UPDATE.label):
@@ -270,7 +291,12 @@ class PodEventHandler:
             updating_seconds = self._metrics.stopwatch() - started
             for event in pod_scheduling_properties_change(new, old, self._pod_events):
                 with self._metrics.event(event.label, spent_seconds=updating_seconds):
-                    self._queue.move_all_to_active_or_backoff_queue(event, old, new)
+                    self._move(event, old, new)
+
+    def _move(self, event: ClusterEvent, old: Pod | None, new: Pod) -> None:
+        """Move the pods that a pod with a node may help."""
+        check = None if self._pre_checks is None else self._pre_checks.for_assigned_pod(event, new)
+        self._queue.move_all_to_active_or_backoff_queue(event, old, new, pre_check=check)
 
     def _delete_assigned(self, pod: Pod) -> None:
         with self._metrics.event(EVENT_ASSIGNED_POD_DELETE.label):
@@ -338,5 +364,5 @@ class PodEventHandler:
             EVENT_ASSIGNED_POD_DELETE,
             pod,
             None,
-            pre_check=lambda waiting: waiting.priority <= priority,
+            pre_check=lambda waiting: waiting.pod_info.priority <= priority,
         )

@@ -16,6 +16,7 @@ from scheduler.api.dynamic_resources import ResourceSliceSpec
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.devices.allocator import BINDING_CONDITIONS, CONSUMABLE_CAPACITY
 from scheduler.plugins.dynamic_resources.node_allocatable import NODE_ALLOCATABLE_RESOURCES
+from scheduler.plugins.node_declared_features import DECLARED_FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,8 +46,11 @@ def transforms(
     by_kind: dict[str, Callable[[Any], Any]] = {"pods": lambda pod: _pod(pod, gates, version)}
     if _ATTRIBUTES_CLASS not in gates:
         by_kind["persistentvolumes"] = by_kind["persistentvolumeclaims"] = _without_attributes_class
-    if version < SchedulerVersion.V1_37:
-        by_kind["nodes"] = _without_preemption_policy
+    has_policy, has_features = version >= SchedulerVersion.V1_37, DECLARED_FEATURES in gates
+    if not has_policy or not has_features:
+        by_kind["nodes"] = lambda node: _node(
+            node, has_policy=has_policy, has_features=has_features
+        )
     if not {CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
         by_kind["resourceslices"] = lambda part: _slice(part, gates)
     return by_kind
@@ -71,10 +75,12 @@ def _pod(pod: Pod, gates: FeatureGates, version: SchedulerVersion) -> Pod:
     return pod
 
 
-def _without_preemption_policy(node: Node) -> Node:
-    if node.spec.pod_preemption_policy is None:
-        return node
-    return replace(node, spec=replace(node.spec, pod_preemption_policy=None))
+def _node(node: Node, *, has_policy: bool, has_features: bool) -> Node:
+    if node.spec.pod_preemption_policy is not None and not has_policy:
+        node = replace(node, spec=replace(node.spec, pod_preemption_policy=None))
+    if node.status.declared_features and not has_features:
+        node = replace(node, status=replace(node.status, declared_features=()))
+    return node
 
 
 def _without_attributes_class(

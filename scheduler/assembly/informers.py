@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
+    from scheduler.queue.without_hints import PreChecks
     from scheduler.runtime import Framework
 
 _log: Final = logging.getLogger(__name__)
@@ -88,7 +89,10 @@ class Informers:
                 keeps_json=sends_victims, first=self._transforms.get(PODS.plural)
             ),
         )
-        self.nodes: Final = factory.informer(replace(NODES, keeps_json=bool(without_cache)))
+        self.nodes: Final = factory.informer(
+            replace(NODES, keeps_json=bool(without_cache)),
+            transform=self._transforms.get(NODES.plural),
+        )
         self.by_kind: Final[dict[str, Informer[Any]]] = {"pods": self.pods, "nodes": self.nodes}
         self._is_complete = False
 
@@ -154,12 +158,16 @@ class Informers:
         profiles: Mapping[str, Framework],
         queue: SchedulingQueue,
         metrics: SchedulerMetrics,
+        pre_checks: PreChecks | None,
     ) -> None:
         """Watch the kinds that plugins read or register for; events go to the queue."""
         for resource, events, required, _ in kinds_to_watch(profiles):
             informer = self.watch(resource, required=required)
             for name, actions in events.items():
-                _add(informer, ObjectEventHandler(name, actions, queue=queue, metrics=metrics))
+                handler = ObjectEventHandler(
+                    name, actions, queue=queue, metrics=metrics, pre_checks=pre_checks
+                )
+                _add(informer, handler)
             if resource is DEVICE_TAINT_RULES:
                 of_slices = ObjectEventHandler(
                     EventResource.RESOURCE_SLICE, ActionType.UPDATE, queue=queue, metrics=metrics

@@ -40,6 +40,7 @@ from scheduler.config.types import (
     PluginSet,
     Scheme,
     default_feature_gates,
+    uses_queueing_hints,
 )
 from scheduler.config.validation import validate_config
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, VERSION_LABELS, SchedulerVersion
@@ -85,5 +86,6 @@ __all__ = [
     "load_config",
     "load_text",
     "merge_plugins",
+    "uses_queueing_hints",
     "validate_config",
 ]

@@ -28,7 +28,7 @@ from scheduler.config.known_features import (
     feature_names,
     features_of,
 )
-from scheduler.config.types import ConfigError
+from scheduler.config.types import GENERIC_WORKLOAD, ConfigError
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 
 if TYPE_CHECKING:
@@ -44,23 +44,6 @@ _ALL: Final[Mapping[str, FeatureSpec]] = {
     name: FeatureSpec(0, stage, default=False) for name, stage in _STAGES.items()
 }
 
-
-class _NotBuilt(NamedTuple):
-    """A value of a gate that would change what the versions from `since` on do."""
-
-    value: bool
-    since: SchedulerVersion = min(SchedulerVersion)
-    what: str = "this behaviour is"
-
-
-#: Values that would change the scheduler's decisions in ways that are not built.
-_NOT_BUILT: Final[Mapping[str, _NotBuilt]] = {
-    "GenericWorkload": _NotBuilt(
-        value=True, since=SchedulerVersion.V1_37, what="the pod groups of 1.37 are"
-    ),
-    # Locked in all versions; only those before 1.34, which may be emulated, can turn it off.
-    "SchedulerQueueingHints": _NotBuilt(value=False),
-}
 
 _COMPONENT: Final = "kube"
 _Version: TypeAlias = tuple[int, int]
@@ -285,18 +268,13 @@ class _Gates:
                 )
 
     def _not_built(self) -> Iterator[ConfigError]:
-        for name, (value, since, what) in _NOT_BUILT.items():
-            if name not in self._known or self._version.scheduler < since:
-                continue
-            # Without its dependencies a feature is off either way.
-            if self._is_on(name) is value and not self._disabled_dependencies(name):
-                problem = f"cannot set feature gate {name} to {go_bool(value)}"
-                if name not in self._values:
-                    emulation, _ = self._version.texts
-                    problem = (
-                        f"feature gate {name} is {go_bool(value)} at emulated version {emulation}"
-                    )
-                yield ConfigError(f"{problem}, {what} not built into kubesched")
+        # Without its dependencies a feature is off either way.
+        is_on = self._is_on(GENERIC_WORKLOAD) and not self._disabled_dependencies(GENERIC_WORKLOAD)
+        if is_on and self._version.scheduler >= SchedulerVersion.V1_37:
+            yield ConfigError(
+                f"cannot set feature gate {GENERIC_WORKLOAD} to true, "
+                "the pod groups of 1.37 are not built into kubesched"
+            )
 
     def warn(self) -> None:
         for name, value in self._settings.items():

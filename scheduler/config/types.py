@@ -46,6 +46,8 @@ FeatureGates = frozenset[str]
 
 #: Pods leave backoff early while no pod is active.
 POP_FROM_BACKOFF_Q: Final = "SchedulerPopFromBackoffQ"
+#: Plugins decide which events retry a pod. The gate is gone, and always on, since 1.37.
+QUEUEING_HINTS: Final = "SchedulerQueueingHints"
 #: Pods with a scheduling group are scheduled together with the other members of their group.
 GENERIC_WORKLOAD: Final = "GenericWorkload"
 #: The gate of preemption for a pod on a node that wants more than the node has left.
@@ -62,6 +64,11 @@ def default_feature_gates(version: SchedulerVersion) -> FeatureGates:
     """Return the gates that are on by default in a version."""
     features = features_of(version, version, version - 1)
     return frozenset(name for name, spec in features.items() if spec.default)
+
+
+def uses_queueing_hints(gates: FeatureGates, version: SchedulerVersion) -> bool:
+    """Return False for a scheduler that emulates a version in which the gate is off."""
+    return version >= SchedulerVersion.V1_37 or QUEUEING_HINTS in gates
 
 
 #: The gates that are on by default.

@@ -115,7 +115,7 @@ class SchedulingQueue:
         old_obj: object,
         new_obj: object,
         *,
-        pre_check: Callable[[PodInfo], bool] | None = None,
+        pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> None:
         with paused_collection():
             self._record(

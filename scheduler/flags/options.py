@@ -18,12 +18,19 @@ import yaml
 from scheduler.api import field
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity, value
-from scheduler.config import ConfigError, Duration, SchedulerVersion, enabled_gates
+from scheduler.config import (
+    ConfigError,
+    Duration,
+    SchedulerVersion,
+    enabled_gates,
+    uses_queueing_hints,
+)
 from scheduler.config.feature_gates import effective_version, parse_settings
 from scheduler.flags.flag_set import AUTOMATIC_PORT, FlagSet, UsageError, Values
 from scheduler.flags.table import flags_of
 from scheduler.klog import LogOptions
 from scheduler.metrics.exposition import MetricsOptions
+from scheduler.metrics.scheduler_metrics import MEASURES_OF_HINTS
 from scheduler.serving.options import (
     REQUEST_HEADER_LISTS,
     AuthenticationOptions,
@@ -216,8 +223,11 @@ class Options:
                 errors.append(field.invalid(path, manifest, str(error)))
         if errors:
             raise ConfigError(field.aggregate(errors))
+        version = self.effective_version.scheduler
+        if not uses_queueing_hints(self.gates, version):
+            disabled = (*disabled, *MEASURES_OF_HINTS)
         return MetricsOptions(
-            version=self.effective_version.scheduler,
+            version=version,
             disabled=frozenset(disabled),
             allowed_values={
                 (name, label): frozenset(item.split(","))

@@ -49,6 +49,12 @@ _INSTRUMENTS: Final[Mapping[str, Callable[[Metric], object]]] = {
     "StateVec": StateVec,
 }
 
+#: The metrics that kube-scheduler has only with queueing hints.
+MEASURES_OF_HINTS: Final = (
+    "scheduler_queueing_hint_execution_duration_seconds",
+    "scheduler_inflight_events",
+)
+
 #: Pods with this many attempts or more share one label value.
 _ATTEMPTS_LABEL_MAX: Final = 15
 

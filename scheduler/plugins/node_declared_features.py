@@ -130,7 +130,8 @@ _REQUIREMENTS: Final = StateKey[frozenset[str]](
     "PreFilterNodeDeclaredFeatures", 'error reading "{}" from cycle-state: not found'
 )
 
-_GATE: Final = "NodeDeclaredFeatures"
+#: The feature gate.
+DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 
 #: The version of Kubernetes that this scheduler is.
 _VERSION: Final = (1, 36, 3)
@@ -146,7 +147,7 @@ class NodeDeclaredFeatures(Plugin):
     version: ClassVar[Version] = _VERSION
 
     def __init__(self) -> None:
-        self._is_enabled: Final = _GATE in self.handle.feature_gates
+        self._is_enabled: Final = DECLARED_FEATURES in self.handle.feature_gates
         self._features: Final = self.features.as_of(self.handle.version)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:

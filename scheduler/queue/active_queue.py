@@ -103,6 +103,11 @@ class InFlight:
         """The uids of the pods. A view."""
         return self._position_of.keys()
 
+    @property
+    def uids_with_events(self) -> Collection[str]:
+        """The uids of the pods for which events are kept. A view."""
+        return self.uids
+
     def add(self, pod: QueuedPodInfo) -> bool:
         """Add a popped pod and count the attempt. Return False if its uid is in flight already.
 
@@ -194,6 +199,36 @@ class InFlight:
         positions = {p for p, entry in entries if not isinstance(entry, InFlightEvent)}
         if positions != set(self._position_of.values()):
             yield f"pods in flight stand at {positions}, not at {self._position_of}"
+
+
+class UntrackedInFlight(InFlight):
+    """Pods in flight without the events that they miss: SchedulerQueueingHints is off.
+
+    All that is known is if an event came since the last pod was popped. A pod that changes while it
+    is in flight enters the queue a second time, and may be popped again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Upstream compares the numbers of two cycles: `moveRequestCycle`, `schedCycle`.
+        self.had_event = False
+
+    @property
+    def uids_with_events(self) -> Collection[str]:
+        return ()
+
+    def add(self, pod: QueuedPodInfo) -> bool:
+        self.had_event = False
+        self.done(pod.uid)
+        return super().add(pod)
+
+    def add_event(self, event: ClusterEvent, old_obj: object, new_obj: object) -> None:
+        self.had_event = True
+
+    def add_events_for(
+        self, uid: str, old_obj: object, new_obj: object, events: Iterable[ClusterEvent]
+    ) -> bool:
+        return False
 
 
 class _LessKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Protocol
 
+from scheduler.queue.active_queue import UntrackedInFlight
 from scheduler.queue.queued_pod_info import POPPABLE
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _complaints_about(info: QueuedPodInfo, queue: QueueParts) -> Iterator[str]:
     pool = queue.pool_at.get(info.place)
     if pool is None or pool.get(info.key) is not info:
         yield f"{info.key} is not where it should be: {info.place}"
-    if info.uid in queue.in_flight:
+    if info.uid in queue.in_flight and not isinstance(queue.in_flight, UntrackedInFlight):
         yield f"{info.key} is in flight and {info.place}"
     if info.is_gated and info.place in POPPABLE:
         yield f"{info.key} is gated by {info.gating_plugin}, but can be popped"

@@ -28,15 +28,15 @@ flight is known by its uid, a pod in a pool by namespace and name; PreEnqueue pl
 every pod in ACTIVE and BACKOFF when it entered; an event while pods are in flight is kept for them
 until they are back. `PriorityQueue.check` verifies them.
 
-Default feature gates of v1.36: pods are popped from backoff (SchedulerPopFromBackoffQ), queueing
-hints always decide (SchedulerQueueingHints); no asynchronous API calls or signatures.
+Without SchedulerQueueingHints (`uses_hints`) an update of a pod retries it, whatever its rejectors,
+and a pod backs off after its attempt if any event came since a pod was last popped.
+No asynchronous API calls or signatures.
 Source: `backend/queue/scheduling_queue.go`.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -56,14 +56,16 @@ from scheduler.queue.active_queue import (
     ActiveQueue,
     ChangingActiveQueue,
     InFlight,
+    UntrackedInFlight,
     sort_key_from_less,
 )
 from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.queue.gating import Gate
 from scheduler.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.queue.invariants import Pool, complaints, contents
+from scheduler.queue.leftover_flush import LeftoverFlush
 from scheduler.queue.pod_mover import PodMover
-from scheduler.queue.property_changes import pod_scheduling_properties_change
+from scheduler.queue.property_changes import is_pod_updated, pod_scheduling_properties_change
 from scheduler.queue.queued_pod_info import (
     NO_MOVES,
     POPPABLE,
@@ -93,11 +95,10 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-#: How often the pods that wait for an event are searched for those that have waited too long.
-LEFTOVER_FLUSH_SECONDS: Final = 30.0
-
 #: The pods that move in one call; they take some 50 ms.
 MOVED_AT_ONCE: Final = 5000
+
+_AFTER_BACKOFF: Final = QueueingStrategy.QUEUE_AFTER_BACKOFF
 
 #: Upstream's words for the pools in an error text.
 _QUEUE_NAMES: Final = {
@@ -130,9 +131,6 @@ class PriorityQueue:
     counted down for pods that are deleted while active or backing off.
     """
 
-    _first_leftover_flush: float | None = None
-    _last_leftover_flush = -math.inf
-
     def __init__(
         self,
         less: Callable[[QueuedPodInfo, QueuedPodInfo], bool],
@@ -145,6 +143,7 @@ class PriorityQueue:
         generic_workload: bool = False,
         members_back_off: bool = False,
         pops_from_backoff: bool = True,
+        uses_hints: bool = True,
         order_changes: bool = False,
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
@@ -158,7 +157,7 @@ class PriorityQueue:
         hints = QueueingHints(queueing_hint_map, metrics, generic_workload=generic_workload)
         self.hints: Final = hints
         self.active_q: Final = (ChangingActiveQueue if order_changes else ActiveQueue)(sort_key)
-        self.in_flight: Final = InFlight()
+        self.in_flight: Final = InFlight() if uses_hints else UntrackedInFlight()
         nominator.in_flight = self.in_flight.uids
         self.backoff_q: Final = BackoffQueue(
             initial_backoff_seconds=initial_backoff_seconds,
@@ -188,11 +187,14 @@ class PriorityQueue:
         }
         self._mover: Final = PodMover(self.pool_at, self.backoff_q, self._gate, nominator)
         self._requeues: Final = Requeues(self.unschedulable_pods, self._mover, moved_at_once)
-        self.incoming_pods: Final = self._mover.incoming_pods
         self._less: Final = less
         self._pod_events: Final = pod_events
         self._members_back_off: Final = members_back_off
-        self._max_wait_seconds: Final = max_in_unschedulable_pods_seconds
+        self._leftover_flush: Final = LeftoverFlush(max_in_unschedulable_pods_seconds)
+
+    @property
+    def incoming_pods(self) -> Counter[tuple[str, str]]:
+        return self._mover.incoming_pods
 
     # Watch events of pods without a node.
 
@@ -243,6 +245,11 @@ class PriorityQueue:
         self.nominator.update_nominated_pod(old, new)
         if info.place in POPPABLE:
             return NO_MOVES
+        if isinstance(self.in_flight, UntrackedInFlight):
+            if not is_pod_updated(new.pod, old):
+                return NO_MOVES
+            label, strategy = self._pod_events.label(ActionType.UPDATE), _AFTER_BACKOFF
+            return _moves(self._requeue(info, strategy, label, now, ()))
         moved = []
         for event in events:
             registered = self.hints.registered_for(event)
@@ -333,6 +340,10 @@ class PriorityQueue:
             self.nominator.refresh(info.pod_info)
             self._count_reasons(info, +1)
             answers: list[HintAnswer] = []
+            if isinstance(self.in_flight, UntrackedInFlight):
+                retries = self.in_flight.had_event or not info.rejector_plugins
+                target = Place.BACKOFF if retries else Place.UNSCHEDULABLE
+                return _moves(self._move(info, target, SCHEDULE_ATTEMPT_FAILURE, now))
             missed = self.in_flight.missed_by(uid)
             strategy = self.hints.strategy_after_attempt(info, missed, answers)
             return _moves(self._requeue(info, strategy, SCHEDULE_ATTEMPT_FAILURE, now, answers))
@@ -346,7 +357,8 @@ class PriorityQueue:
         """
         if (info := self.in_flight.done(uid)) is None:
             return NO_MOVES
-        self.nominator.strip(info.pod_info)
+        if not isinstance(self.in_flight, UntrackedInFlight) or self.find(info.key) is None:
+            self.nominator.strip(info.pod_info)
         info.place = Place.OUTSIDE
         return _moves(Move(now, info, Place.IN_FLIGHT, Place.OUTSIDE))
 
@@ -356,7 +368,7 @@ class PriorityQueue:
         A pod in flight is retried after its backoff, if it is given back. Pods that are active or
         unknown are skipped.
         """
-        moved, in_flight = [], self.in_flight.uids
+        moved, in_flight = [], self.in_flight.uids_with_events
         # A gang activates itself once per member, mostly in flight: few steps for each.
         others = [pod for pod in pods.values() if pod.uid not in in_flight]
         if len(others) < len(pods):
@@ -370,6 +382,9 @@ class PriorityQueue:
                 passed = info.place == Place.BACKOFF and self.backoff_q.pops_early
                 move = self._move(info, Place.ACTIVE, FORCE_ACTIVATE, now, pre_enqueue=not passed)
                 moved.append(move)
+        if isinstance(self.in_flight, UntrackedInFlight):
+            is_active = len(pods) == sum(move.target == Place.ACTIVE for move in moved)
+            self.in_flight.had_event = self.in_flight.had_event or not is_active
         return Moves(moved) if moved else NO_MOVES
 
     # Events.
@@ -381,7 +396,7 @@ class PriorityQueue:
         new_obj: object,
         now: float,
         *,
-        pre_check: Callable[[PodInfo], bool] | None = None,
+        pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> Moves:
         """Move the waiting pods that an event may help.
 
@@ -396,7 +411,7 @@ class PriorityQueue:
         groups: Iterable[Mapping[str, QueuedPodInfo]]
         groups = self.unschedulable_pods.groups_for(registered)
         if pre_check is not None:
-            pods = [info for group in groups for info in group.values() if pre_check(info.pod_info)]
+            pods = [info for group in groups for info in group.values() if pre_check(info)]
             groups = self.unschedulable_pods.in_groups(pods)
         decisions = self.hints.decide(groups, registered, old_obj, new_obj)
         moves = self._apply(decisions, registered, now)
@@ -427,13 +442,11 @@ class PriorityQueue:
     def flush_unschedulable_pods_leftover(self, now: float) -> Moves:
         """Move the pods that no event has helped for too long.
 
-        Called at start and then every 30 seconds: `next_deadline` counts in such steps from the
-        first call. Gated pods are marked and stay; they too cause an event for the pods in flight.
+        Called at start and then every 30 seconds (`LeftoverFlush`). Gated pods are marked and stay;
+        they too cause an event for the pods in flight.
         """
-        if self._first_leftover_flush is None:
-            self._first_leftover_flush = now
-        self._last_leftover_flush = now
-        overdue = self.unschedulable_pods.overdue(now, self._max_wait_seconds)
+        self._leftover_flush.begin(now)
+        overdue = self.unschedulable_pods.overdue(now, self._leftover_flush.max_wait_seconds)
         if not overdue:
             return NO_MOVES
         for info in overdue:
@@ -448,8 +461,7 @@ class PriorityQueue:
     def flush_due(self, now: float) -> Moves:
         """Run the flushes that are due, at the moments at which upstream's timers run them."""
         moves = self.flush_backoff_q_completed(now)
-        leftover = self._leftover_deadline()
-        if self._first_leftover_flush is None or (leftover is not None and leftover <= now):
+        if self._leftover_flush.is_due(now, self.unschedulable_pods.oldest_timestamp):
             more = self.flush_unschedulable_pods_leftover(now)
             moves = Moves([*moves.moved, *more.moved], more.skipped)
         return moves
@@ -459,7 +471,8 @@ class PriorityQueue:
 
         The deadline may lie in the past. A call that brings a pod here may make it earlier.
         """
-        deadlines = (self.backoff_q.next_deadline(), self._leftover_deadline())
+        leftover = self._leftover_flush.deadline(self.unschedulable_pods.oldest_timestamp)
+        deadlines = (self.backoff_q.next_deadline(), leftover)
         return min((d for d in deadlines if d is not None), default=None)
 
     # For debugging, metrics and tests.
@@ -575,21 +588,6 @@ class PriorityQueue:
             profile = info.pod_info.spec.scheduler_name
             for plugin in rejectors:
                 self.unschedulable_reasons[plugin, profile] += count
-
-    def _leftover_deadline(self) -> float | None:
-        """Return the next flush at which the longest waiting pod is overdue."""
-        oldest = self.unschedulable_pods.oldest()
-        if oldest is None:
-            return None
-        since = oldest.timestamp
-        start = self._first_leftover_flush or 0.0
-        earliest = max(since + self._max_wait_seconds, self._last_leftover_flush)
-        ticks = math.floor((earliest - start) / LEFTOVER_FLUSH_SECONDS)
-        tick = start + ticks * LEFTOVER_FLUSH_SECONDS
-        # The same comparison as in the flush: rounded differently, the two might never agree.
-        while tick - since <= self._max_wait_seconds or tick <= self._last_leftover_flush:
-            tick += LEFTOVER_FLUSH_SECONDS
-        return tick
 
 
 def _moves(move: Move) -> Moves:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from scheduler.api import resources
+from scheduler.api.core import Pod, PodStatus
 from scheduler.api.quantity import milli_value, parse_quantity
 from scheduler.framework.events import (
     DEFAULT_POD_EVENTS,
@@ -18,7 +21,7 @@ from scheduler.framework.events import (
 )
 
 if TYPE_CHECKING:
-    from scheduler.api.core import Node, Pod, Quantities
+    from scheduler.api.core import Node, Quantities
 
 
 def pod_scheduling_properties_change(
@@ -56,6 +59,14 @@ def pod_scheduling_properties_change(
     return [ClusterEvent(resource, action) for action in actions]
 
 
+def is_pod_updated(new: Pod, old: Pod) -> bool:
+    """True if more than the status changed, or the names of the pod's claims in it.
+
+    The rule without SchedulerQueueingHints, where any such change retries the pod.
+    """
+    return _without_status(new) != _without_status(old)
+
+
 def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent]:
     """Return an event for each change of a node that matters to scheduling; may be empty."""
     changes = (
@@ -82,6 +93,18 @@ def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent
         ),
     )
     return [ClusterEvent(EventResource.NODE, action) for changed, action in changes if changed]
+
+
+def _without_status(pod: Pod) -> Pod:
+    replace, status = msgspec.structs.replace, pod.status
+    return Pod(
+        replace(pod.metadata, resource_version="", generation=0, finalizers=()),
+        pod.spec,
+        PodStatus(
+            resource_claim_statuses=status.resource_claim_statuses,
+            extended_resource_claim_status=status.extended_resource_claim_status,
+        ),
+    )
 
 
 def _is_scaled_down(new: Pod, old: Pod) -> bool:

@@ -202,9 +202,11 @@ class UnschedulablePods:
             else:
                 yield from ({entry.pod.key: entry.pod} for entry in entries)
 
-    def oldest(self) -> QueuedPodInfo | None:
-        """Return the pod that has waited longest; None if there is none."""
-        return self._by_age.peek()
+    @property
+    def oldest_timestamp(self) -> float | None:
+        """The time since which the longest waiting pod waits; None if no pod waits."""
+        oldest = self._by_age.peek()
+        return None if oldest is None else oldest.timestamp
 
     def complaints(self) -> Iterator[str]:
         """Yield a line for each broken invariant."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.core import Pod, PodSchedulingGroup
+from scheduler.api.core import NodePodPreemptionPolicy, Pod, PodSchedulingGroup
 from scheduler.assembly.core import Core, SchedulerOptions, build_core
 from scheduler.assembly.in_memory_api import AtOnce, InMemoryApi
 from scheduler.cache import Cache
@@ -82,6 +82,25 @@ def test_without_pods_the_queue_stays_empty_and_the_cache_is_kept_up_to_date() -
     api.put(PODS.plural, make_pod("waits"))
     assert core.cycle.queue.pop_nowait() is None
     assert [pod.key for pod in cache.pods.values()] == ["default/p"]
+
+
+@pytest.mark.parametrize(
+    ("off", "events"),
+    [((), {"NodeUpdateNodeDeclaredFeature"}), (("NodeDeclaredFeatures",), set())],
+)
+def test_a_node_that_declares_other_features_is_an_event_with_the_gate_only(
+    off: tuple[str, ...], events: set[str]
+) -> None:
+    """As 1.36: a preemption policy, which 1.37 has, is none either."""
+    api, core = core_of(SchedulerOptions(feature_gates=DEFAULT_FEATURE_GATES - set(off)))
+    node = make_node("n")
+    api.put(NODES.plural, node)
+    status = replace(node.status, declared_features=("GuaranteedQoSPodCPUResize",))
+    policy = NodePodPreemptionPolicy(disable_resize_preemption=True)
+    spec = replace(node.spec, pod_preemption_policy=policy)
+    api.put(NODES.plural, replace(node, status=status, spec=spec))
+    handled = core.ports.metrics.event_handling_duration.by_labels
+    assert {label for (label,) in handled if label.startswith("NodeUpdate")} == events
 
 
 def _in_group(pod: Pod) -> Pod:

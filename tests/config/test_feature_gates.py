@@ -233,10 +233,9 @@ def test_the_newest_version_has_the_default_gates() -> None:
             "disabled: [NodeDeclaredFeatures]",
         ),
         (
-            "1.33",
+            "1.34",
             "SchedulerQueueingHints=false",
-            "cannot set feature gate SchedulerQueueingHints to false, "
-            "this behaviour is not built into kubesched",
+            "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true",
         ),
     ],
 )
@@ -260,6 +259,7 @@ def test_queueing_hints_are_locked_in_all_versions(version: SchedulerVersion) ->
 def test_a_gate_that_was_not_locked_may_be_turned_off() -> None:
     assert "DynamicResourceAllocation" in emulated("1.33", "DynamicResourceAllocation=true")
     assert "VolumeAttributesClass" not in emulated("1.33")
+    assert "SchedulerQueueingHints" not in emulated("1.33", "SchedulerQueueingHints=false")
     assert "DRAAdminAccess" not in emulated("1.35", "DRAAdminAccess=false")
 
 

@@ -1,20 +1,24 @@
 """Random scripts, and a player that runs them on our queue: the counterpart of `recorder/main.go`.
 
-`python -m tests.queue.recorded COUNT LENGTH [SEED]` prints scripts for the recorder to play on
-upstream's own queue; `test_recorded` plays them on ours and compares.
+`python -m tests.queue.recorded COUNT LENGTH [SEED] [--without-hints]` prints scripts for the
+recorder to play on upstream's own queue; `test_recorded` plays them on ours and compares.
 """
 
 import json
 import logging
 import random
 import sys
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from scheduler.api.core import Pod
 from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.queue import PodAlreadyQueuedError, QueuedPodInfo
+from scheduler.queue.without_hints import PreChecks
+from scheduler.snapshot import NodeTable
 from scheduler.snapshot.pod_info import PodInfo
 from scheduler.testing import make_pod
+from scheduler.testing.doubles import FakeLister
 from tests.queue.world import START, Hints, LabelGate, World, event_of, hint_of
 
 Json = dict[str, object]
@@ -58,8 +62,16 @@ def pod_of(described: object) -> Pod:
         priority=cast("int", given["priority"]),
         labels=dict.fromkeys(cast("list[str]", given["labels"]), ""),
         nominated_node_name=str(given["nominated"]),
+        affinity=near(str(given["near"])) if given.get("near") else None,
         tolerations=[{"key": str(n)} for n in range(cast("int", given["tolerations"]))],
     )
+
+
+def near(label: str) -> Json:
+    """Affinity to the pods that have a label."""
+    selector = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
+    term = {"topologyKey": "zone", "labelSelector": selector}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 class Player:
@@ -69,6 +81,7 @@ class Player:
         hints: Hints = {}
         for event, plugin, answer in cast("list[list[str]]", script["hints"]):
             hints.setdefault(event_of(event), []).append((plugin, hint_of(answer)))
+        self.uses_hints = bool(script.get("uses_hints", True))
         self.gate = LabelGate("in", name=str(script["gate"]))
         self.milliseconds = 0
         self.world = World(
@@ -76,6 +89,7 @@ class Player:
             gates=[self.gate] if script["gate"] else [],
             profiles=cast("list[str]", script["profiles"]),
             listed=[],
+            uses_hints=self.uses_hints,
         )
         self.queue = self.world.queue
         self.popped: dict[str, QueuedPodInfo] = {}
@@ -122,7 +136,7 @@ class Player:
         return {
             "result": result,
             "pods": pods,
-            "in_flight": self.world.in_flight(),
+            "in_flight": self.world.in_flight() if self.uses_hints else [],
             "summary": queue.pending_pods()[1],
             "nominations": dict(queue.nominator.nominations),
             "cycle": self.pops,
@@ -197,6 +211,17 @@ class Player:
             pre_check=None if min is None else lambda pod: pod.priority >= min,
         )
 
+    def _assigned_add(self, pod: object) -> None:
+        self._assigned_update(None, pod, "AssignedPod/Add")
+
+    def _assigned_update(self, old: object, pod: object, event: str) -> None:
+        made, what = pod_of(pod), event_of(event)
+        checks = PreChecks(NodeTable(), FakeLister())
+        check = checks.for_assigned_pod(what, made)
+        old_pod = None if old is None else pod_of(old)
+        move_all = self.queue.move_all_to_active_or_backoff_queue
+        self.world.take(move_all(what, old_pod, made, self.world.now, pre_check=check))
+
     def _wait(self, ms: int) -> None:
         self._pass(ms)
 
@@ -220,15 +245,17 @@ def _milliseconds(seconds: float | None) -> int:
 class Author:
     """Writes a script step by step, and runs each step to get the pods in flight."""
 
+    answers: Sequence[str] = ("Queue", "Queue", "QueueSkip", "Error")
+    registered: Sequence[str] = REGISTERED
+    plugins: Sequence[str] = PLUGINS
+    rejectors: Sequence[str] = "ABCD"
+
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.script: Json = {
+            "uses_hints": len(self.answers) > 1,
             "hints": [
-                [
-                    rng.choice(REGISTERED),
-                    rng.choice(PLUGINS),
-                    rng.choice(["Queue", "Queue", "QueueSkip", "Error"]),
-                ]
+                [rng.choice(self.registered), rng.choice(self.plugins), rng.choice(self.answers)]
                 for _ in range(rng.randint(2, 9))
             ],
             "gate": rng.choice(["", "gate"]),
@@ -253,10 +280,14 @@ class Author:
             self.turn_gate: 3,
             self.nominate: 3,
             self.pop_specific: 2,
+            **self.more_steps(),
         }
         while len(self.steps) < length:
             self.rng.choices(list(weights), list(weights.values()))[0]()
         return {**self.script, "steps": self.steps}
+
+    def more_steps(self) -> dict[Callable[[], None], int]:
+        return {}
 
     def take(self, op: str, **arguments: object) -> None:
         self.steps.append({"op": op, **arguments})
@@ -325,7 +356,7 @@ class Author:
             "fail",
             uid=info.uid,
             pod=self.alive[info.pod_info.name],
-            rejectors=sorted(rng.sample("ABCD", rng.choice([0, 1, 1, 2]))),
+            rejectors=sorted(rng.sample(self.rejectors, rng.choice([0, 1, 1, 2]))),
             pending=sorted(rng.sample("ABC", rng.choice([0, 0, 1]))),
         )
 
@@ -359,12 +390,39 @@ class Author:
             self.take("nominate", pod=pod, node=node, override=override)
 
 
+class AuthorWithoutHints(Author):
+    """Writes scripts in which no hint decides, pods are spread or near others, and pods run."""
+
+    answers = ("Queue",)
+    registered = (*REGISTERED, "Pod/Add", "Pod/UpdatePodScaleDown")
+    plugins = (*PLUGINS, "PodTopologySpread")
+    rejectors = (*Author.rejectors, "PodTopologySpread")
+
+    def more_steps(self) -> dict[Callable[[], None], int]:
+        return {self.run: 6, self.change_running: 6}
+
+    def spec(self, name: str, uid: str, scheduler: str | None = None) -> Json:
+        # Affinity is immutable: the same in all versions of a pod.
+        near = "in" if uid[-1] in "0369" else ""
+        return {**super().spec(name, uid, scheduler), "near": near}
+
+    def run(self) -> None:
+        self.take("assigned add", pod=self.spec("running", "r"))
+
+    def change_running(self) -> None:
+        change = self.rng.choice(["UpdatePodLabel", "UpdatePodScaleDown", "Update"])
+        old, new = self.spec("running", "r"), self.spec("running", "r")
+        self.take("assigned update", old=old, pod=new, event=f"AssignedPod/{change}")
+
+
 def main() -> None:
     logging.disable(logging.CRITICAL)
-    count, length, seed = (*map(int, sys.argv[1:]), 0)[:3]
+    numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
+    count, length, seed = (*numbers, 0)[:3]
+    author = AuthorWithoutHints if "--without-hints" in sys.argv else Author
     rng = random.Random(seed)
     for _ in range(count):
-        sys.stdout.write(json.dumps(Author(rng).write(length)) + "\n")
+        sys.stdout.write(json.dumps(author(rng).write(length)) + "\n")
 
 
 if __name__ == "__main__":

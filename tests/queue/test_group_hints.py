@@ -171,7 +171,7 @@ def test_the_hint_runs_only_for_pods_that_pass_the_check() -> None:
     alike = _AlikePods(lambda pod: QueueingHint.QUEUE)
     alike.waits(_pod("a", "db"), _pod("b", "db"), _pod("c", "web"))
     alike.queue.move_all_to_active_or_backoff_queue(
-        NODE_ADD, None, None, START, pre_check=lambda pod: pod.name != "a"
+        NODE_ADD, None, None, START, pre_check=lambda info: info.pod_info.name != "a"
     )
     assert alike.asked == ["b", "c"]
 

@@ -2,7 +2,8 @@
 
 `recorded.jsonl.gz` holds random scripts and, after each step, the state of the queue of
 kube-scheduler v1.36.3: the place and the attributes of each pod, the pods in flight, the nominated
-pods; and its metrics at the end. `recorder/main.go` explains how to record again.
+pods; and its metrics at the end. `recorded_without_hints.jsonl.gz` holds those of a scheduler that
+emulates 1.33 with SchedulerQueueingHints off. `recorder/main.go` explains how to record again.
 """
 
 import functools
@@ -14,18 +15,22 @@ import pytest
 
 from tests.queue.recorded import Player
 
-RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
-
 
 @functools.cache
-def recorded() -> list[bytes]:
-    with gzip.open(RECORDED) as lines:
+def recorded(file: str) -> list[bytes]:
+    with gzip.open(Path(__file__).with_name(file)) as lines:
         return lines.readlines()
 
 
-@pytest.mark.parametrize("number", range(60))
-def test_our_queue_has_the_states_of_upstreams(number: int) -> None:
-    played = json.loads(recorded()[number])
+@pytest.mark.parametrize(
+    ("file", "number"),
+    [
+        *(("recorded.jsonl.gz", number) for number in range(60)),
+        *(("recorded_without_hints.jsonl.gz", number) for number in range(20)),
+    ],
+)
+def test_our_queue_has_the_states_of_upstreams(file: str, number: int) -> None:
+    played = json.loads(recorded(file)[number])
     player = Player(played["script"])
     for index, (step, expected) in enumerate(
         zip(played["script"]["steps"], played["states"], strict=True)

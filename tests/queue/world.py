@@ -187,6 +187,7 @@ class World:
         max_in_unschedulable_pods_seconds: float = 300.0,
         moved_at_once: int = 100,
         counts_gated: bool = False,
+        uses_hints: bool = True,
     ) -> None:
         self.now = START
         #: The number of calls after which a pod could be popped that could not before.
@@ -207,6 +208,7 @@ class World:
             max_backoff_seconds=max_backoff_seconds,
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
             moved_at_once=moved_at_once,
+            uses_hints=uses_hints,
         )
 
     def take(self, moves: Moves) -> None:
@@ -289,7 +291,8 @@ class World:
         pre_check: Callable[[PodInfo], bool] | None = None,
     ) -> None:
         move_all = self.queue.move_all_to_active_or_backoff_queue
-        self.take(move_all(event, old, new, self.now, pre_check=pre_check))
+        check = None if pre_check is None else lambda info: pre_check(info.pod_info)
+        self.take(move_all(event, old, new, self.now, pre_check=check))
 
     def flush_backoff(self, now: float | None = None) -> None:
         self.take(self.queue.flush_backoff_q_completed(self.now if now is None else now))

@@ -27,12 +27,13 @@ from scheduler.framework.registrations import events_of
 from scheduler.metrics import SchedulerMetrics
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
+from scheduler.queue.without_hints import is_admitted
 from scheduler.runtime import Framework, Registry, WaitingPods
 from scheduler.stories import PodStories
 from scheduler.testing import FakeHandle, VirtualClock, make_pod
 from tests.queue.pools import pods_of
 from tests.runtime.profiles import plugin
-from tests.upstream.loading import Case, cases, pod
+from tests.upstream.loading import Case, cases, pod, snapshot
 
 TOPIC = "event_handlers"
 OURS = "supported-scheduler"
@@ -193,3 +194,10 @@ def test_watched_kinds(case: Case) -> None:
             assert actions == next(
                 e.event.action_type for e in registered if e.event[0] == resource
             )
+
+
+@pytest.mark.parametrize("case", cases(TOPIC, "pre_check_for_node"))
+def test_pre_check_for_node(case: Case) -> None:
+    (node,) = snapshot(case).nodes
+    found = [is_admitted(PodInfo(pod({"spec": one["spec"]})), node) for one in case["waiting"]]
+    assert found == [one["is_admitted"] for one in case["waiting"]]

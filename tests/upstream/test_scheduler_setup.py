@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ from scheduler.framework import (
     PodInfo,
     QueueingHint,
 )
-from scheduler.plugins import SCHEME
+from scheduler.framework.registrations import PluginEvents
+from scheduler.plugins import IN_TREE, SCHEME
 from scheduler.queue import build_queueing_hint_map
+from scheduler.queue.without_hints import events_without_hints
 from scheduler.runtime import Framework, PluginSetupError
 from scheduler.testing import FakeHandle, VirtualClock
 from scheduler.testing.doubles import FakeLister
@@ -82,13 +85,23 @@ def _framework(case: Case) -> Framework:
     return framework_of(*classes, handle=handle)
 
 
+def _registered_events(case: Case) -> Sequence[PluginEvents]:
+    registered = _framework(case).registered_events
+    if not case.get("without_hints"):
+        return registered
+    return [
+        events_without_hints(of, is_in_tree=IN_TREE.get(of.plugin.name) is type(of.plugin))
+        for of in registered
+    ]
+
+
 @pytest.mark.parametrize("case", cases(TOPIC, "queueing_hints"))
 def test_queueing_hints(case: Case) -> None:
     if "error" in case.fields:
         with pytest.raises(PluginSetupError, match=case["error"]):
             _framework(case)
         return
-    registered = _framework(case).registered_events
+    registered = _registered_events(case)
     found = {
         f"{event.resource}/{event.action_type.name}": [
             f"{hint.plugin_name} {'own' if hint.queueing_hint_fn is _own_hint else 'default'}"
@@ -102,7 +115,8 @@ def test_queueing_hints(case: Case) -> None:
 @pytest.mark.parametrize("case", cases(TOPIC, "unioned_events"))
 def test_unioned_events(case: Case) -> None:
     found: dict[str, ActionType] = {}
-    for event in build_queueing_hint_map(_framework(case).registered_events):
+    registered = _registered_events(case)
+    for event in build_queueing_hint_map(registered):
         actions = found.get(event.resource, ActionType.NONE)
         found[str(event.resource)] = actions | event.action_type
     assert found == {resource: _actions(names) for resource, names in case["events"].items()}

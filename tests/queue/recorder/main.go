@@ -8,7 +8,11 @@
 //	cp $upstream/{active_queue,backoff_queue,nominator,scheduling_queue,unschedulable_pods}.go queue/
 //	go mod tidy
 //	(cd ../../..; python -m tests.queue.recorded 60 60) | go run . | gzip -n9 > ../recorded.jsonl.gz
+//	(cd ../../..; python -m tests.queue.recorded 20 60 7 --without-hints) | go run . --without-hints |
+//	  gzip -n9 > ../recorded_without_hints.jsonl.gz
 //
+// With --without-hints the scheduler emulates 1.33, and SchedulerQueueingHints is off. A hint of a
+// script that does not answer Queue is then not there: `buildQueueingHintMap` replaces all hints.
 // The queue's files are copied because their package hides what must be seen; `queue/export.go` shows
 // it. They are not kept here.
 package main
@@ -27,6 +31,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/version"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	listersv1 "k8s.io/client-go/listers/core/v1"
@@ -48,6 +54,8 @@ type pod struct {
 	Priority                        int32
 	Labels                          []string
 	Tolerations                     int
+	// The label that other pods must have for the pod to be near them.
+	Near string
 }
 
 func (p pod) object() *v1.Pod {
@@ -60,6 +68,16 @@ func (p pod) object() *v1.Pod {
 	}
 	for _, label := range p.Labels {
 		object.Labels[label] = ""
+	}
+	if p.Near != "" {
+		object.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
+				TopologyKey: "zone",
+				LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: p.Near, Operator: metav1.LabelSelectorOpExists},
+				}},
+			}},
+		}}
 	}
 	for i := 0; i < p.Tolerations; i++ {
 		object.Spec.Tolerations = append(object.Spec.Tolerations, v1.Toleration{Key: fmt.Sprint(i)})
@@ -89,6 +107,7 @@ var actions = map[string]fwk.ActionType{
 	"Add": fwk.Add, "Delete": fwk.Delete, "Update": fwk.Update, "All": fwk.All,
 	"UpdateNodeLabel": fwk.UpdateNodeLabel, "UpdateNodeTaint": fwk.UpdateNodeTaint,
 	"UpdatePodLabel": fwk.UpdatePodLabel, "UpdatePodToleration": fwk.UpdatePodToleration,
+	"UpdatePodScaleDown": fwk.UpdatePodScaleDown,
 }
 
 func eventOf(name string) fwk.ClusterEvent {
@@ -240,6 +259,10 @@ func (st *stage) take(ctx context.Context, c step) string {
 			check = func(p *v1.Pod) bool { return *p.Spec.Priority >= *c.Min }
 		}
 		q.MoveAllToActiveOrBackoffQueue(logger, eventOf(c.Event), nil, nil, check)
+	case "assigned add":
+		q.AssignedPodAdded(logger, c.Pod.object())
+	case "assigned update":
+		q.AssignedPodUpdated(logger, c.Old.object(), c.Pod.object(), eventOf(c.Event))
 	case "wait":
 		st.clock.Step(time.Duration(c.Ms) * time.Millisecond)
 	case "flush backoff":
@@ -323,6 +346,15 @@ func play(s script) map[string]interface{} {
 
 func main() {
 	klog.SetLogger(klog.New(nil))
+	if len(os.Args) > 1 && os.Args[1] == "--without-hints" {
+		gates := utilfeature.DefaultMutableFeatureGate
+		if err := gates.SetEmulationVersion(version.MustParse("1.33")); err != nil {
+			panic(err)
+		}
+		if err := gates.Set("SchedulerQueueingHints=false"); err != nil {
+			panic(err)
+		}
+	}
 	metrics.Register()
 	decoder := json.NewDecoder(bufio.NewReader(os.Stdin))
 	encoder := json.NewEncoder(os.Stdout)

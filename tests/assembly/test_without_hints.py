@@ -1,0 +1,106 @@
+"""A whole core with SchedulerQueueingHints on and off: which changes retry a waiting pod."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from scheduler.api.core import Namespace, ObjectMeta, Pod
+from scheduler.api.storage import StorageClass
+from scheduler.assembly.core import SchedulerOptions
+from scheduler.assembly.in_memory_api import InMemoryApi
+from scheduler.client import NODES, PODS
+from scheduler.client.kinds import resource_named
+from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.cycle.scheduling_loop import schedule_one
+from scheduler.reports.decision import result_of
+from scheduler.testing import make_node, make_pod
+from tests.assembly.test_core import core_of
+
+HINTS = frozenset({"SchedulerQueueingHints"})
+SMALL = make_node("small", allocatable={"cpu": "1", "pods": "9"})
+RUNNING = make_pod("running", node_name="small")
+HOLDER = make_pod("holder", node_name="small", host_ports=[80])
+Change = Callable[[InMemoryApi, Pod], None]
+
+
+def _add_node(**spec: object) -> Change:
+    return lambda api, _: api.put(NODES.plural, make_node("new", **spec))  # type: ignore[arg-type]
+
+
+def _label_node(api: InMemoryApi, _: Pod) -> None:
+    api.put(NODES.plural, make_node("small", labels={"a": "b"}, allocatable={"cpu": "1"}))
+
+
+def _delete_running(api: InMemoryApi, _: Pod) -> None:
+    api.remove(PODS.plural, RUNNING.key)
+
+
+def _add_running(api: InMemoryApi, _: Pod) -> None:
+    more = make_pod("more", node_name="small", labels={"app": "web"})
+    api.put(PODS.plural, more)
+
+
+def _label_itself(api: InMemoryApi, pod: Pod) -> None:
+    labelled = replace(pod.metadata, labels={"a": "b"}, resource_version="2")
+    api.put(PODS.plural, replace(pod, metadata=labelled))
+
+
+def _add_class(mode: str) -> Change:
+    added = StorageClass(metadata=ObjectMeta(name="fast"), volume_binding_mode=mode)
+    return lambda api, _: api.put(resource_named(StorageClass).plural, added)
+
+
+LARGE = {"requests": {"cpu": "2"}}
+PORT = {"host_ports": [80]}
+NEAR_WEB = {
+    "affinity": {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+            ]
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("pod", "change", "with_hints", "without_hints"),
+    [
+        pytest.param(LARGE, _label_itself, False, True, id="the pod itself changes"),
+        pytest.param(PORT, _delete_running, False, True, id="a pod without the port is gone"),
+        pytest.param(LARGE, _add_node(), True, True, id="a node with room is new"),
+        pytest.param(
+            LARGE, _add_node(allocatable={"cpu": "1"}), False, False, id="a node is too small"
+        ),
+        pytest.param(LARGE, _label_node, False, False, id="a node without room has a new label"),
+        pytest.param(LARGE, _add_running, False, False, id="another pod runs"),
+        pytest.param(NEAR_WEB, _add_running, True, True, id="the pod to be near runs"),
+        pytest.param(LARGE, _add_class("Immediate"), False, False, id="a class is new"),
+    ],
+)
+def test_changes_retry_a_pod(
+    pod: dict[str, object], change: Change, *, with_hints: bool, without_hints: bool
+) -> None:
+    for gates, expected in (
+        (DEFAULT_FEATURE_GATES, with_hints),
+        (DEFAULT_FEATURE_GATES - HINTS, without_hints),
+    ):
+        api, core = core_of(SchedulerOptions(feature_gates=gates))
+        waiting = make_pod("waiting", **pod)  # type: ignore[arg-type]
+        default = Namespace(metadata=ObjectMeta(name="default"))
+        api.load(
+            {
+                "namespaces": [default],
+                NODES.plural: [SMALL],
+                PODS.plural: [RUNNING, HOLDER, waiting],
+            }
+        )
+        queued = core.cycle.queue.pop_nowait()
+        assert queued is not None
+        result_of(schedule_one(core.cycle, queued))
+        assert len(core.queue.unschedulable_pods) == 1
+        found = api.objects(PODS.plural).get("waiting", "default")
+        change(api, found)
+        assert (len(core.queue.unschedulable_pods) == 0) == expected, sorted(gates & HINTS)
+        core.queue.check()
