@@ -19,7 +19,7 @@ from ..options import PATH, SuiteCommand, options_of, takes
 from ..replay.history import read_history
 from ..reports.files import check_writable
 from ..reports.terminal import output_console
-from .decisions import decisions
+from .decisions import decisions, import_openb
 from .report import UpgradeReport
 from .settings import Settings, refusals
 
@@ -32,6 +32,7 @@ __all__ = ["upgrade"]
 #: The versions as which our scheduler decides.
 VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
 _VERSION: Final = click.Choice(VERSIONS)
+_SOURCES: Final = "--kubeconfig, --manifests, --history, --openb"
 
 _option = options_of("Options")
 _cluster = options_of("Cluster")
@@ -61,6 +62,14 @@ class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
         metavar="FILE",
         type=PATH,
         help="Decide the pods of a history, as of `kubesched-simulate record` or `import`.",
+    )
+    openb: tuple[Path, Path] | None = _cluster(
+        "--openb",
+        metavar="NODES PODS",
+        nargs=2,
+        type=PATH,
+        help="Decide the pods of the openb trace: its two tables, as for "
+        "`kubesched-simulate import openb`.",
     )
     limit: int | None = _cluster(
         "--limit", metavar="N", type=click.IntRange(min=1), help="Only N pods of the history."
@@ -99,15 +108,15 @@ class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
 def upgrade(options: UpgradeOptions) -> None:
     """Show which pods another version would decide otherwise, and which settings it refuses."""
     versions = options.versions
-    sources = (options.kubeconfig, options.manifests, options.history)
+    sources = (options.kubeconfig, options.manifests, options.history, options.openb)
     if sum(map(bool, sources)) > 1:
-        raise InputError("expected one of --kubeconfig, --manifests, --history")
+        raise InputError(f"expected one of {_SOURCES}")
     for path, name in ((options.json_file, "--json"), (options.html_file, "--html")):
         if path is not None:
             check_writable(path, option=name)
     settings = Settings.of(options.scheduler_command, options.config, options.metrics)
     if not any(sources) and settings == Settings():
-        raise InputError("expected a cluster (--kubeconfig, --manifests, --history) or settings")
+        raise InputError(f"expected a cluster ({_SOURCES}) or settings")
     refused = refusals(settings, versions) if settings != Settings() else []
     pods = None
     if any(sources):
@@ -130,7 +139,7 @@ def _cluster_arguments(options: UpgradeOptions) -> Iterator[list[str]]:
     config = ["--config", str(options.config)] if options.config is not None else []
     if options.kubeconfig is not None:
         yield ["--kubeconfig", str(options.kubeconfig), *config]
-    elif options.history is None:
+    elif options.manifests:
         yield [
             *(word for path in options.manifests for word in ("--manifests", str(path))),
             *config,
@@ -138,7 +147,10 @@ def _cluster_arguments(options: UpgradeOptions) -> Iterator[list[str]]:
     else:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             dump = Path(folder) / "history.json"
-            history = read_history(options.history, limit=options.limit)
+            path = options.history or Path(folder) / "openb.jsonl"
+            if options.openb is not None:
+                import_openb(*options.openb, path)
+            history = read_history(path, limit=options.limit)
             nodes, pods = ([row.object for row in rows] for rows in (history.nodes, history.pods))
             whole = {"apiVersion": "v1", "kind": "List", "items": [*history.others, *nodes, *pods]}
             dump.write_bytes(msgspec.json.encode(whole))

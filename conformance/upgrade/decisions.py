@@ -1,7 +1,11 @@
-"""Get the decisions of two versions on the pods of a cluster from `kubesched-explain`."""
+"""Get the decisions of two versions on the pods of a cluster from `kubesched-explain`.
+
+Our scheduler's commands are processes: the suite imports no scheduler.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
@@ -12,10 +16,12 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-__all__ = ["Difference", "Outcome", "PodVersions", "decisions"]
+__all__ = ["Difference", "Outcome", "PodVersions", "decisions", "import_openb"]
 
-_EXPLAIN: Final = (sys.executable, "-P", "-m", "scheduler.explain", "pods", "-o", "json")
+_EXPLAIN: Final = ("scheduler.explain", "pods", "-o", "json")
+_IMPORT: Final = ("scheduler.simulate", "import", "openb")
 
 
 class Outcome(msgspec.Struct, frozen=True, rename="camel"):
@@ -65,13 +71,24 @@ class _Report(msgspec.Struct, frozen=True):
 def decisions(arguments: Sequence[str], *, base: str, version: str) -> tuple[PodVersions, ...]:
     """Return the decisions on all pods; `arguments` name the cluster and its configuration.
 
-    Warnings of the process go to the standard error. Raises InputError if the process fails.
+    Raises InputError if the process fails.
     """
-    command = (*_EXPLAIN, "--compare-versions", f"{base},{version}", *arguments)
+    output = _run(*_EXPLAIN, "--compare-versions", f"{base},{version}", *arguments)
+    return msgspec.json.decode(output, type=_Report).versions
+
+
+def import_openb(nodes: Path, pods: Path, history: Path) -> None:
+    """Write the history of an openb trace. Raises InputError for tables that cannot be read."""
+    _run(*_IMPORT, "--nodes", str(nodes), "--pods", str(pods), "--output", str(history))
+
+
+def _run(module: str, *arguments: str) -> bytes:
+    """Return the output of one of our commands; its warnings go to the standard error."""
+    command = (sys.executable, "-P", "-m", module, *arguments)
     done = subprocess.run(command, capture_output=True, check=False)
     errors = done.stderr.decode(errors="replace")
     if done.returncode != 0:
         last = (errors.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        raise InputError(last.removeprefix("kubesched-explain: "))
+        raise InputError(re.sub("^kubesched-[a-z]+: ", "", last))
     sys.stderr.write(errors)
-    return msgspec.json.decode(done.stdout, type=_Report).versions
+    return done.stdout

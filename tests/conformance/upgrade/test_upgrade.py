@@ -9,8 +9,10 @@ from click.testing import CliRunner
 
 from conformance.upgrade.cli import upgrade
 from conformance.upgrade.settings import Settings, refusals
+from scheduler.simulate.cli import main as simulate
 
 from ...explain.test_compare_versions import CLUSTER
+from ...simulate.study.small_trace import write_small_trace
 from ...sources import ROOT
 from ...thoroughness import thorough_only
 
@@ -53,6 +55,30 @@ def test_the_report_has_pods_and_settings_with_their_reasons(
     assert "GangScheduling" in Path("upgrade.html").read_text(encoding="utf-8")
 
 
+def test_the_pods_of_a_trace_are_decided_as_those_of_its_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided: list[str] = []
+
+    def run(module: str, *arguments: str) -> bytes:
+        if module == "scheduler.simulate":
+            result = CliRunner().invoke(simulate, arguments)
+            assert result.exit_code == 0, result.output
+            return b""
+        dump = json.loads(Path(arguments[-1]).read_bytes())
+        decided.extend(item["metadata"]["name"] for item in dump["items"])
+        return b'{"versions": []}'
+
+    monkeypatch.setattr("conformance.upgrade.decisions._run", run)
+    write_small_trace(tmp_path)
+    nodes = str(tmp_path / "openb_node_list_gpu_node.csv")
+    pods = str(tmp_path / "openb_pod_list_small.csv")
+    arguments = ["--from", "1.35", "--to", "1.37", "--openb", nodes, pods, "--limit", "2"]
+    result = CliRunner().invoke(upgrade, arguments)
+    assert result.exit_code == 0, result.output
+    assert decided == [*(f"node-{i}" for i in range(6)), "pod-0", "pod-1"]
+
+
 @thorough_only
 @pytest.mark.slow
 def test_settings_that_no_version_accepted_do_not_stop_working() -> None:
@@ -65,8 +91,10 @@ def test_settings_that_no_version_accepted_do_not_stop_working() -> None:
     [
         (("--to", "1.35"), "--to: expected another version than 1.35"),
         (("--to", "1.38"), "'1.38' is not one of '1.34', '1.35', '1.36', '1.37'"),
-        (("--to", "1.37"), "expected a cluster (--kubeconfig, --manifests, --history) or settings"),
+        (("--to", "1.37"), "expected a cluster (--kubeconfig, --manifests, --history, --openb) or"),
         (("--to", "1.37", "--history", "x", "--manifests", "y"), "expected one of --kubeconfig"),
+        (("--to", "1.37", "--openb", "n", "p", "--history", "x"), "expected one of --kubeconfig"),
+        (("--to", "1.37", "--openb", "/no/such", "/no/pods"), "No such file"),
         (("--to", "1.37", "--metrics", "/no/such"), "--metrics: /no/such: No such file"),
         (("--to", "1.37", "--scheduler-command", "s x"), "expected flags --NAME=VALUE, got 'x'"),
     ],
