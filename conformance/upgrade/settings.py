@@ -1,8 +1,8 @@
 """Find the settings that a version of kube-scheduler refuses: flags, gates, configuration, metrics.
 
 Our scheduler is started as each version with the settings, as far as their validation. After a
-refusal that names a flag or a gate, it is started again without that one, so that the next refusal
-is found, too. The messages are those of kube-scheduler.
+refusal that names a flag, a gate or a field of the configuration, it is started again without that
+one, so that the next refusal is found, too. The messages are those of kube-scheduler.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import yaml
 
 from ..errors import InputError
+from .fields import refused_fields, remove_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Self
 
 __all__ = ["Refusal", "Settings", "refusals"]
 
@@ -41,7 +45,7 @@ _METRIC: Final = re.compile(
 )
 
 
-#: Flags that messages call by another name.
+#: Flags that some messages call by another name.
 _OTHER_NAMES: Final = {
     "--emulated-version": "emulation version",
     "--min-compatibility-version": "minCompatibilityVersion",
@@ -84,6 +88,37 @@ class Refusal(msgspec.Struct, frozen=True):
     text: str
 
 
+class _Configuration:
+    """A configuration from which the refused fields are removed; the file itself stays."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._folder: Final = tempfile.TemporaryDirectory(prefix="conformance-")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def without_refused_fields(self, message: str) -> dict[str, str]:
+        """Remove the fields that a message refuses; return the messages by setting."""
+        if self.path is None:
+            return {}
+        try:
+            document = yaml.safe_load(self.path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            return {}
+        refused = {
+            f"field {path}": text
+            for path, text in refused_fields(message)
+            if remove_field(document, path)
+        }
+        self.path = Path(self._folder.name) / "config.yaml"
+        self.path.write_text(json.dumps(document), encoding="utf-8")
+        return refused
+
+
 def refusals(settings: Settings, versions: Sequence[str]) -> list[Refusal]:
     """Return the settings that the first version accepts, and a later version refuses.
 
@@ -113,13 +148,17 @@ def _refused(settings: Settings, version: str) -> dict[str, str]:
     """Return the message for each setting that a version refuses."""
     refused: dict[str, str] = {}
     flags = list(settings.flags)
-    while text := _problem(settings.config, flags, version):
-        flag = next((word for word in flags if _names(text, word)), None)
-        if flag is None:
-            refused["the configuration" if settings.config is not None else "the flags"] = text
-            break
-        refused[flag] = text
-        flags.remove(flag)
+    with _Configuration(settings.config) as config:
+        while text := _problem(config.path, flags, version):
+            flag = next((word for word in flags if _names(text, word)), None)
+            if flag is not None:
+                refused[flag] = text
+                flags.remove(flag)
+            elif fields := config.without_refused_fields(text):
+                refused |= fields
+            else:
+                refused["the flags" if config.path is None else "the configuration"] = text
+                break
     missing = settings.metrics - _metrics_of(version) if settings.metrics else frozenset()
     return refused | {f"metric {name}": f"{version} has no such metric" for name in sorted(missing)}
 
@@ -138,16 +177,17 @@ def _problem(config: Path | None, flags: Sequence[str], version: str) -> str:
         return ""
     last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
     logged = _LOGGED.search(last)
-    return str(json.loads(logged["text"])) if logged is not None else last
+    text = str(json.loads(logged["text"])) if logged is not None else last
+    return text.removeprefix(f"{config}: ")
 
 
 def _names(text: str, flag: str) -> bool:
     """Return True if a message is about a flag or, of `--feature-gates`, about its gate."""
     name, _, value = flag.partition("=")
-    word = _OTHER_NAMES.get(name, name)
+    words = [name, _OTHER_NAMES.get(name, name)]
     if name == _GATES:
-        word = value.partition("=")[0].rpartition(":")[2]
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
+        words = [value.partition("=")[0].rpartition(":")[2]]
+    return any(re.search(rf"(?<![\w-]){re.escape(w)}(?![\w-])", text) for w in words)
 
 
 def _metrics_of(version: str) -> frozenset[str]:

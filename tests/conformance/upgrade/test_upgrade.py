@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.upgrade.cli import upgrade
+from conformance.upgrade.fields import refused_fields, remove_field
 from conformance.upgrade.settings import Settings, refusals
 from scheduler.simulate.cli import main as simulate
 
@@ -77,6 +78,36 @@ def test_the_pods_of_a_trace_are_decided_as_those_of_its_history(
     result = CliRunner().invoke(upgrade, arguments)
     assert result.exit_code == 0, result.output
     assert decided == [*(f"node-{i}" for i in range(6)), "pod-0", "pod-1"]
+
+
+@pytest.mark.parametrize(
+    ("message", "fields"),
+    [
+        (
+            'strict decoding error: unknown field "profiles[0].plugins.placementScore", '
+            "decoding .profiles[0].pluginConfig[0]: strict decoding error: decoding args for "
+            'plugin DynamicResources: strict decoding error: unknown field "bindingTimeout"',
+            [
+                "profiles[0].plugins.placementScore",
+                "profiles[0].pluginConfig[0].args.bindingTimeout",
+            ],
+        ),
+        (
+            "profiles[0].pluginConfig[0].args.bindingTimeout: Forbidden: feature gate is disabled",
+            ["profiles[0].pluginConfig[0].args.bindingTimeout"],
+        ),
+        ("initializing profiles: Foo is not registered", []),
+    ],
+)
+def test_the_fields_that_a_message_refuses_are_found_and_removed(
+    message: str, fields: list[str]
+) -> None:
+    """The messages are those of kube-scheduler v1.34.4 and v1.35.4."""
+    args = {"filterTimeout": "5s", "bindingTimeout": "30s"}
+    profile = {"plugins": {"placementScore": {}}, "pluginConfig": [{"args": args}]}
+    assert [path for path, _ in refused_fields(message)] == fields
+    assert all(remove_field({"profiles": [profile]}, path) for path in fields)
+    assert set(args) == {"filterTimeout"} | ({"bindingTimeout"} if not fields else set())
 
 
 @thorough_only
