@@ -29,7 +29,7 @@ from ..reports.report import Implementation, Report
 from ..reports.results import results_at, write_results
 from ..reports.terminal import output_console, print_case_list, print_report, progress
 from ..targets.options import seed_option, target_options, timeout_option
-from ..targets.target import OUR_SCHEDULER, OUR_SCHEDULER_AS, TargetOptions
+from ..targets.target import OUR_SCHEDULER, OUR_SCHEDULER_AS, OUR_VERSIONS, TargetOptions
 from .earlier import KnownFailures, LastFailed
 from .runner import Interrupted, Settings, run_cases
 
@@ -193,6 +193,9 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Return the settings of a run of some of these cases."""
         target, version = self.target, self.scheduler_version
         if target.in_process == OUR_SCHEDULER:
+            if target.is_ours and version.without_patch not in OUR_VERSIONS:
+                expected = f"{', '.join(OUR_VERSIONS[:-1])} or {OUR_VERSIONS[-1]}"
+                raise InputError(f"--scheduler-version: expected {expected}, got {version}")
             ours = f"{OUR_SCHEDULER_AS}{version.without_patch}"
             target = msgspec.structs.replace(target, in_process=ours)
         return Settings(

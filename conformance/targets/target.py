@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OUR_SCHEDULER",
     "OUR_SCHEDULER_AS",
+    "OUR_VERSIONS",
     "Served",
     "Surroundings",
     "Target",
@@ -48,6 +49,8 @@ __all__ = [
 OUR_SCHEDULER_AS: Final = "kubesched@"
 #: Our scheduler, by reference: the suite imports no scheduler.
 OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
+#: The versions as which our scheduler decides.
+OUR_VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
 
 
 #: Without this list kube-scheduler v1.37 does not start.

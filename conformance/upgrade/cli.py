@@ -19,6 +19,7 @@ from ..options import PATH, SuiteCommand, options_of, takes
 from ..replay.history import read_history
 from ..reports.files import check_writable
 from ..reports.terminal import output_console
+from ..targets.target import OUR_VERSIONS
 from .decisions import decisions, import_openb
 from .report import UpgradeReport
 from .settings import Settings, refusals
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["upgrade"]
 
 
-#: The versions as which our scheduler decides.
-VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
-_VERSION: Final = click.Choice(VERSIONS)
+_VERSION: Final = click.Choice(OUR_VERSIONS)
 _SOURCES: Final = "--kubeconfig, --manifests, --history, --openb"
 
 _option = options_of("Options")
@@ -98,8 +97,8 @@ class UpgradeOptions(msgspec.Struct, frozen=True, kw_only=True):
         """All versions from the first to the last. Raises InputError unless they differ."""
         if self.base == self.version:
             raise InputError(f"--to: expected another version than {self.base}")
-        first, last = sorted(map(VERSIONS.index, (self.base, self.version)))
-        between = [*VERSIONS[first : last + 1]]
+        first, last = sorted(map(OUR_VERSIONS.index, (self.base, self.version)))
+        between = [*OUR_VERSIONS[first : last + 1]]
         return between if between[0] == self.base else between[::-1]
 
 

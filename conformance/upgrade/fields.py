@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,19 +30,15 @@ def refused_fields(message: str) -> Iterator[tuple[str, str]]:
             yield part["invalid"], message
 
 
-def remove_field(document: object, path: str) -> bool:
+def remove_field(document: Any, path: str) -> bool:
     """Remove a field of a configuration. Return False if there is none at this path."""
     *parents, last = [
         int(key["index"]) if key["index"] else key["key"] for key in _KEYS.finditer(path)
     ]
-    for key in parents:
-        if (isinstance(document, list) and isinstance(key, int) and key < len(document)) or (
-            isinstance(document, dict) and key in document
-        ):
+    try:
+        for key in parents:
             document = document[key]
-        else:
-            return False
-    if not isinstance(document, dict) or last not in document:
+        document.pop(str(last))
+    except (AttributeError, IndexError, KeyError, TypeError):
         return False
-    del document[last]
     return True

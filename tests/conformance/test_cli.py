@@ -102,6 +102,7 @@ def test_the_list_of_built_in_cases_has_one_line_each() -> None:
         (["--shard", "5/4"], "--shard: expected a part such as 1/4, got '5/4'"),
         (["--aspects", "placement,colour"], "--aspects: 'colour' is not a valid Aspect; there are"),
         (["--scheduler-version", "new"], "--scheduler-version: expected a version such as 1.36"),
+        (["--scheduler-version", "1.33"], "expected 1.34, 1.35, 1.36 or 1.37, got 1.33"),
         (["--supported-features", "x"], "--supported-features: no case has 'x'"),
         (["--known-failures", "/no/such"], "--known-failures: /no/such: No such file"),
         (["--reruns", "1", "--repeat", "2"], "--reruns: not together with --repeat"),
