@@ -122,8 +122,7 @@ class ObjectEventHandler:
 
     def on_add(self, obj: ApiObject, *, is_initial: bool) -> None:
         del is_initial
-        if self._pre_checks is None or self._pre_checks.is_event(obj):
-            self._move(ActionType.ADD, None, obj)
+        self._move(ActionType.ADD, None, obj)
 
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
         """Make an event of the change, or two if the object was deleted and created again.
@@ -144,7 +143,8 @@ class ObjectEventHandler:
         if self._actions & action:
             event = ClusterEvent(self._resource, action)
             with self._metrics.event(event.label):
-                self._queue.move_all_to_active_or_backoff_queue(event, old, new)
+                if self._pre_checks is None or self._pre_checks.may_help(event, new):
+                    self._queue.move_all_to_active_or_backoff_queue(event, old, new)
 
 
 class TaintRuleEventHandler:

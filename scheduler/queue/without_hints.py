@@ -63,7 +63,7 @@ def _of_in_tree_plugin(event: ClusterEvent) -> ClusterEvent:
 
 
 class PreChecks:
-    """Checks which new objects are events, and which waiting pods an event reaches.
+    """Checks which events may help at all, and which waiting pods an event reaches.
 
     `table` is the cache's.
     """
@@ -72,9 +72,9 @@ class PreChecks:
         self._table: Final = table
         self._namespaces: Final = namespaces
 
-    def is_event(self, new: object) -> bool:
+    def may_help(self, event: ClusterEvent, new: object) -> bool:
         """Return False for a new StorageClass that does not wait for a claim's first pod."""
-        if isinstance(new, StorageClass):
+        if isinstance(new, StorageClass) and event.action_type == ActionType.ADD:
             return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         return True
 
