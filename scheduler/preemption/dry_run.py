@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from scheduler.framework.extender import Victims
 from scheduler.framework.status import Code, Rejections, Status, unresolvable
 from scheduler.preemption.importance import (
-    Candidate,
+    NO_CANDIDATES,
+    Candidates,
     MoreImportantPod,
     OrderedScoreFuncs,
     by_importance,
 )
-from scheduler.preemption.reprieve import PodsByWorld, Reprieve
-from scheduler.snapshot.columns import ABSENT, World
+from scheduler.preemption.pods_by_world import PodsByWorld
+from scheduler.preemption.reprieve import Reprieve
+from scheduler.snapshot.columns import ABSENT
 from scheduler.snapshot.nodes import NodeInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.handle import Handle, Worlds
@@ -72,9 +73,9 @@ class VictimRules(NamedTuple):
 
 
 class DryRunOutcome(NamedTuple):
-    """The candidates by position, and the statuses of all other nodes."""
+    """The candidates, in the order of the nodes, and the statuses of all other nodes."""
 
-    candidates: Mapping[int, Candidate]
+    candidates: Candidates
     rejections: Rejections
 
 
@@ -106,7 +107,7 @@ class DryRun:
         verdicts = _Statuses(len(nodes))
         positions, potential = self._potential_victims(nodes)
         if not len(positions):
-            return DryRunOutcome({}, verdicts.rejections)
+            return DryRunOutcome(NO_CANDIDATES, verdicts.rejections)
         verdicts.clear(positions)
         worlds = self._handle.worlds(self._state, self._pod, nodes.take(positions))
         worlds.remove_pods(potential.worlds, potential.pods)
@@ -115,18 +116,21 @@ class DryRun:
         if rejections is not None:
             verdicts.add(positions, rejections)
             fitting = fitting[rejections.passed]
-        victims = self._victims(worlds, potential, fitting) if len(fitting) else {}
-        names, position_of = nodes.names, positions.tolist()
-        candidates: dict[int, Candidate] = {}
-        for world, of_world in victims.items():
-            position = position_of[world]
-            if of_world.pods:
-                candidates[position] = Candidate(names[position], of_world)
-            else:
-                text = f'expected at least one victim pod on node "{names[position]}"'
+        candidates = NO_CANDIDATES
+        if len(fitting):
+            victims, violations = self._victims(worlds, potential.take(fitting), fitting)
+            is_candidate = victims.counts > 0
+            is_candidate &= ~np.isin(fitting, list(worlds.failures))
+            found = positions[fitting]
+            chosen = np.flatnonzero(is_candidate)
+            names = [nodes.name(position) for position in found.tolist()]
+            candidates = Candidates(names, victims, violations).take(chosen)
+            for position in found[victims.counts == 0].tolist():
+                text = f'expected at least one victim pod on node "{nodes.name(position)}"'
                 verdicts.set(position, Status(Code.ERROR, text))
         for broken, failure in worlds.failures.items():
-            verdicts.set(position_of[broken], Status(Code.ERROR, str(failure), cause=failure))
+            status = Status(Code.ERROR, str(failure), cause=failure)
+            verdicts.set(int(positions[broken]), status)
         return DryRunOutcome(candidates, verdicts.rejections)
 
     def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, PodsByWorld]:
@@ -138,40 +142,45 @@ class DryRun:
         else:
             below = np.flatnonzero(nodes.lowest_priority < priority)
         nodes = nodes.take(below)
-        if rules.any_priority:
-            lower = [[*on.values()] for on in nodes.pods]
-        else:
-            lower = [[pod for pod in on.values() if pod.priority < priority] for on in nodes.pods]
+        on_nodes = nodes.pods
+        counts = np.fromiter(map(len, on_nodes), dtype=np.int64, count=len(on_nodes))
+        pods = PodsByWorld([pod for on in on_nodes for pod in on.values()], counts)
+        if not rules.any_priority:
+            pods = pods.flagged(pods.priorities < priority)
         if is_eligible is not None:
-            lower = [
-                [pod for pod in pods if is_eligible(node, pod, preemptor)]
-                for node, pods in zip(nodes, lower, strict=True)
-            ]
-        counts = np.fromiter(map(len, lower), dtype=np.int64, count=len(lower))
-        pods = PodsByWorld([pod for pods in lower for pod in pods], counts[counts > 0])
+            node_of = [*nodes]
+            pairs = zip(pods.worlds.tolist(), pods.pods, strict=True)
+            flags = [bool(is_eligible(node_of[world], pod, preemptor)) for world, pod in pairs]
+            pods = pods.flagged(np.array(flags, dtype=np.bool_))
         if rules.in_order_seen:
             waiting = (pod.uid for pod in pods.pods if pod.started is None)
             self._seen = {uid: number for number, uid in enumerate(waiting)}
-        return below[counts > 0], pods
+        has_pods = pods.counts > 0
+        return below[has_pods], PodsByWorld(pods.pods, pods.counts[has_pods])
 
     def _victims(
         self, worlds: Worlds, potential: PodsByWorld, fitting: IntArray
-    ) -> dict[World, Victims]:
-        """Return the victims in the `fitting` worlds, in order of importance."""
-        pods, is_violating = self._reprieve_order(potential.select(fitting))
+    ) -> tuple[PodsByWorld, IntArray]:
+        """Return the victims in the `fitting` worlds, in order of importance.
+
+        Also returns the number of victims of each world whose eviction violates a budget.
+        """
+        pods, is_violating = self._reprieve_order(potential)
         reprieve = Reprieve(worlds, fitting, pods, self._pod)
         reprieve.run()
         victims = pods.flagged(reprieve.is_victim)
-        violations = pods.flagged(reprieve.is_victim & is_violating).counts
-        are_mixed = np.flatnonzero((violations > 0) & (violations < victims.counts))
-        sorted_again = iter(self._by_importance(victims.select(are_mixed)))
-        found: dict[World, Victims] = {}
-        numbers = (fitting.tolist(), violations.tolist(), victims.counts.tolist())
-        for world, violating, total, of_world in zip(*numbers, victims, strict=True):
-            if world not in worlds.failures:
-                is_mixed = 0 < violating < total
-                found[world] = Victims(next(sorted_again) if is_mixed else of_world, violating)
-        return found
+        violations = np.bincount(
+            pods.worlds[reprieve.is_victim & is_violating], minlength=len(fitting)
+        )
+        are_mixed = (violations > 0) & (violations < victims.counts)
+        if not are_mixed.any():
+            return victims, violations
+        ordered = [*victims.pods]
+        sorted_again = self._by_importance(victims.take(np.flatnonzero(are_mixed)))
+        positions = np.flatnonzero(are_mixed[victims.worlds]).tolist()
+        for position, pod in zip(positions, sorted_again.pods, strict=True):
+            ordered[position] = pod
+        return PodsByWorld(ordered, victims.counts), violations
 
     def _reprieve_order(self, potential: PodsByWorld) -> tuple[PodsByWorld, BoolArray]:
         """Return the pods in the order in which they are put back.
@@ -187,13 +196,15 @@ class DryRun:
         return PodsByWorld(pods.at(order), pods.counts), is_violating[order]
 
     def _by_importance(self, pods: PodsByWorld) -> PodsByWorld:
+        """Return the pods of each world in order of importance."""
         rule = self._rules.more_important_pod
-        if rule is not None:
-            ordered = [pod for some in pods for pod in by_importance(some, self._now, rule)]
-        elif len(pods.pods) == len(pods.counts):
-            return pods  # no world has more than one
-        else:
+        if pods.counts.max() == 1:
+            return pods
+        if rule is None:
             ordered = by_importance(pods.pods, self._now, seen=self._seen, groups=pods.worlds)
+        else:
+            of_worlds = map(pods.of, range(len(pods.counts)))
+            ordered = [pod for some in of_worlds for pod in by_importance(some, self._now, rule)]
         return PodsByWorld(ordered, pods.counts)
 
 
@@ -227,17 +238,19 @@ class _Statuses:
 
 async def dry_run_preemption(
     dry_run: DryRun, nodes: Nodes, *, num_candidates: int
-) -> tuple[list[Candidate], list[tuple[Nodes, Rejections]]]:
+) -> tuple[Candidates, list[tuple[Nodes, Rejections]]]:
     """Try nodes in order up to `num_candidates` candidates, one of which violates no budget.
 
     Returns the candidates, first the candidates that violate no budget, and the nodes tried with
     their rejections. Other tasks may run between two blocks.
     """
-    non_violating: list[Candidate] = []
-    violating: list[Candidate] = []
+    found = NO_CANDIDATES
+    non_violating: list[int] = []
+    violating: list[int] = []
     tried: list[tuple[Nodes, Rejections]] = []
     start = 0
-    while start < len(nodes):
+    is_enough = False
+    while start < len(nodes) and not is_enough:
         missing = num_candidates - len(non_violating) - len(violating)
         wanted = max(missing + missing // _SPARE_EVERY, _BLOCK_MIN)
         block = nodes.slice(start, min(start + wanted, len(nodes)))
@@ -245,13 +258,17 @@ async def dry_run_preemption(
         outcome = dry_run.run(block)
         await dry_run.let_others_run()
         tried.append((block, outcome.rejections))
-        for candidate in outcome.candidates.values():
-            group = violating if candidate.victims.num_pdb_violations else non_violating
+        numbers = outcome.candidates.num_pdb_violations.tolist()
+        for number, violations in enumerate(numbers, start=len(found)):
+            group = violating if violations else non_violating
             if len(group) < num_candidates:
-                group.append(candidate)
-            if non_violating and len(non_violating) + len(violating) >= num_candidates:
-                return non_violating + violating, tried
-    return non_violating + violating, tried
+                group.append(number)
+            total = len(non_violating) + len(violating)
+            is_enough = bool(non_violating) and total >= num_candidates
+            if is_enough:
+                break
+        found = found.joined(outcome.candidates)
+    return found.take(np.array([*non_violating, *violating], dtype=np.int64)), tried
 
 
 def error_statuses(tried: Sequence[tuple[Nodes, Rejections]]) -> list[Status]:

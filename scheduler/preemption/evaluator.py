@@ -164,7 +164,7 @@ class Evaluator:
 
     async def _find_candidates(
         self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
-    ) -> tuple[list[Candidate], NodeToStatus, list[Status]]:
+    ) -> tuple[Sequence[Candidate], NodeToStatus, list[Status]]:
         """Return the candidates, the statuses of all other nodes, and the Error statuses."""
         snapshot = self._handle.snapshot
         outcome = NodeToStatus(snapshot.table.names, snapshot.table.row_of)
@@ -202,6 +202,8 @@ class Evaluator:
             for extender in self._handle.extenders
             if extender.supports_preemption and extender.is_interested(pod)
         ]
+        if not extenders:
+            return candidates
         victims = {candidate.name: candidate.victims for candidate in candidates}
         for extender in extenders:
             try:
@@ -212,8 +214,6 @@ class Evaluator:
                 _log.info("Skipped extender %s, which failed: %s", extender.name, failure)
             if not victims:
                 break
-        if not extenders:
-            return candidates
         return [Candidate(name, of_node) for name, of_node in victims.items()]
 
     async def _call_extender(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 import numpy as np
 
+from scheduler.framework.extender import Victims
+from scheduler.preemption.pods_by_world import PodsByWorld
+
 if TYPE_CHECKING:
-    from scheduler.framework.extender import Victims
     from scheduler.snapshot.columns import FloatArray, IntArray
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -35,6 +37,59 @@ class Candidate(NamedTuple):
     name: str
     victims: Victims
 
+
+class Candidates(Sequence[Candidate]):
+    """Candidates in order, as columns: a `Candidate` is made when it is read."""
+
+    def __init__(
+        self, names: Sequence[str], victims: PodsByWorld, num_pdb_violations: IntArray
+    ) -> None:
+        self.names: Final = names
+        self.victims: Final = victims
+        self.num_pdb_violations: Final = num_pdb_violations
+
+    @staticmethod
+    def of(candidates: Sequence[Candidate]) -> Candidates:
+        """Return these candidates as columns."""
+        if isinstance(candidates, Candidates):
+            return candidates
+        counts = np.array([len(each.victims.pods) for each in candidates], dtype=np.int64)
+        violations = [each.victims.num_pdb_violations for each in candidates]
+        pods = [pod for each in candidates for pod in each.victims.pods]
+        names = [each.name for each in candidates]
+        return Candidates(names, PodsByWorld(pods, counts), np.array(violations, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Candidate]: ...
+
+    def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        number = range(len(self))[index]
+        violations = int(self.num_pdb_violations[number])
+        return Candidate(self.names[number], Victims(self.victims.of(number), violations))
+
+    def take(self, which: IntArray) -> Candidates:
+        """Return some candidates, in the order of these positions."""
+        names = [self.names[number] for number in which.tolist()]
+        return Candidates(names, self.victims.take(which), self.num_pdb_violations[which])
+
+    def joined(self, other: Candidates) -> Candidates:
+        """Return these candidates, and then others."""
+        mine, its = self.victims, other.victims
+        victims = PodsByWorld([*mine.pods, *its.pods], np.append(mine.counts, its.counts))
+        violations = np.append(self.num_pdb_violations, other.num_pdb_violations)
+        return Candidates([*self.names, *other.names], victims, violations)
+
+
+#: No candidate at all.
+NO_CANDIDATES: Final = Candidates.of(())
 
 #: A score of a candidate; higher is better.
 ScoreFunc = Callable[[Candidate], float]
@@ -98,18 +153,19 @@ def by_importance(
     return [pods[position] for position in np.lexsort(keys).tolist()]
 
 
-def earliest_start_time(pods: Sequence[PodInfo], now: float) -> float:
-    """Return the earliest start time of the pods with the highest priority, in epoch seconds."""
-    highest, earliest = pods[0].priority, pods[0].started
-    for pod in pods[1:]:
-        if pod.priority < highest:
-            continue
-        started = pod.started
-        if pod.priority > highest:
-            highest, earliest = pod.priority, started
-        elif started is not None and (earliest is None or started < earliest):
-            earliest = started
-    return now if earliest is None else earliest
+def earliest_start_times(pods: PodsByWorld, now: float) -> FloatArray:
+    """Return the earliest start time of the pods with the highest priority of each world.
+
+    That is `now` if none of these has started, and a little later in each further world: upstream
+    reads the clock for each candidate. All times are in epoch seconds.
+    """
+    priorities = pods.priorities
+    highest = np.maximum.reduceat(priorities, pods.starts)
+    times = np.array([pod.started for pod in pods.pods], dtype=np.float64)
+    is_left_out = np.isnan(times) | (priorities < np.repeat(highest, pods.counts))
+    earliest = np.minimum.reduceat(np.where(is_left_out, np.inf, times), pods.starts)
+    times_read = now + np.arange(len(earliest)) * _CLOCK_STEP_SECONDS
+    return np.where(np.isinf(earliest), times_read, earliest)
 
 
 def pick_one_node_for_preemption(
@@ -119,54 +175,45 @@ def pick_one_node_for_preemption(
 ) -> Choice:
     """Choose the node to preempt on: each criterion keeps the candidates that are best by it.
 
-    There must be a candidate. Of several remaining candidates the first one is chosen; upstream
-    iterates over a map and chooses any.
+    There must be a candidate, and each has a victim. Of several remaining candidates the first one
+    is chosen; upstream iterates over a map and chooses any.
     """
     score_funcs = ordered_score_funcs(candidates) if ordered_score_funcs is not None else ()
     lost_by: dict[str, int] = {}
-    left = candidates
+    left = Candidates.of(candidates)
     number = 0
     for scores_of in [_one_by_one(score) for score in score_funcs] or _criteria(now):
         if len(left) == 1:
             break
         scores = scores_of(left)
-        highest = max(scores)
-        if min(scores) < highest:
-            kept = []
-            for candidate, score in zip(left, scores, strict=True):
-                if score == highest:
-                    kept.append(candidate)
-                else:
-                    lost_by[candidate.name] = number
-            left = kept
+        is_best = scores == scores.max()
+        if not is_best.all():
+            lost = np.flatnonzero(~is_best).tolist()
+            lost_by.update((left.names[position], number) for position in lost)
+            left = left.take(np.flatnonzero(is_best))
         number += 1
-    lost_by.update((candidate.name, number) for candidate in left[1:])
+    lost_by.update((name, number) for name in left.names[1:])
     return Choice(left[0], lost_by)
 
 
 #: Returns a score per candidate; higher is better.
-_Criterion = Callable[[Sequence[Candidate]], list[float]]
+_Criterion = Callable[[Candidates], "IntArray | FloatArray"]
 
 
 def _one_by_one(score: ScoreFunc) -> _Criterion:
-    return lambda candidates: [score(candidate) for candidate in candidates]
+    return lambda candidates: np.array([score(candidate) for candidate in candidates])
 
 
 def _criteria(now: float) -> Sequence[_Criterion]:
     """Return upstream's criteria, in the order of `CRITERIA`."""
     return (
-        lambda candidates: [-c.victims.num_pdb_violations for c in candidates],
-        lambda candidates: [-c.victims.pods[0].priority for c in candidates],
-        lambda candidates: [-_sum_of_priorities(c.victims.pods) for c in candidates],
-        lambda candidates: [-len(c.victims.pods) for c in candidates],
-        # Upstream reads the clock for each candidate: of victims that have not started, those of
-        # the last one start latest.
-        lambda candidates: [
-            earliest_start_time(c.victims.pods, now + position * _CLOCK_STEP_SECONDS)
-            for position, c in enumerate(candidates)
-        ],
+        lambda candidates: -candidates.num_pdb_violations,
+        lambda candidates: -candidates.victims.priorities[candidates.victims.starts],
+        lambda candidates: -_sums_of_priorities(candidates.victims),
+        lambda candidates: -candidates.victims.counts,
+        lambda candidates: earliest_start_times(candidates.victims, now),
     )
 
 
-def _sum_of_priorities(pods: Sequence[PodInfo]) -> int:
-    return sum([pod.priority for pod in pods]) + _PRIORITY_OFFSET * len(pods)
+def _sums_of_priorities(pods: PodsByWorld) -> IntArray:
+    return np.add.reduceat(pods.priorities + _PRIORITY_OFFSET, pods.starts)

@@ -17,50 +17,12 @@ from scheduler.api import resources
 from scheduler.api.host_ports import conflicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scheduler.framework.handle import Worlds
+    from scheduler.preemption.pods_by_world import PodsByWorld
     from scheduler.snapshot.columns import BoolArray, IntArray
     from scheduler.snapshot.pod_info import PodInfo
 
 _UNLIMITED: Final = 2**62
-
-
-class PodsByWorld:
-    """Some pods of each of many worlds, in one list: the pods of the first world, and so on."""
-
-    def __init__(self, pods: list[PodInfo], counts: IntArray) -> None:
-        self.pods: Final = pods
-        #: The number of pods of each world, and the position of the first one in the list.
-        self.counts: Final = counts
-        self.starts: Final[IntArray] = np.cumsum(counts) - counts
-
-    def __iter__(self) -> Iterator[list[PodInfo]]:
-        pods = self.pods
-        for start, count in zip(self.starts.tolist(), self.counts.tolist(), strict=True):
-            yield pods[start : start + count]
-
-    @property
-    def worlds(self) -> IntArray:
-        """The world of each pod."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
-    def select(self, worlds: IntArray) -> PodsByWorld:
-        """Return the pods of some of the worlds, which must be in ascending order."""
-        if len(worlds) == len(self.counts):
-            return self
-        wanted = set(worlds.tolist())
-        pods = [pod for world, some in enumerate(self) if world in wanted for pod in some]
-        return PodsByWorld(pods, self.counts[worlds])
-
-    def flagged(self, flags: BoolArray) -> PodsByWorld:
-        """Return the flagged pods of all worlds."""
-        counts = np.bincount(self.worlds[flags], minlength=len(self.counts))
-        return PodsByWorld(self.at(np.flatnonzero(flags)), counts)
-
-    def at(self, positions: IntArray) -> list[PodInfo]:
-        """Return the pods at some positions of the list."""
-        return list(map(self.pods.__getitem__, positions.tolist()))
 
 
 class Reprieve:

@@ -26,7 +26,7 @@ from scheduler.queue.heap import Heap
 from scheduler.queue.queued_pod_info import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 
     from scheduler.framework.events import ClusterEvent
     from scheduler.queue.heap import Entry, SortKey
@@ -99,7 +99,7 @@ class InFlight:
         return len(self._position_of)
 
     @property
-    def uids(self) -> Collection[str]:
+    def uids(self) -> Set[str]:
         """The uids of the pods. A view."""
         return self._position_of.keys()
 

@@ -16,7 +16,7 @@ from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Set
 
 
 def _bare(pod: PodInfo) -> PodInfo:
@@ -38,7 +38,7 @@ class Nominator:
         self._pod_lister: Final = pod_lister
         self._counts_gated: Final = counts_gated
         #: The uids of the pods that are being scheduled; the queue sets this.
-        self.in_flight: Collection[str] = ()
+        self.in_flight: Set[str] = frozenset()
         self._node_of: Final[dict[str, str]] = {}
         self._pods_on: Final[dict[str, dict[str, PodInfo]]] = {}
 
@@ -122,6 +122,8 @@ class Nominator:
         if pods is None:
             return []
         in_flight = self.in_flight
+        if in_flight.isdisjoint(pods):
+            return [*pods.values()]
         return [_bare(pod) if uid in in_flight else pod for uid, pod in pods.items()]
 
     def nominated_pod(self, uid: str) -> PodInfo | None:

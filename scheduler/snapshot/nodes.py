@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from scheduler.api import resources
 from scheduler.api.node_selectors import METADATA_NAME
-from scheduler.snapshot.columns import BoolArray, Codes, IntArray, Row, seen_from
+from scheduler.snapshot.columns import ABSENT, BoolArray, Codes, IntArray, Row, seen_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -185,10 +185,14 @@ class Nodes:
     def positions(self, names: Iterable[str]) -> dict[str, int]:
         """Return the positions of nodes in this view; nodes outside of it are left out."""
         row_of, rows = self._table.row_of, self._rows
-        wanted = [(name, row_of[name]) for name in names if name in row_of]
         if isinstance(rows, slice):
             start, stop = rows.start, rows.stop
-            return {name: row - start for name, row in wanted if start <= row < stop}
+            return {
+                name: row - start
+                for name in names
+                if start <= (row := row_of.get(name, ABSENT)) < stop
+            }
+        wanted = [(name, row_of[name]) for name in names if name in row_of]
         if not wanted:
             return {}
         position_of = np.full(len(self._table), -1, dtype=np.int64)

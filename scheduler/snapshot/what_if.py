@@ -140,11 +140,8 @@ class _HypotheticalTable(NodeTable):
         #: The rows whose pods are a copy.
         self._copied: Final[set[Row]] = set()
         self.names.extend(nodes.names)
-        self.row_of.update(zip(self.names, map(Row, range(len(rows))), strict=True))
-        numbers = rows.tolist()
-        self.nodes.extend(map(source.nodes.__getitem__, numbers))
-        self.pods.extend(map(source.pods.__getitem__, numbers))
-        self.host_ports.extend(map(source.host_ports.__getitem__, numbers))
+        self.row_of.update(zip(self.names, cast("Iterable[Row]", range(len(rows))), strict=True))
+        self.nodes.extend(map(source.nodes.__getitem__, rows.tolist()))
         if len(rows):
             self.pod_count = source.pod_count.take(rows)
             self.lowest_priority = source.lowest_priority.take(rows)
@@ -177,7 +174,11 @@ class _HypotheticalTable(NodeTable):
         return super().remove_pod(row, uid)
 
     def _settle(self) -> None:
-        """Change the pods and ports as noted."""
+        """Copy the pods and ports from the source, and change them as noted."""
+        if len(self.pods) < len(self):
+            rows = self._rows.tolist()
+            self.pods.extend(map(self._source.pods.__getitem__, rows))
+            self.host_ports.extend(map(self._source.host_ports.__getitem__, rows))
         noted = [*self._noted]
         self._noted.clear()
         for worlds, pods, are_added in noted:

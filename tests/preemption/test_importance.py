@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -10,9 +11,10 @@ from scheduler.preemption.importance import (
     CRITERIA,
     Candidate,
     by_importance,
-    earliest_start_time,
+    earliest_start_times,
     pick_one_node_for_preemption,
 )
+from scheduler.preemption.pods_by_world import PodsByWorld
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 
@@ -75,7 +77,8 @@ def test_a_rule_of_ones_own_replaces_the_order() -> None:
 def test_of_the_most_important_victims_the_first_to_start_counts(
     pods: list[PodInfo], expected: float
 ) -> None:
-    assert earliest_start_time(pods, NOW) == expected
+    times = earliest_start_times(PodsByWorld(pods, np.array([len(pods)])), NOW)
+    assert times.tolist() == [expected]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """DefaultPreemption against upstream's own cases."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from tests.upstream.preempting import Preempting, budget_of, pod_of
 
 def _found(
     world: Preempting, pod: PodInfo, case: Case, offset: int, rules: VictimRules | None = None
-) -> list[Candidate]:
+) -> Sequence[Candidate]:
     """The candidates from a dry run that begins with a given node."""
     nodes = world.snapshot.nodes
     _, wanted = world.plugin.offset_and_num_candidates(len(nodes))
@@ -43,7 +43,7 @@ def _found(
     return candidates
 
 
-def _victims(candidates: list[Candidate]) -> dict[str, list[str]]:
+def _victims(candidates: Sequence[Candidate]) -> dict[str, list[str]]:
     return {c.name: [pod.name for pod in c.victims.pods] for c in candidates}
 
 

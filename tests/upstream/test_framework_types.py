@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import msgspec
+import numpy as np
 import pytest
 
 from scheduler.api.core import Affinity
@@ -12,7 +13,8 @@ from scheduler.api.resources import node_allocatable
 from scheduler.assembly.gated_fields import transforms
 from scheduler.config import DEFAULT_FEATURE_GATES
 from scheduler.plugins.node_declared_features import Feature, FeatureRegistry
-from scheduler.preemption.importance import by_importance, earliest_start_time
+from scheduler.preemption.importance import by_importance, earliest_start_times
+from scheduler.preemption.pods_by_world import PodsByWorld
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.node_table import NodeTable
 from scheduler.snapshot.nodes import NodeInfo
@@ -143,6 +145,7 @@ def test_victims_have_upstreams_importance(case: Case) -> None:
     pods = [_pod_that_started(number, value) for number, value in enumerate(case["pods"])]
     now = NOW.timestamp()
     if "earliest_seconds" in case.fields:
-        assert earliest_start_time(pods, now) == now + case["earliest_seconds"]
+        times = earliest_start_times(PodsByWorld(pods, np.array([len(pods)])), now)
+        assert times.tolist() == [now + case["earliest_seconds"]]
     else:
         assert (by_importance(pods, now)[0] is pods[0]) == case["first_is_more_important"]
