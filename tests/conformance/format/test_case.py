@@ -135,6 +135,29 @@ BAD = [
         "expected pod_count, and nothing else, of a nod",
     ),
     (
+        _step(expect={"extender": "e", "bound_to": "a"}),
+        "expected calls, received, and nothing else, for an extender",
+    ),
+    (
+        _step(expect={"extender": "e", "calls": {"filter": 1}}),
+        "steps[0]: expected the name of an extender, got e",
+    ),
+    (
+        _file(
+            extenders=[{"name": "e", "config": {}}, {"name": "e", "config": {}}],
+            steps=[{"restart": None}],
+        ),
+        "extenders: expected different names",
+    ),
+    (
+        _file(
+            extenders=[{"name": "e", "config": {}, "answers": {"filter": {"delay": "soon"}}}],
+            steps=[{"restart": None}],
+        ),
+        "delay",
+    ),
+    ("a: 1", "expected a file of scheduler conformance cases, it has neither area nor cases"),
+    (
         _step(expect={"nodes": "no_overcommit", "phase": "Pending"}),
         "steps[0].expect: nothing else goes with nodes, got phase",
     ),

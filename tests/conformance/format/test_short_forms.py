@@ -28,7 +28,10 @@ def _expand(*entries: dict[str, Any]) -> list[dict[str, Any]]:
                 "labels": {"disk": "ssd"},
                 "cpu": "500m",
                 "pods": 3,
-                "taints": ["dedicated=db:NoSchedule"],
+                "taints": [
+                    "dedicated=db:NoSchedule",
+                    {"key": "late", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"},
+                ],
                 "unschedulable": True,
                 "images": {"app:v1": 1000},
                 "resources": {"example.com/gpu": "2"},
@@ -51,6 +54,8 @@ def _expand(*entries: dict[str, Any]) -> list[dict[str, Any]]:
         },
         {"pod": {"name": "p", "containers": [{"name": "main-0"}, {"image": "db"}]}},
         {"pod": {"name": "p", "priority_class": "system-node-critical", "pod_group": "g"}},
+        # A class of somebody else whose name is like that of a number.
+        {"pod": {"name": "p", "priority_class": "priority-007"}},
     ],
 )
 def test_an_entry_comes_back(entry: dict[str, Any]) -> None:

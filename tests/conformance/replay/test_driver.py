@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from conformance.clock import VirtualClock
-from conformance.errors import InputError
+from conformance.errors import InputError, ReplayError
 from conformance.replay import driver
 from conformance.replay.driver import KUBESCHED, Settings, scheduler_config
-from conformance.replay.history import Json
+from conformance.replay.history import History, Json, Write
 from conformance.replay.recording import Recorder
-from tests.conformance.replay.evidence import held_pod, task
+from tests.conformance.replay.evidence import CPU_ONLY, held_pod, task
 
 
 def test_the_scheduler_is_not_held_back_and_otherwise_left_as_it_is() -> None:
@@ -74,6 +74,27 @@ async def test_a_run_is_settled_when_all_is_decided_and_quiet() -> None:
     recorder.observe("MODIFIED", held_pod(task("b"), node="n"))
     assert not await at(12.9)
     assert await at(13.2)
+
+
+def test_the_writes_of_a_history_in_time_are_counted_by_pod() -> None:
+    history = History((CPU_ONLY,), (task("a"), task("b")))
+    run = driver.Run(history, Settings(in_time=True), Recorder(["a", "b"], VirtualClock(0)))
+    created = [Write(0.0, obj.object, is_creation=True) for obj in (*history.nodes, *history.pods)]
+    change = {"metadata": {"labels": {"app": "web"}}}
+    changes = [Write(1.0, task("a").object, patch=change), Write(1.0, CPU_ONLY.object)]
+    for write in (*created, *changes, Write(2.0, task("b").object)):
+        run.note(write)
+    assert run.created == 2
+    assert (run.changed, run.deleted) == ({"a", "node-cpu"}, {"b"})
+
+
+async def test_a_watch_that_does_not_reach_the_list_is_an_error() -> None:
+    clock = VirtualClock(0)
+    listed = held_pod(task("a"), node="n", version=7)
+    waiting = asyncio.ensure_future(driver._caught_up(Recorder(["a"], clock), [listed], clock))
+    await clock.advance(100, lambda: asyncio.sleep(0))
+    with pytest.raises(ReplayError, match="the watch of pods has fallen behind: 0, 7"):
+        await waiting
 
 
 async def test_the_lists_are_compared_with_a_watch_that_has_seen_as_much() -> None:

@@ -1,6 +1,7 @@
 """Numbers of a run: rates, reasons, and their ways out."""
 
 import io
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from conformance.replay.history import History
 from conformance.replay.processes import Usage
 from conformance.replay.recording import Placement, Recorder, Verdict
 from conformance.replay.report import Report, render, summarise, to_json
-from conformance.replay.verify import verify
+from conformance.replay.verify import Violation, verify
 from tests.conformance.replay.evidence import CPU_ONLY, T4, World, task
 
 HISTORY = History(
@@ -99,3 +100,31 @@ def test_the_numbers_are_plain_json() -> None:
     assert document["usage"]["the scheduler"]["cpu_seconds"] == 2.0
     assert document["reasons"][0] == {"reason": "Insufficient cpu", "pods": 1, "nodes_mean": 2.0}
     assert document["violations"][0]["rule"] == "pod-lost"
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({}, ["Verified: no pod lost, none bound twice, no node over its capacity."]),
+        ({"watch_gaps": 2}, ["The watch of pods was interrupted 2 times."]),
+        ({"timed_out": True}, ["Timed out while pods went on changing"]),
+        (
+            {"timed_out": True, "missing": tuple(f"p{number}" for number in range(12))},
+            ["Timed out: 12 pods are neither bound nor reported: p0, p1", " and 2 more"],
+        ),
+        (
+            {
+                "violations": tuple(
+                    Violation("lost", f"p{number}", "is lost") for number in range(53)
+                )
+            },
+            ["Violation: lost: p0: is lost", "... and 3 more"],
+        ),
+    ],
+)
+def test_failures_are_shown_at_the_end(changes: dict[str, Any], lines: list[str]) -> None:
+    text = printed(msgspec.structs.replace(summarise(run()), **changes))
+    for line in lines:
+        assert line in text
+    is_good = changes.keys() <= {"watch_gaps"}
+    assert ("Verified" in text) is is_good

@@ -1,10 +1,14 @@
 """A history carried out at its own times, on an API server with a virtual clock."""
 
 import asyncio
+from typing import cast
 
-from conformance.api import ApiClient
+import pytest
+
+from conformance.api import ApiClient, Json, Ref
 from conformance.clock import VirtualClock
 from conformance.connection import Connection
+from conformance.errors import RequestFailed
 from conformance.replay.held import PODS, HeldPod
 from conformance.replay.history import History, HistoryNode, Write
 from conformance.replay.recording import Placement, Recorder
@@ -67,3 +71,43 @@ async def test_a_pod_runs_from_the_moment_in_which_it_gets_a_node() -> None:
     recorder.placements.append(Placement(0.0, "first", "uid", "node-cpu"))
     seen = await _played(History((CPU_ONLY,), (first, last)), recorder, clock)
     assert (7.0, "delete", "first") in seen
+
+
+class Refusing:
+    """A client whose changes are all refused with a status."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    async def delete(self, _: Ref) -> None:
+        raise RequestFailed("refused", status=self._status)
+
+    async def patch(self, *_: object, **__: object) -> None:
+        raise RequestFailed("refused", status=self._status)
+
+
+@pytest.mark.parametrize("patch", [None, {"metadata": {"labels": {"app": "web"}}}])
+async def test_an_object_that_the_scheduler_has_deleted_is_left_alone(patch: Json | None) -> None:
+    clock = VirtualClock(0)
+    history = History((), (), (), (Write(0.0, task("gone").object, patch=patch),))
+    noted: list[Write] = []
+
+    async def play(status: int) -> None:
+        client = cast("ApiClient", Refusing(status))
+        await play_in_time(history, client, Recorder((), clock), clock, on_write=noted.append)
+
+    await play(404)
+    assert noted == [*history.writes]
+    with pytest.raises(RequestFailed, match="refused"):
+        await play(409)
+
+
+async def test_a_pod_that_is_bound_for_good_has_no_end() -> None:
+    clock = VirtualClock(0)
+    recorder = Recorder(("last",), clock)
+    recorder.placements += [
+        Placement(0.0, "last", "uid", "node-cpu"),
+        Placement(0.0, "other", "uid", ""),
+    ]
+    seen = await _played(History((CPU_ONLY,), (task("last"),)), recorder, clock)
+    assert [verb for _, verb, _ in seen] == ["create", "create"]
