@@ -1,15 +1,20 @@
 """The extender of a case: what it answers, and how requests are compared."""
 
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
+import msgspec
 import pytest
 
 from conformance.api import ApiClient, Json, Ref
 from conformance.clock import RealClock
 from conformance.extender import Extender, ExtenderAnswer, RunningExtender, matches
+from conformance.format.expectation import Expectation
+from conformance.judge.expect import unmet_by_extender
 
 
 @pytest.mark.parametrize(
@@ -110,3 +115,28 @@ async def test_victims_are_those_of_the_request_or_of_the_case(
 ) -> None:
     async with running(Server(), preempt=answer) as extender:
         assert await asked(extender, "preempt", args) == {"NodeNameToMetaVictims": victims}
+
+
+@pytest.mark.parametrize(
+    ("expectation", "problem", "lines"),
+    [
+        ({"calls": {"filter": 2}, "received": {"filter": {"Pod": {}}}}, "", ()),
+        ({"calls": {"filter": 1}}, "calls of filter: expected 1, found 2", ()),
+        ({"calls": {"bind": {"at_least": 1}}}, "calls of bind: expected at least 1, found 0", ()),
+        (
+            {"received": {"filter": {"Pod": {"kind": "Pod"}}}},
+            "expected another request of filter",
+            ('{"Pod":{}}',),
+        ),
+        ({"received": {"bind": {}}}, "expected another request of bind", ("null",)),
+    ],
+)
+def test_the_requests_of_an_extender_are_expected(
+    expectation: dict[str, Any], problem: str, lines: tuple[str, ...]
+) -> None:
+    asked = SimpleNamespace(calls=Counter(filter=2), received={"filter": {"Pod": {}}})
+    wanted = msgspec.convert({"extender": "e", **expectation}, Expectation)
+    found = unmet_by_extender(cast("RunningExtender", asked), wanted)
+    assert [(each.subject, each.problem, each.lines) for each in found] == (
+        [("extender e", problem, lines)] if problem else []
+    )

@@ -54,7 +54,7 @@ def _expand(*entries: dict[str, Any]) -> list[dict[str, Any]]:
         },
         {"pod": {"name": "p", "containers": [{"name": "main-0"}, {"image": "db"}]}},
         {"pod": {"name": "p", "priority_class": "system-node-critical", "pod_group": "g"}},
-        # A class of somebody else whose name is like that of a number.
+        # A class whose name is only like that of a number.
         {"pod": {"name": "p", "priority_class": "priority-007"}},
     ],
 )
