@@ -121,8 +121,8 @@ async def test_victims_are_those_of_the_request_or_of_the_case(
     ("expectation", "problem", "lines"),
     [
         ({"calls": {"filter": 2}, "received": {"filter": {"Pod": {}}}}, "", ()),
-        ({"calls": {"filter": 1}}, "calls of filter: expected 1, found 2", ()),
-        ({"calls": {"bind": {"at_least": 1}}}, "calls of bind: expected at least 1, found 0", ()),
+        ({"calls": {"filter": 1}}, "expected 1 calls of filter, found 2", ()),
+        ({"calls": {"bind": {"at_least": 1}}}, "expected at least 1 calls of bind, found 0", ()),
         (
             {"received": {"filter": {"Pod": {"kind": "Pod"}}}},
             "expected another request of filter",

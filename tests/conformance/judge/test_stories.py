@@ -47,7 +47,7 @@ async def root() -> AsyncIterator[str]:
     ("path", "pods", "found"),
     [
         ("good/metrics", ["default/q", "default/other", "default/p"], ["default/q", "default/p"]),
-        # One that is listed, and gone a moment later.
+        # A pod is listed, and gone a moment later.
         ("good/metrics", ["default/gone", "default/p"], ["default/p"]),
         ("none/metrics", ["default/p"], []),
         ("odd/metrics", ["default/p"], []),

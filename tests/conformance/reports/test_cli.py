@@ -12,6 +12,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 from conformance.cli import main
+from conformance.format.case import BUILT_IN, load_cases
+from conformance.reports.bugs import bugs_page
+from conformance.reports.cli import _BEGIN as BEGIN
+from conformance.reports.cli import _END as END
 from tests.thoroughness import thorough_only
 
 from .. import schedulers
@@ -63,6 +67,29 @@ def test_a_run_writes_reports_in_all_forms(cases: Path, tmp_path: Path) -> None:
     assert files[1].read_text(encoding="utf-8").startswith("## Scheduler conformance: my scheduler")
     assert "tiny/bound" in files[2].read_text(encoding="utf-8")
     assert 'failures="1"' in files[3].read_text(encoding="utf-8")
+
+
+def test_a_comparison_is_written_to_a_file(cases: Path, tmp_path: Path) -> None:
+    good, lazy, output = tmp_path / "good.json", tmp_path / "lazy.json", tmp_path / "both.md"
+    _report(cases, GOOD, good)
+    _report(cases, LAZY, lazy)
+    printed = _invoke("report", "--compare", good, lazy)
+    written = _invoke("report", "--compare", good, lazy, "-o", output)
+    assert (printed.exit_code, written.exit_code, written.output) == (1, 1, "")
+    assert output.read_text(encoding="utf-8") == printed.output
+    assert "tiny/bound" in printed.output
+
+
+def test_the_results_and_the_bugs_are_pages(tmp_path: Path) -> None:
+    table = _invoke("matrix").output
+    readme = tmp_path / "readme.md"
+    readme.write_text(f"before\n{BEGIN}{END}after\n", encoding="utf-8")
+    outdated = _invoke("matrix", "--into", readme, "--check")
+    assert (outdated.exit_code, "the table is not that of" in outdated.output) == (1, True)
+    assert _invoke("matrix", "--into", readme).exit_code == 0
+    assert readme.read_text(encoding="utf-8") == f"before\n{BEGIN}\n{table}\n{END}after\n"
+    assert _invoke("matrix", "--into", readme, "--check").exit_code == 0
+    assert _invoke("bugs").output == bugs_page(load_cases([BUILT_IN]))
 
 
 @pytest.mark.parametrize(
