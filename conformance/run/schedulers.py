@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..clock import VirtualClock
 from ..format.steps import FIRST_SCHEDULER
 
 if TYPE_CHECKING:
     from ..targets.target import Surroundings, Target, TargetKind
+
+#: In real time, the time after which the end of a scheduler is noticed.
+_LOOK_SECONDS: Final = 0.2
 
 
 class Schedulers:
@@ -90,11 +93,12 @@ class Schedulers:
         clock = self._surroundings.clock
         if isinstance(clock, VirtualClock):
             await clock.advance(seconds, self._settle)
-            self.check()
-        elif self._running:
-            await self._targets[0].advance(seconds)
         else:
-            await clock.sleep(seconds)
+            end = clock.monotonic() + seconds
+            while (left := end - clock.monotonic()) > 0:
+                self.check()
+                await clock.sleep(min(left, _LOOK_SECONDS))
+        self.check()
 
     def check(self) -> None:
         """Raise TargetError if a scheduler has ended or violates its invariants."""

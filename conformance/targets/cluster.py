@@ -208,10 +208,6 @@ class _ClusterTarget:
             quiet_seconds=self._options.quiet_seconds,
         )
 
-    async def advance(self, seconds: float) -> None:
-        """Wait for `seconds`."""
-        await self._clock.sleep(seconds)
-
     def check(self) -> None:
         """Do nothing: the scheduler is not a process of the suite."""
 

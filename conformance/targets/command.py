@@ -191,13 +191,6 @@ class _CommandTarget:
             quiet_seconds=self._options.quiet_seconds,
         )
 
-    async def advance(self, seconds: float) -> None:
-        """Wait for `seconds`."""
-        end = self._clock.monotonic() + seconds
-        while (left := end - self._clock.monotonic()) > 0:
-            self._check_alive("died")
-            await self._clock.sleep(min(left, LOOK_SECONDS * 10))
-
     def check(self) -> None:
         """Raise TargetError if the process has ended."""
         self._check_alive("died")

@@ -281,11 +281,6 @@ class _InProcessTarget:
             elif looks:
                 await asyncio.sleep(_LOOK_SECONDS)
 
-    async def advance(self, seconds: float) -> None:
-        """Advance the clock from one wake-up to the next; the scheduler settles in between."""
-        assert isinstance(self._clock, VirtualClock), "time that is real is not advanced"
-        await self._clock.advance(seconds, self.settle)
-
     def check(self) -> None:
         """Raise TargetError if the scheduler has failed or violates its own invariants."""
         self._ask_whether_idle()

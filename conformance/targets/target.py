@@ -203,10 +203,6 @@ class Target(Protocol):
         """Return when the scheduler has nothing left to do. Raises NotSettled after some time."""
         ...
 
-    async def advance(self, seconds: float) -> None:
-        """Let time pass."""
-        ...
-
     def check(self) -> None:
         """Raise TargetError if the scheduler has ended or violates its invariants."""
         ...
