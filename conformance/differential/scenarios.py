@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..format.case import Case
 from ..format.objects import Item
 from ..format.steps import Action, Advance, Create, Delete, Step
+from ..format.validation import SAFE_LOADER
 from ..replay.history import GAP_SECONDS_MAX
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _case(area: str, name: str, cluster: Iterable[Item], actions: Iterable[Actio
 def _objects_in(path: Path) -> Iterator[Json]:
     try:
         text = path.read_text(encoding="utf-8")
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        documents = list(yaml.load_all(text, Loader=SAFE_LOADER))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

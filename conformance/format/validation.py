@@ -7,7 +7,7 @@ import functools
 import json
 import textwrap
 from importlib import resources
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import jsonschema
 import yaml
@@ -33,7 +33,11 @@ _TYPES: Final = {
 }
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+#: libyaml's loader where PyYAML has it: many times faster than the one in Python.
+SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(SAFE_LOADER):  # type: ignore[misc]
     """A safe YAML loader with two differences.
 
     A duplicate key is an error, and only `true` and `false` are booleans: `no`, `on` and `y` are

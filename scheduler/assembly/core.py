@@ -25,10 +25,8 @@ from scheduler.clock import run_on
 from scheduler.config import (
     DEFAULT_FEATURE_GATES,
     DEFAULT_VERSION,
-    GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     POP_FROM_BACKOFF_Q,
-    RESIZE_PREEMPTION,
     SchedulerVersion,
     uses_queueing_hints,
 )
@@ -380,8 +378,7 @@ def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool
         queue=cycle.queue,
         waiting_pods=cycle.waiting_pods,
         scheduler_names=cycle.profiles.keys() if queues_pods else (),
-        gang_scheduling=GANG_SCHEDULING in cycle.feature_gates,
-        resize_preemption=RESIZE_PREEMPTION in cycle.feature_gates,
+        feature_gates=cycle.feature_gates,
         on_corrupted=shared.ports.tasks.fail,
         metrics=metrics,
         pod_events=POD_EVENTS[cycle.version],

@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from scheduler.cache import CacheCorruptedError, CacheError
+from scheduler.config.types import GANG_SCHEDULING
 from scheduler.devices.taint_rules import taints_of
 from scheduler.framework.events import (
     DEFAULT_POD_EVENTS,
@@ -24,6 +25,7 @@ from scheduler.framework.events import (
     EventResource,
     PodEvents,
 )
+from scheduler.framework.resizes import waits_for_resize
 from scheduler.queue.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from scheduler.api.dynamic_resources import DeviceTaintRule, ResourceSlice
     from scheduler.cache import Cache
     from scheduler.client import ApiObject
+    from scheduler.config.types import FeatureGates
     from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.devices.taint_rules import SelectorOf
     from scheduler.framework.handle import Lister
@@ -181,10 +184,10 @@ class TaintRuleEventHandler:
 class PodEventHandler:
     """Updates cache and queue for pods that are added, changed or deleted.
 
-    `scheduler_names` are those of our profiles. With `gang_scheduling` (the feature gate) a new pod
-    without a node is an event, because it may complete a gang. With `resize_preemption` (the gate)
-    a pod whose resize its node defers waits in the queue, too. `on_corrupted` is called if a bound
-    pod has moved to another node: no decision can be trusted then.
+    `scheduler_names` are those of our profiles. With the feature gate GangScheduling a new pod
+    without a node is an event, because it may complete a gang. A pod that waits for its resize is
+    in the queue, too. `on_corrupted` is called if a bound pod has moved to another node: no
+    decision can be trusted then.
     """
 
     def __init__(
@@ -194,11 +197,10 @@ class PodEventHandler:
         queue: SchedulingQueue,
         waiting_pods: WaitingPods,
         scheduler_names: Collection[str],
-        gang_scheduling: bool,
+        feature_gates: FeatureGates,
         on_corrupted: Callable[[CacheCorruptedError], None],
         metrics: SchedulerMetrics,
         pod_events: PodEvents = DEFAULT_POD_EVENTS,
-        resize_preemption: bool = False,
         pre_checks: PreChecks | None = None,
     ) -> None:
         self._pre_checks: Final = pre_checks
@@ -208,8 +210,7 @@ class PodEventHandler:
         self._queue: Final = queue
         self._waiting_pods: Final = waiting_pods
         self._scheduler_names: Final = scheduler_names
-        self._gang_scheduling: Final = gang_scheduling
-        self._resize_preemption: Final = resize_preemption
+        self._gates: Final = feature_gates
         self._on_corrupted: Final = on_corrupted
 
     def on_add(self, pod: Pod, *, is_initial: bool) -> None:
@@ -250,7 +251,7 @@ class PodEventHandler:
         return pod.spec.scheduler_name in self._scheduler_names
 
     def _waits_for_resize(self, pod: Pod) -> bool:
-        return self._resize_preemption and pod.is_resize_deferred
+        return waits_for_resize(pod, self._gates)
 
     def _update_resize(self, old: Pod, new: Pod) -> None:
         """Keep a pod with a node in the queue while its node defers its resize."""
@@ -267,7 +268,7 @@ class PodEventHandler:
             info = PodInfo(pod)
             self._cache.set_pod_group_member(info)
             self._queue.add(info)
-            if self._gang_scheduling:
+            if GANG_SCHEDULING in self._gates:
                 added = self._pod_events.event(ActionType.ADD)
                 self._queue.move_all_to_active_or_backoff_queue(added, None, pod)
 

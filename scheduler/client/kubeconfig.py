@@ -52,6 +52,7 @@ from scheduler.client.credentials import (
     TokenFile,
 )
 from scheduler.client.errors import KubeconfigError
+from scheduler.config.go_yaml import SAFE_LOADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -372,9 +373,7 @@ def _default_paths(environ: Mapping[str, str]) -> list[Path]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        # libyaml is many times faster than PyYAML without it.
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        document: object = loader(text).get_single_data()
+        document: object = yaml.load(text, SAFE_LOADER)  # noqa: S506 - a safe loader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise KubeconfigError(f"{path}: not a readable kubeconfig: {_one_line(error)}") from error
     if not isinstance(document, dict):

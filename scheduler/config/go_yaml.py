@@ -11,7 +11,9 @@ import base64
 import math
 import re
 from types import NoneType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import yaml
 
 from scheduler.api.strconv import go_integer
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 Scalar: TypeAlias = str | int | float | bool | None
 
+#: libyaml's loader where PyYAML has it: many times faster than the one in Python.
+SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: The prefix of the tags that YAML itself defines.
 STANDARD_TAG: Final = "tag:yaml.org,2002:"
 #: The key of a mapping whose value is merged into it.

@@ -20,15 +20,12 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from scheduler.config.go_yaml import MERGE, json_key, json_scalar
+from scheduler.config.go_yaml import MERGE, SAFE_LOADER, json_key, json_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _T = TypeVar("_T")
-
-#: The same events from PyYAML without libyaml take many times longer.
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlError(ValueError):
@@ -55,7 +52,7 @@ class _Reader:
 
     def __init__(self, raw: bytes) -> None:
         #: The stubs of PyYAML lack the attributes of events.
-        self._next: Final[Callable[[], Any]] = _LOADER(raw).get_event
+        self._next: Final[Callable[[], Any]] = SAFE_LOADER(raw).get_event
         self._anchors: Final[dict[str, object]] = {}
         #: Plain scalars that have been read; most of them occur many times.
         self._plain: Final[dict[str, object]] = {}

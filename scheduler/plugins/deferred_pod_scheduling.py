@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node
-from scheduler.config.types import RESIZE_PREEMPTION
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
+from scheduler.framework.resizes import waits_for_resize
 from scheduler.framework.status import Status, reject_together, skip, unresolvable
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class DeferredPodScheduling(Plugin):
         return pod.spec.node_name, pod.pod.is_resize_deferred
 
     def _waits(self, pod: PodInfo) -> bool:
-        return RESIZE_PREEMPTION in self.handle.feature_gates and pod.pod.is_resize_deferred
+        return waits_for_resize(pod.pod, self.handle.feature_gates)
 
 
 def _forbids_preemption(node: Node) -> bool:

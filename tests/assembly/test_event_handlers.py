@@ -83,7 +83,7 @@ def world() -> World:
         queue=scheduling_queue,
         waiting_pods=waiting_pods,
         scheduler_names={"default-scheduler"},
-        gang_scheduling=False,
+        feature_gates=frozenset(),
         on_corrupted=corrupted.append,
         metrics=metrics,
     )

@@ -34,7 +34,7 @@ class Stage(BareScheduler):
             queue=cycle.queue,
             waiting_pods=cycle.waiting_pods,
             scheduler_names=self.core.profiles,
-            gang_scheduling=False,
+            feature_gates=frozenset(),
             on_corrupted=self.fail,
             metrics=self.metrics,
         )

@@ -10,15 +10,13 @@ import pytest
 import yaml
 
 from scheduler.api.core import Node, Pod, Struct
+from scheduler.config.go_yaml import SAFE_LOADER
 from scheduler.framework import Code, Status
 from scheduler.snapshot import Snapshot
 from scheduler.testing import snapshot_of
 from tests.plugins.running import Verdict
 
 DATA = Path(__file__).parent / "data"
-
-#: With libyaml where there is one: ten times faster.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 T = TypeVar("T", bound=Struct)
 Fields = dict[str, Any]
@@ -49,7 +47,7 @@ class Case:
 @functools.cache
 def read_yaml(path: Path) -> Any:
     """Return the content of a YAML file; it is read only once."""
-    return yaml.load(path.read_text(encoding="utf-8"), _LOADER)  # noqa: S506 - _LOADER is safe
+    return yaml.load(path.read_text(encoding="utf-8"), SAFE_LOADER)  # noqa: S506 - it is safe
 
 
 def load(path: Path) -> list[Case]:

@@ -12,6 +12,7 @@ from scheduler.assembly.watched_kinds import kinds_to_watch
 from scheduler.cache import Cache
 from scheduler.config import DEFAULT_FEATURE_GATES, KubeSchedulerProfile, Plugins, PluginSet
 from scheduler.config import Plugin as PluginEntry
+from scheduler.config.types import RESIZE_PREEMPTION
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework import (
     ActionType,
@@ -74,10 +75,9 @@ class World:
             queue=SchedulingQueue(self.queue, clock=clock, stories=PodStories()),
             waiting_pods=WaitingPods(clock, SchedulerMetrics()),
             scheduler_names={OURS},
-            gang_scheduling=False,
+            feature_gates=frozenset({RESIZE_PREEMPTION} if resize_preemption else ()),
             on_corrupted=lambda error: None,
             metrics=SchedulerMetrics(),
-            resize_preemption=resize_preemption,
         )
 
     def queued(self, pod: Pod) -> Pod | None:

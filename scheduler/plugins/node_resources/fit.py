@@ -30,6 +30,7 @@ from scheduler.framework.events import (
     on_pods,
 )
 from scheduler.framework.interface import Plugin, Remedy
+from scheduler.framework.resizes import waits_for_resize
 from scheduler.framework.status import Status, reject_together, unresolvable, unschedulable
 from scheduler.plugins.node_resources.args import (
     LEAST_ALLOCATED,
@@ -125,7 +126,7 @@ class NodeResourcesFit(Plugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         """Store the pod's requests, and what a pod that waits for its resize has of them."""
         state.write(_REQUESTS, pod.spec_requests)
-        if self._waits_for_resize(pod):
+        if waits_for_resize(pod.pod, self.handle.feature_gates):
             node = nodes.position(pod.spec.node_name)
             held = nodes[node].pods if node is not None else ()
             for cached in held:
@@ -139,9 +140,6 @@ class NodeResourcesFit(Plugin):
         backed = self._devices.classes.backed_by_devices(names)
         held = state.find(_HELD) or {}
         return _rejections(nodes, [_wanted(n, requests[n], held, backed) for n in names])
-
-    def _waits_for_resize(self, pod: PodInfo) -> bool:
-        return RESIZE_PREEMPTION in self.handle.feature_gates and pod.pod.is_resize_deferred
 
     @functools.cached_property
     def _devices(self) -> DraManager:
@@ -273,7 +271,8 @@ class NodeResourcesFit(Plugin):
         if original is None:
             return QueueingHint.QUEUE_SKIP
         changed = modified or original
-        if self._waits_for_resize(pod) and changed.spec.node_name != pod.spec.node_name:
+        is_elsewhere = changed.spec.node_name != pod.spec.node_name
+        if is_elsewhere and waits_for_resize(pod.pod, self.handle.feature_gates):
             return QueueingHint.QUEUE_SKIP
         if modified is None:
             return QueueingHint(
@@ -295,7 +294,8 @@ class NodeResourcesFit(Plugin):
         original, modified = as_kind(Node, old, new)
         if modified is None:
             return QueueingHint.QUEUE_SKIP
-        if self._waits_for_resize(pod) and modified.metadata.name != pod.spec.node_name:
+        is_elsewhere = modified.metadata.name != pod.spec.node_name
+        if is_elsewhere and waits_for_resize(pod.pod, self.handle.feature_gates):
             return QueueingHint.QUEUE_SKIP
         wanted = {name: count for name, count in pod.spec_requests.items() if count > 0}
         offered = resources.node_allocatable(modified.status.allocatable)

@@ -14,7 +14,7 @@ from conformance.targets.target import Surroundings, Target, TargetKind
 
 
 class HastyClock:
-    """A clock that is real for a case, and on which nobody has to wait."""
+    """A clock that is real for a case, and goes on at once for a waiting task."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
