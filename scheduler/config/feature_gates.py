@@ -49,7 +49,7 @@ _COMPONENT: Final = "kube"
 _Version: TypeAlias = tuple[int, int]
 #: The number of minor versions before its own that a scheduler can emulate.
 _EMULATED_VERSIONS: Final = 3
-_VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(\.(?P<patch>[0-9]+))?")
+_VERSION: Final = re.compile(r"\s*v?(?P<major>[0-9]+)(\.(?P<minor>[0-9]+))?(\.(?P<patch>[0-9]+))?")
 
 
 class EffectiveVersion(NamedTuple):
@@ -67,6 +67,20 @@ class EffectiveVersion(NamedTuple):
     @property
     def features(self) -> Mapping[str, FeatureSpec]:
         return features_of(self.scheduler, self.emulation[1], self.min_compatibility[1])
+
+    def errors(self) -> Iterator[ConfigError]:
+        """Yield an error for each version that the scheduler cannot emulate."""
+        oldest, newest = _oldest(self.scheduler), (1, int(self.scheduler))
+        if not oldest <= self.emulation <= newest:
+            yield ConfigError(
+                f"emulation version {_shown(self.emulation)} is not between "
+                f"[{_shown(oldest)}, {_shown(newest)}.0]"
+            )
+        if not oldest <= self.min_compatibility <= self.emulation:
+            yield ConfigError(
+                f"minCompatibilityVersion version {_shown(self.min_compatibility)} is not between "
+                f"[{_shown(oldest)}, {_shown(self.emulation)}]"
+            )
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -132,24 +146,13 @@ def effective_version(
     min_compatibility: Iterable[str],
     scheduler: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
 ) -> EffectiveVersion:
-    """Parse `--emulated-version` and `--min-compatibility-version`. Raises ConfigError."""
-    oldest, newest = (1, scheduler - _EMULATED_VERSIONS), (1, int(scheduler))
-    emulation = _version_of_component(emulated) or newest
-    default = max(oldest, (emulation[0], emulation[1] - 1))
+    """Parse `--emulated-version` and `--min-compatibility-version`. Raises ConfigError.
+
+    `enabled_gates` refuses versions that the scheduler cannot emulate, after the gates' own errors.
+    """
+    emulation = _version_of_component(emulated) or (1, int(scheduler))
+    default = max(_oldest(scheduler), (emulation[0], emulation[1] - 1))
     compatibility = _version_of_component(min_compatibility) or default
-    errors = []
-    if not oldest <= emulation <= newest:
-        errors.append(
-            f"emulation version {_shown(emulation)} is not between "
-            f"[{_shown(oldest)}, {_shown(newest)}.0]"
-        )
-    if not oldest <= compatibility <= emulation:
-        errors.append(
-            f"minCompatibilityVersion version {_shown(compatibility)} is not between "
-            f"[{_shown(oldest)}, {_shown(emulation)}]"
-        )
-    if errors:
-        raise ConfigError(field.aggregate(map(ConfigError, errors)))
     return EffectiveVersion(scheduler, emulation, compatibility)
 
 
@@ -159,9 +162,11 @@ def _version_of_component(values: Iterable[str]) -> _Version | None:
     for text in values:
         before, equals, after = text.partition("=")
         component, version = (before.strip(), after.strip()) if equals else (_COMPONENT, text)
-        match = _VERSION.fullmatch(version)
+        match = _VERSION.match(version)
         if match is None:
             raise ConfigError(f"could not parse {quoted(version)} as version")
+        if match["minor"] is None:
+            raise ConfigError(f"illegal version string {quoted(version)}")
         number = (int(match["major"]), int(match["minor"]))
         if int(match["patch"] or 0):
             shown = f"{_shown(number)}.{match['patch']}"
@@ -173,6 +178,10 @@ def _version_of_component(values: Iterable[str]) -> _Version | None:
             raise ConfigError(f"duplicate version flag, {pair}")
         chosen = number
     return chosen
+
+
+def _oldest(scheduler: SchedulerVersion) -> _Version:
+    return 1, scheduler - _EMULATED_VERSIONS
 
 
 def _shown(version: _Version) -> str:
@@ -242,7 +251,8 @@ class _Gates:
         for name in self._settings:
             if name not in self._known and name not in _STAGES:
                 raise ConfigError(f"unrecognized feature gate: {name}")
-        errors = [*self._fixed()] or [*self._missing_dependencies()] or [*self._not_built()]
+        errors = [*self._fixed()] or [*self._missing_dependencies()]
+        errors = errors or [*self._version.errors()] or [*self._not_built()]
         if errors:
             raise ConfigError(field.aggregate(errors))
 

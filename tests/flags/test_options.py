@@ -80,7 +80,10 @@ def test_deprecated_flags_are_ignored_with_a_file() -> None:
     [
         (("--emulated-version=1.20",), "[emulation version 1.20 is not between [1.33, 1.36.0], "
          "minCompatibilityVersion version 1.33 is not between [1.33, 1.20]]"),
+        (("--emulated-version=1.20", "--feature-gates=Foo=true"),
+         "unrecognized feature gate: Foo"),
         (("--emulated-version=foo",), 'could not parse "foo" as version'),
+        (("--emulated-version=1",), 'illegal version string "1"'),
         (("--emulated-version=a=b=c",), 'could not parse "b=c" as version'),
         (("--emulated-version=foo=1.35",), "component not registered: foo"),
         (("--min-compatibility-version=1.36", "--emulated-version=1.35"),
