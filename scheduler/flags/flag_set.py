@@ -111,9 +111,6 @@ class Values:
     def integer(self, name: str) -> int:
         return self._get(name, int)
 
-    def number(self, name: str) -> float:
-        return self._get(name, float)
-
     def duration(self, name: str) -> Duration:
         return self._get(name, Duration)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.api.field import FieldError, quoted
+from scheduler.api.field import quoted
 from scheduler.api.names import label_key_errors
 from scheduler.api.resources import is_extended_resource_name
 from scheduler.config.decode import decode
@@ -131,7 +131,7 @@ def read_policy(text: str) -> Policy:
     """Read and check a policy. Raises `ConfigError`."""
     try:
         policy = _decode(parse_document(text).value)
-    except (ConfigError, FieldError) as error:
+    except ValueError as error:
         raise ConfigError(f"invalid policy: {error}") from error
     if errors := [*_errors(policy)]:
         # v1.13 repeats equal errors.
@@ -142,7 +142,7 @@ def read_policy(text: str) -> Policy:
 
 def _decode(document: object) -> Policy:
     if not isinstance(document, Mapping):
-        raise FieldError("", "must be a mapping")
+        raise ConfigError("expected a mapping")
     version, kind = document.get("apiVersion") or "", document.get("kind") or _KIND
     if version not in _VERSIONS or kind != _KIND:
         shown = quoted(str(version))

@@ -289,7 +289,8 @@ def _add_custom_predicate(
         args = _json(argument.service_affinity)
         effect.filters[effect.use(services.CheckServiceAffinity, name, args)] = None
         differences[f"{name} has no successor: services do not limit nodes"] = None
-    elif argument.labels_presence is not None:
+    else:
+        assert argument.labels_presence is not None
         args = _json(argument.labels_presence)
         effect.filters[effect.use(services.CheckNodeLabelPresence, name, args)] = None
         modern.filters["NodeAffinity"] = None

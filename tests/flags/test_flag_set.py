@@ -146,6 +146,8 @@ def test_a_free_port_may_be_taken() -> None:
          'strconv.ParseBool: parsing "x": invalid syntax'),
         (("--allow-metric-labels=x",), 'invalid argument "x" for "--allow-metric-labels" flag: '
          "x must be formatted as key=value"),
+        (("--allow-metric-labels=a=b,c,d=e",), 'invalid argument "a=b,c,d=e" for '
+         '"--allow-metric-labels" flag: c must be formatted as key=value'),
         (('--requestheader-allowed-names="a',), 'invalid argument "\\"a" for '
          '"--requestheader-allowed-names" flag: parse error on line 1, column 3: extraneous or '
          'missing " in quoted-field'),

@@ -185,6 +185,25 @@ def test_allowed_label_values_come_from_a_file_and_from_flags(tmp_path: Path) ->
     assert options.allowed_values == {("m", "a"): {"1", "2"}, ("m", "b"): {"4"}}
 
 
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("a: [", "failed to parse allow list manifest: while parsing a flow node"),
+        ("- a", "failed to parse allow list manifest: expected a mapping of strings"),
+        ("a: 1", "failed to parse allow list manifest: expected a mapping of strings"),
+        ("a: b", "invalid allow list mapping in manifest: metrics.allowListMappingManifest"),
+    ],
+)
+def test_a_file_that_allows_no_label_values_is_an_error(
+    content: str, error: str, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "allowed.yaml"
+    manifest.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        _ = parse(f"--allow-metric-labels-manifest={manifest}").metrics
+    assert error in str(raised.value)
+
+
 def test_all_flags_of_the_port_are_options() -> None:
     options = parse(
         "--bind-address=::1", "--secure-port=1234", "--cert-dir=d", "--tls-cert-file=c",
@@ -266,6 +285,7 @@ def test_a_port_is_in_range(port: int) -> None:
     [
         ("--seed=x", "seed", 'invalid argument "x" for "--seed" flag'),
         ("--tie-break=x", "tie_break", "expected random or first"),
+        ("--shadow-log=x", "shadow_log", "--shadow-log needs --shadow"),
         ("--check-cache-every=0s", "check_cache_every", "expected more than 0s"),
         ("--version=v1.36.9", "reported_version", 'must match .* default version "v1.36.3"'),
     ],
@@ -273,6 +293,12 @@ def test_a_port_is_in_range(port: int) -> None:
 def test_our_own_flags_are_checked(argument: str, name: str, error: str) -> None:
     with pytest.raises(UsageError, match=error):
         getattr(parse(argument), name)
+
+
+def test_the_version_to_name_is_one_of_the_release() -> None:
+    assert parse("--version=v1.36.3+mine").reported_version == "v1.36.3+mine"
+    with pytest.raises(UsageError, match="must match major/minor/patch of default version"):
+        _ = parse("--version=v1.35.0").reported_version
 
 
 def test_the_version_to_decide_as_has_its_own_release_gates_and_flags() -> None:

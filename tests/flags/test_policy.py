@@ -58,7 +58,7 @@ def score_weights(translation: Translation) -> dict[str, int]:
     return {plugin.name: plugin.weight for plugin in enabled}
 
 
-def priority(weight: int, argument: object = None, name: str = "Mine") -> dict[str, object]:
+def priority(weight: object, argument: object = None, name: str = "Mine") -> dict[str, object]:
     return {"name": name, "weight": weight, "argument": argument}
 
 
@@ -90,6 +90,10 @@ def ratio(*points: tuple[int, int]) -> dict[str, object]:
         (
             {"extenders": [{"urlPrefix": HTTP, "managedResources": [{"name": "kubernetes.io/a"}]}]},
             "kubernetes.io/a is an invalid extended resource name",
+        ),
+        (
+            {"extenders": [{"urlPrefix": HTTP, "managedResources": [{"name": "/a"}]}]},
+            "prefix part must be non-empty",
         ),
         (
             {"priorities": [priority(0), priority(0)]},
@@ -151,6 +155,10 @@ def test_a_policy_is_validated_with_the_texts_of_1_13(
             "score valuses not be greater than 10. Score[0]==11",
         ),
         (
+            {"priorities": [priority(2**31, name="EqualPriority")]},
+            "the weight of priority EqualPriority is more than 2147483647",
+        ),
+        (
             {"hardPodAffinitySymmetricWeight": 101},
             f"{FROM_POLICY}invalid hardPodAffinitySymmetricWeight: 101, must be in the range 1-100",
         ),
@@ -179,6 +187,13 @@ def test_sources_are_checked_with_the_texts_of_1_13(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"^missing policy config file {missing}$"):
         load_policy(missing)
     with pytest.raises(ConfigError) as caught:
+        load_policy(str(tmp_path))
+    assert str(caught.value) == f"couldn't read policy config: read {tmp_path}: is a directory"
+    other = tmp_path / "latin-1"
+    other.write_bytes(b"\xe9")
+    with pytest.raises(ConfigError, match="not UTF-8 text"):
+        load_policy(str(other))
+    with pytest.raises(ConfigError) as caught:
         policy_of_config_map({})
     assert str(caught.value) == 'missing policy config map value at key "policy.cfg"'
     with pytest.raises(ConfigError) as caught:
@@ -192,6 +207,18 @@ def test_sources_are_checked_with_the_texts_of_1_13(tmp_path: Path) -> None:
         'invalid policy: no kind "Pod" is registered for version "v1" '
         'in scheme "k8s.io/kubernetes/pkg/scheduler/api/register.go:27"'
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"extenders": [7]}, "number into Go struct field Policy.extenders of type v1.Extender"),
+        ({"priorities": [priority("x")]}, "string into Go struct field PriorityPolicy.weight"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_an_error(fields: dict[str, object], error: str) -> None:
+    with pytest.raises(ConfigError, match=f"^invalid policy: json: cannot unmarshal {error}"):
+        read_policy(policy_text(**fields))
 
 
 def test_json_and_yaml_are_the_same_policy() -> None:
@@ -268,6 +295,42 @@ def test_custom_entries_are_plugins_named_after_them() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("resources", "plugin", "listed"),
+    [
+        # v1.17 added resources, and its formula is that of NodeResourcesFit.
+        ([], "RequestedToCapacityRatioPriority/Mine", []),
+        ([{"name": "example.com/a", "weight": 3}], "NodeResourcesFit", ["example.com/a"]),
+    ],
+)
+def test_a_ratio_of_requests_is_a_strategy(
+    resources: list[dict[str, object]], plugin: str, listed: list[str]
+) -> None:
+    argument = ratio((0, 0), (100, 10))
+    of_ratio = argument["requestedToCapacityRatioArguments"]
+    assert isinstance(of_ratio, dict)
+    of_ratio["resources"] = resources
+    found = translated(policy_text(predicates=[], priorities=[priority(2, argument)]))
+    assert score_weights(found) == {plugin: 2}
+    (fit,) = (p for p in framework_of(found).plugins["score"] if p.name == plugin)
+    shape = (
+        fit.args.scoring_strategy.requested_to_capacity_ratio.shape if listed else fit.args.shape
+    )
+    assert [(point.utilization, point.score) for point in shape] == [(0, 0), (100, 10)]
+    modern = config_yaml(found.modern)
+    assert "requestedToCapacityRatio:" in modern
+    assert all(f"name: {name}" in modern for name in listed)
+
+
+def test_a_name_with_an_argument_stays_what_the_argument_says() -> None:
+    argument = {"labelsPresence": {"labels": ["disk"]}}
+    entries = [{"name": "GeneralPredicates", "argument": argument}, {"name": "GeneralPredicates"}]
+    found = translated(policy_text(predicates=entries, priorities=[]))
+    filters = running(found, "filter")
+    assert "CheckNodeLabelPresence/GeneralPredicates" in filters
+    assert "NodeResourcesFit" not in filters
+
+
 def test_the_last_entry_of_a_name_counts() -> None:
     entries = [priority(1, name="EqualPriority"), priority(9, name="EqualPriority")]
     assert score_weights(translated(policy_text(priorities=entries))) == {"EqualPriority": 9}
@@ -286,6 +349,7 @@ def test_extenders_are_translated_whatever_the_case_of_their_fields() -> None:
         "URLPrefix": HTTP,
         "filterverb": "filter",
         "enableHttps": True,
+        "nosuch": 1,
         "httpTimeout": 100_000_000,
         "tlsConfig": {"Insecure": True, "ServerName": "me"},
         "managedResources": [{"name": "example.com/a", "ignoredByScheduler": True}],
