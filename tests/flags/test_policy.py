@@ -213,7 +213,10 @@ def test_sources_are_checked_with_the_texts_of_1_13(tmp_path: Path) -> None:
     ("fields", "error"),
     [
         ({"extenders": [7]}, "number into Go struct field Policy.extenders of type v1.Extender"),
-        ({"priorities": [priority("x")]}, "string into Go struct field PriorityPolicy.weight"),
+        (
+            {"priorities": [priority("x")]},
+            "string into Go struct field PriorityPolicy.priorities.weight",
+        ),
     ],
 )
 def test_a_value_of_the_wrong_type_is_an_error(fields: dict[str, object], error: str) -> None:
