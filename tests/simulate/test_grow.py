@@ -69,6 +69,8 @@ def test_preemption_may_need_fewer_nodes_and_hopeless_pods_are_named(tmp_path: P
 @pytest.mark.parametrize(
     ("row", "message"),
     [
+        (",,,,,,", "Object missing required field `name`"),
+        ("a,1,,,,,", "expected amounts of resources, such as cpu and memory"),
         (",1,,4,16Gi,,", "Object missing required field `name`"),
         ("a,cheap,,4,16Gi,,", "price: Expected `float`, got `str`"),
         ("a,1,,4 cores,16Gi,,", 'cpu: "4 cores": '),
@@ -83,6 +85,30 @@ def test_an_error_names_the_line_and_the_column(tmp_path: Path, row: str, messag
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 1
     assert f"kubesched-simulate: {path}:2: {message}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (("a,1,,4,16Gi,,", "a,2,,8,16Gi,,"), ":3: name: a is there twice"),
+        ((), ": expected at least one node shape"),
+    ],
+)
+def test_the_shapes_are_at_least_one_and_distinct(
+    tmp_path: Path, rows: tuple[str, ...], message: str
+) -> None:
+    manifests = write(tmp_path / "cluster.yaml", node("n1"))
+    path = shapes(tmp_path, *rows)
+    arguments = ["grow", "--node-shapes", str(path), "--manifests", str(manifests)]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert f"kubesched-simulate: {path}{message}" in result.stderr
+
+
+def test_a_mix_has_all_bins_where_they_are_not_enough() -> None:
+    items = [Items({"cpu": 4}, 5, frozenset({"small", "large"}))]
+    bins = [Bin("small", {"cpu": 4}, 1.0, 2), Bin("large", {"cpu": 8}, 1.9, 1)]
+    assert cheapest_mix(items, bins) == Counter({"small": 2, "large": 1})
 
 
 def test_a_mix_is_the_cheapest_of_all_for_few_bins() -> None:

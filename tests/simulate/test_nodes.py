@@ -121,3 +121,22 @@ def test_change_compares_the_scores_of_two_configurations(tmp_path: Path) -> Non
     [fit_scores] = [s for s in changed["default/new"]["scores"] if s["plugin"] == fit["name"]]
     assert fit_scores["theirs"] < fit_scores["ours"]
     assert "NodeResourcesFit" in changed["default/new"]["why"]
+
+
+def test_change_names_running_pods_that_no_profile_or_no_node_would_take(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    kind = "KubeSchedulerConfiguration"
+    document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": kind}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "new", "operator": "Exists"}]}]
+    }}  # fmt: skip
+    added = [{"name": "NodeAffinity", "args": {"addedAffinity": affinity}}]
+    profiles = [{"schedulerName": "default-scheduler", "pluginConfig": added}]
+    config.write_text(yaml.safe_dump({**document, "profiles": profiles}), encoding="utf-8")
+    manifests = cluster(
+        tmp_path, pod("ours", on="n1"), pod("theirs", on="n1", schedulerName="other")
+    )
+    changes = answer("change", "--config", config, "--manifests", manifests)["changes"]
+    assert changes["compared"] == 2
+    [changed] = changes["pods"]
+    assert (changed["pod"], changed["node"], changed["after"]) == ("default/ours", "n1", "")

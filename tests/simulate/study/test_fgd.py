@@ -64,12 +64,19 @@ def test_a_seed_repeats_the_numbers_and_runs_are_resumed(data: Path) -> None:
         (("--trace", "large"), "has no openb_pod_list_large.csv"),
         (("--seed", "1", "--seeds", "2"), "expected one of them"),
         (("--executor", "nowhere"), "expected MODULE:FACTORY"),
+        (("--executor", "builtins:dict"), "expected a concurrent.futures.Executor"),
     ],
 )
 def test_bad_options_are_named(data: Path, arguments: tuple[str, ...], error: str) -> None:
     result = _study(data, *arguments)
     assert result.exit_code == 2
     assert error in result.output
+
+
+def test_a_directory_without_traces_is_named(tmp_path: Path) -> None:
+    result = _study(tmp_path)
+    assert result.exit_code == 2
+    assert f"--data: {tmp_path} has no openb_pod_list_NAME.csv" in result.output
 
 
 def test_a_bad_row_of_the_trace_is_named(data: Path) -> None:
