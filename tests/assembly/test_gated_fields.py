@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from scheduler.api.core import Pod
+from scheduler.api.core import Node, Pod
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 from scheduler.assembly.gated_fields import transforms
 from scheduler.config import DEFAULT_FEATURE_GATES, SchedulerVersion
@@ -68,3 +68,24 @@ def test_without_classes_of_attributes_a_claim_fits_every_volume() -> None:
     ):
         volume = found[plural](api_object(kind, {"metadata": {"name": "v"}, "spec": spec}))
         assert volume.spec.volume_attributes_class_name is None
+        assert found[plural](volume) is volume
+
+
+def test_without_resizing_of_containers_their_specification_counts() -> None:
+    status = {"name": "c", "allocatedResources": {"cpu": "7"}, "resources": {}}
+    fields = {**RESIZED, "status": {"containerStatuses": [status]}}
+    pod, off = api_object(Pod, fields), {"InPlacePodVerticalScaling", "PodLevelResources"}
+    assert transforms(DEFAULT_FEATURE_GATES)["pods"](pod).status.container_statuses
+    read = transforms(DEFAULT_FEATURE_GATES - off)["pods"](pod)
+    assert read.status.container_statuses == ()
+    assert _requests(read)["cpu"] == 1000
+
+
+def test_before_v1_37_a_node_has_no_preemption_policy() -> None:
+    node = api_object(Node, {"spec": {"podPreemptionPolicy": {}}})
+    read = transforms(DEFAULT_FEATURE_GATES)["nodes"]
+    assert node.spec.pod_preemption_policy is not None
+    assert read(node).spec.pod_preemption_policy is None
+    plain = read(node)
+    assert read(plain) is plain
+    assert "nodes" not in transforms(DEFAULT_FEATURE_GATES, SchedulerVersion.V1_37)
