@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
@@ -143,9 +142,11 @@ class Trial:
         if not hasattr(self.plugin, "permit"):
             return True
         assumed = pod.assigned_to(node_name)
-        answers = [self.call(point, state, assumed, node_name) for point in ("reserve", "permit")]
+        # Permit is not called after a rejection by Reserve.
+        answers = (self.call(point, state, assumed, node_name) for point in ("reserve", "permit"))
+        is_rejected = any(isinstance(answer, Status) and answer.is_rejected for answer in answers)
         self.call("unreserve", state, assumed, node_name)
-        return not any(isinstance(answer, Status) and answer.is_rejected for answer in answers)
+        return not is_rejected
 
     def node_name(self, row: int) -> str:
         """Return the name of the node with this row in results."""
@@ -397,8 +398,6 @@ class Trial:
         bound = getattr(self.plugin, method, None)
         if bound is None:
             return None
-        if inspect.iscoroutinefunction(bound):
-            self.fail(f"{method} must not be async: it decides, and may not wait")
         self.seen.called.add(method)
         try:
             answer: object = bound(*arguments)
@@ -409,14 +408,10 @@ class Trial:
     def call_async(self, method: str, *arguments: object) -> object:
         """Call an async method and wait for its result on the virtual clock."""
         self.seen.called.add(method)
-        answer: object = None
         try:
-            answer = getattr(self.plugin, method)(*arguments)
-            if inspect.isawaitable(answer):
-                return run_on_clock(answer, self.handle.clock)
+            return run_on_clock(getattr(self.plugin, method)(*arguments), self.handle.clock)
         except Exception as error:  # noqa: BLE001 - code of a plugin; `fail` raises
             self.fail(f"{method} raised {type(error).__name__}: {error}", error)
-        self.fail(f"{method} must be async (`async def {method}`), and returned {answer!r}")
 
     def wrong(self, method: str, answer: object, wanted: str) -> NoReturn:
         self.fail(f"{method} answered {answer!r}: expected {wanted}")

@@ -24,6 +24,7 @@ from scheduler.framework import (
     Nodes,
     Plugin,
     PodInfo,
+    QueuedPod,
     QueueingHint,
     Rejections,
     StateKey,
@@ -183,6 +184,32 @@ class OutOfCodes(Plugin):
 class TooFew(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections:
         return Rejections(np.zeros(99, dtype=np.int16), (RESERVED,))
+
+
+class Accepts(Plugin):
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections:
+        return Rejections(np.zeros(len(nodes), dtype=np.int16), (Status(Code.SUCCESS),))
+
+
+class LooksAround(Plugin):
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        return reject(np.full(len(nodes), len(nodes) == 1), RESERVED)
+
+
+class GatesByTurn(Plugin):
+    def __init__(self) -> None:
+        self.turn = itertools.count()
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return RESERVED if next(self.turn) % 2 else None
+
+
+class SortsOtherwise(Plugin):
+    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
+        return first.pod_info.name < second.pod_info.name
+
+    def sort_key(self, queued: QueuedPod) -> tuple[object, ...]:
+        return (0,)
 
 
 class Waits(Plugin):
@@ -405,6 +432,10 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (AsksForMore, "filter raised KeyError: 'rack'"),
         (OutOfCodes, "filter_nodes gave codes that stand for no status"),
         (TooFew, "filter_nodes gave (99,) verdicts on"),
+        (Accepts, "expected rejections only"),
+        (LooksAround, "differently when it is alone in view: "),
+        (GatesByTurn, "answered differently when asked again: pre_enqueue: "),
+        (SortsOtherwise, "orders pods by sort_key in another way than by less"),
         (SharesState, "let a dry run change the state of the real one"),
         (NeverForgets, "filters differently after a pod has come and gone in a dry run"),
         (FarOut, "which is not in 0..100"),
@@ -437,6 +468,7 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (registering(lambda pod, old, new: True), "returned True: expected a QueueingHint"),
         (registering(lambda pod, old, new: old.metadata), "hint for NodeAdd raised Attribute"),
         (answering("P", reserve=wait(5)), "only permit may let a pod wait"),
+        (answering("P", reserve=skip()), "only bind may skip"),
         (answering("P", permit=True), "permit answered True: expected a Status or None"),
         (answering("P", reserve=None, unreserve=5), "unreserve answered 5: expected None"),
         (answering("P", pre_bind=None, pre_bind_pre_flight=5), "a PreBindPreFlightResult, Skip"),
@@ -473,6 +505,33 @@ def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: 
 def test_what_the_scheduler_refuses_is_refused(changed: dict[str, object], text: str) -> None:
     with pytest.raises(PluginSetupError, match=f'plugin "P": .*{re.escape(text)}'):
         check_plugin(type("P", (Registers,), changed))
+
+
+def _not_reached(self: Plugin, *arguments: object) -> None:
+    raise AssertionError("the attempt has ended")
+
+
+async def _rejects(self: Plugin, *arguments: object) -> Status:
+    return RESERVED
+
+
+async def _not_reached_async(self: Plugin, *arguments: object) -> None:
+    raise AssertionError("the attempt has ended")
+
+
+@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
+@pytest.mark.parametrize(
+    "plugin_class",
+    [
+        type("P", (answering("P", reserve=RESERVED),), {"permit": _not_reached}),
+        type("P", (Plugin,), {"pre_bind": _rejects, "bind": _not_reached_async}),
+        type("P", (answering("P", pre_bind_pre_flight=skip()),), {"pre_bind": _not_reached_async}),
+    ],
+)
+def test_a_rejection_or_skip_ends_an_attempt_as_in_the_scheduler(
+    plugin_class: type[Plugin],
+) -> None:
+    check_plugin(plugin_class, seeds=range(2))
 
 
 def test_state_of_pre_filter_that_dry_runs_update_is_fine() -> None:

@@ -93,6 +93,6 @@ async def test_a_client_keeps_what_was_created_patched_and_deleted() -> None:
     await client.patch("m", {"data": {"a": None, "b": "2"}}, namespace="ns")
     assert (await client.get("m", namespace="ns"))["data"] == {"b": "2"}
     assert await client.delete("m", namespace="ns")
-    with pytest.raises(ObjectNotFoundError, match='configmaps.v1 "m" not found'):
+    with pytest.raises(ObjectNotFoundError, match=r'configmaps.v1 "m" not found'):
         await client.get("m", namespace="ns")
     assert [write.verb for write in api.written] == ["create", "patch", "delete"]
