@@ -325,7 +325,7 @@ def test_a_ratio_of_requests_is_a_strategy(
     assert all(f"name: {name}" in modern for name in listed)
 
 
-def test_a_name_with_an_argument_stays_what_the_argument_says() -> None:
+def test_a_name_with_an_argument_stays_as_its_argument_makes_it() -> None:
     argument = {"labelsPresence": {"labels": ["disk"]}}
     entries = [{"name": "GeneralPredicates", "argument": argument}, {"name": "GeneralPredicates"}]
     found = translated(policy_text(predicates=entries, priorities=[]))

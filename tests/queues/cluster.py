@@ -44,10 +44,10 @@ class Cluster:
         self.has_room += [job.key for job in jobs]
 
     def on_new_task(self, job: Job) -> None:
-        """Of no interest here."""
+        """Not recorded."""
 
     def on_change(self, job: Job) -> None:
-        """Of no interest here."""
+        """Not recorded."""
 
     def put(self, kind: str, new: Any, old: Any = None) -> Any:
         self.handle.change(kind, old, new)
