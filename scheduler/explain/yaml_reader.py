@@ -71,12 +71,11 @@ class _Reader:
             value = self._mapping()
         elif kind is SequenceStartEvent:
             value = self._sequence()
-        elif kind is AliasEvent:
+        else:
+            assert kind is AliasEvent, "the parser lets nothing else begin a value"
             if event.anchor not in self._anchors:
                 _fail(event, f"unknown anchor {event.anchor!r}")
             return self._anchors[event.anchor]
-        else:
-            _fail(event, "expected a value")
         if event.anchor is not None:
             self._anchors[event.anchor] = value
         return value

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.failures import FilterPausedError, PluginFailedError
 from scheduler.framework.interface import Remedy
-from scheduler.runtime import PluginFailedError
 from scheduler.runtime.filtering import filter_nodes_of
 
 if TYPE_CHECKING:
@@ -108,13 +108,14 @@ def _filtered(
     """Run a filter on all nodes. Return None if PreFilter ended early and left it no state."""
     try:
         return filter_nodes_of(plugin)(state, pod, nodes)
-    except PluginFailedError as error:
-        if may_lack_state and isinstance(error.__cause__, LookupError):
-            return None
+    except FilterPausedError:
         raise
-    except LookupError as error:
-        if may_lack_state:
+    except Exception as error:
+        is_wrapped = isinstance(error, PluginFailedError)
+        if may_lack_state and isinstance(error.__cause__ if is_wrapped else error, LookupError):
             return None
+        if is_wrapped:
+            raise
         raise PluginFailedError(f'running "{plugin.name}" filter plugin: {error}') from error
 
 

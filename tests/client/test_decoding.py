@@ -1,14 +1,18 @@
 """Decoding of objects, lists and watch events; tolerated and invalid input."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from scheduler.client import decoding
 from scheduler.client.decoding import EventType, ObjectDecoder, decoder_of
-from scheduler.client.errors import DecodeError, Forbidden
+from scheduler.client.errors import ApiError, DecodeError, Forbidden
 from scheduler.client.kinds import KINDS, NAMESPACES, PODS, GroupVersionResource
+from scheduler.clock import Turns
+from scheduler.testing import VirtualClock
 from tests.client.objects import event_json, pod, pod_json, pod_list_json
 from tests.client.scripted_server import status
 
@@ -100,6 +104,37 @@ def test_an_object_of_another_kind_is_no_event_however_well_it_fits() -> None:
     assert decoder.event(line("ADDED", other), url=URL) is None
     assert decoder.event(line("ADDED", same_kind_other_group), url=URL) is None
     assert decoder.event(line("ADDED", {"kind": "Namespace", "apiVersion": "v1"}), url=URL)
+
+
+@pytest.mark.parametrize("body", [b'{"type":"ERROR","object":[]}', b'{"type":"ERROR","object":{}}'])
+def test_an_error_in_a_watch_that_is_no_status_is_shown(body: bytes) -> None:
+    with pytest.raises(ApiError, match="the watch ended with an error that is no Status"):
+        ObjectDecoder(NAMESPACES).event(body, url=URL)
+
+
+class _Ticking(VirtualClock):
+    """A clock on which all work takes long."""
+
+    def monotonic(self) -> float:
+        self._now += 60
+        return self._now
+
+
+async def test_a_large_list_is_decoded_object_by_object_among_other_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(decoding, "_LARGE_BYTES", 0)
+    turns, steps = Turns(_Ticking()), []
+    pods = [pod_json(name, "5") for name in "ab"]
+    body = {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": pods}
+    decoder = ObjectDecoder(PODS)
+    asyncio.get_running_loop().call_soon(steps.append, "another task")
+    page = await decoder.page_in_turns(json.dumps(body).encode(), url=URL, turns=turns)
+    assert page == decoder.page(json.dumps(body).encode(), url=URL)
+    assert steps == ["another task"]
+    wrong = json.dumps({"kind": "NodeList", "items": []}).encode()
+    with pytest.raises(DecodeError, match="expected kind PodList, got 'NodeList'"):
+        await decoder.page_in_turns(wrong, url=URL, turns=turns)
 
 
 def test_an_error_is_an_error_even_where_its_status_fits_the_kind() -> None:

@@ -89,6 +89,17 @@ def _affinity(selector: Mapping[str, Any]) -> dict[str, Any]:
         ([_with_claim("a"), _claim("a", volumeName="v")], "PersistentVolumes"),
         ([_with_claim("a"), _claim("a", storageClassName="fast")], "StorageClasses"),
         ([_with_claim("a"), _claim("other")], ""),
+        # A claim that is not the pod's own rejects the pod, and is no end of the command.
+        (
+            [
+                _pod(
+                    "a",
+                    {"volumes": [{"name": "b", "emptyDir": {}}, {"name": "v", "ephemeral": {}}]},
+                ),
+                _claim("a-v", volumeName="v"),
+            ],
+            "PersistentVolumes",
+        ),
         ([_pod("a", _affinity({"matchLabels": {"team": "x"}}))], "Namespaces"),
         ([_pod("a", _affinity({}))], ""),
         (

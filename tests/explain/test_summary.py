@@ -81,6 +81,11 @@ def test_the_counts_by_result_come_first() -> None:
         ),
         (GATED, "2 default/gated: gated by SchedulingGates: waiting for scheduling gates:"),
         (_pods("", 2, _cpu("99")), "2 namespace default: no node is large enough for 99 cpu;"),
+        # A cause that is too long is cut between words.
+        (
+            _pods("many", 2, {"nodeSelector": {f"key-{n}": "long" * 10 for n in range(9)}}),
+            "...; (for example" if False else "... (for example default/many-0)",
+        ),
     ],
 )
 def test_pods_are_grouped_by_owner_with_the_cause_in_a_sentence(

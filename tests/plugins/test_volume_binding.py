@@ -5,12 +5,15 @@ from typing import Any
 import pytest
 
 from scheduler.api.core import Pod
+from scheduler.api.storage import PersistentVolume
+from scheduler.config import SchedulerVersion
 from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import ActionType, CycleState, EventResource
-from scheduler.plugins.volume_binding.assume_cache import AssumeError
+from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import UNRESOLVABLE, Verdict, verdict_of
 from tests.plugins.volumes import (
     ZONE,
@@ -261,6 +264,116 @@ def test_a_volume_is_made_where_the_class_allows_and_has_room() -> None:
     cycle.reserve("node-2")
     (claim,) = cycle.plugin.binder.claims.list()
     assert claim.metadata.annotations == {"volume.kubernetes.io/selected-node": "node-2"}
+
+
+@pytest.mark.parametrize(
+    ("volume", "is_offered"),
+    [
+        (make_volume(labels={"disk": "ssd"}), True),
+        (make_volume(labels={"disk": "ssd"}, phase="Released"), False),
+        (make_volume(labels={"disk": "ssd"}, access_modes=("ReadOnlyMany",)), False),
+        (make_volume(labels={"disk": "hdd"}), False),
+    ],
+)
+def test_a_volume_must_be_available_and_have_the_labels_and_access_modes(
+    volume: Any, is_offered: bool
+) -> None:
+    claim = make_claim(selector={"matchLabels": {"disk": "ssd"}})
+    rejected = {} if is_offered else dict.fromkeys((n.metadata.name for n in NODES), (NO_VOLUME,))
+    assert Cycle(pod_with_claims("claim"), claim, volume).rejected() == rejected
+
+
+@pytest.mark.parametrize(
+    ("claim", "objects", "rejected"),
+    [
+        # A claim for any size needs no room.
+        (make_claim(storage_class="make", size=None), [], {}),
+        (
+            make_claim(storage_class="make"),
+            [make_pool("odd", storage_class="make", nodes={"matchLabels": {"a": "no label!"}})],
+            dict.fromkeys(("node-0", "node-1", "node-2"), (NO_SPACE,)),
+        ),
+        (
+            make_claim(storage_class="odd", size=None),
+            [
+                make_class(
+                    "odd",
+                    provisioner="disks.example.com",
+                    topologies=({ZONE: ("no label!",)}, {ZONE: ("a",)}),
+                )
+            ],
+            dict.fromkeys(("node-1", "node-2"), (NO_VOLUME,)),
+        ),
+    ],
+)
+def test_malformed_topologies_have_no_node_and_a_claim_for_any_size_needs_no_room(
+    claim: Any, objects: list[Any], rejected: dict[str, tuple[str, ...]]
+) -> None:
+    driver = make_driver("disks.example.com")
+    assert Cycle(pod_with_claims("claim"), claim, driver, *objects).rejected() == rejected
+
+
+@pytest.mark.parametrize(
+    ("claim", "objects", "remedies"),
+    [
+        (
+            make_claim(volume_name="gone"),
+            [],
+            ["volume gone of claim default/claim does not exist"],
+        ),
+        (
+            make_claim(volume_name="disk"),
+            [make_volume("disk", node="node-1")],
+            ["volume disk of claim default/claim is at kubernetes.io/hostname=node-1"],
+        ),
+        (
+            make_claim(storage_class="make", selected_node="node-2"),
+            [],
+            ["claim default/claim waits for its volume on node node-2"],
+        ),
+        (
+            make_claim(storage_class="make", size="2Gi"),
+            [make_driver("disks.example.com"), make_pool("small", storage_class="make")],
+            ["class make has no storage left for 2Gi for claim default/claim"],
+        ),
+        (
+            make_claim(),
+            [],
+            [
+                "class wait has no free volume of 1Gi for claim default/claim, and provisions none "
+                "here"
+            ],
+        ),
+    ],
+)
+def test_a_remedy_names_the_claim_and_what_it_lacks_on_the_node(
+    claim: Any, objects: list[Any], remedies: list[str]
+) -> None:
+    cycle = Cycle(pod_with_claims("claim"), claim, *objects)
+    assert "node-0" in cycle.rejected()
+    found = cycle.plugin.remedies(cycle.state, cycle.pod, cycle.nodes[0])
+    assert [remedy.text for remedy in found] == remedies
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("5", None),
+        ("7", None),
+        ("3", 'v1.PersistentVolume "volume" is out of sync (stored: 5, assume: 3)'),
+        ("x", 'error parsing ResourceVersion "x" for v1.PersistentVolume "volume": '),
+    ],
+)
+def test_in_v1_34_a_newer_volume_can_be_assumed(version: str, problem: str | None) -> None:
+    listers = {"persistentvolumes": FakeLister([make_volume(version="5")])}
+    handle = FakeHandle(listers=listers, version=SchedulerVersion.V1_34)
+    cache = AssumeCache(handle, "persistentvolumes", PersistentVolume)
+    if problem is None:
+        cache.assume(make_volume(version=version))
+        return
+    with pytest.raises(AssumeError) as refusal:
+        cache.assume(make_volume(version=version))
+    assert str(refusal.value).startswith(problem)
 
 
 def test_a_claim_whose_node_is_selected_goes_there_and_nowhere_else() -> None:

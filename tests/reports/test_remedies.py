@@ -7,7 +7,17 @@ import pytest
 from scheduler.api import resources
 from scheduler.config import default_config
 from scheduler.explain.world import World
-from scheduler.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
+from scheduler.framework import (
+    CycleState,
+    NodeInfo,
+    Nodes,
+    Plugin,
+    PodInfo,
+    Rejections,
+    Status,
+    unschedulable,
+)
+from scheduler.framework.failures import PluginFailedError
 from scheduler.plugins import SCHEME
 from scheduler.reports.decision import result_of
 from scheduler.reports.remedies import all_rejections, distinct_remedies
@@ -111,6 +121,45 @@ class Guard(Plugin):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return unschedulable("guarded")
+
+
+def test_a_node_that_a_pod_may_not_use_at_all_is_named_as_such() -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["other"]}]
+    required = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    found = _found({}, {"affinity": affinity})
+    assert found[-1] == "NodeAffinity: is not among the nodes that the pod can use"
+
+
+class Rejecting(Plugin):
+    """Ends PreFilter, so that the next plugin has no state."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status:
+        return unschedulable("not now")
+
+
+class NeedsState(Plugin):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        raise KeyError("state of PreFilter")
+
+
+class NeedsStateAtOnce(Plugin):
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
+        raise KeyError("state of PreFilter")
+
+
+@pytest.mark.parametrize("broken", [NeedsState, NeedsStateAtOnce])
+def test_a_filter_may_lack_its_state_only_after_a_rejection_in_pre_filter(
+    broken: type[Plugin],
+) -> None:
+    def filters(*plugins: type[Plugin]) -> set[str]:
+        world = World(default_config(SCHEME), nodes=[make_node("n")], plugins=plugins)
+        framework, pod = world.profiles["default-scheduler"], PodInfo(make_pod())
+        return {p.name for p, _ in all_rejections(framework, world.snapshot, pod).by_plugin}
+
+    assert broken.name not in filters(Rejecting, broken)
+    with pytest.raises(PluginFailedError, match=f'"{broken.name}"'):
+        filters(broken)
 
 
 def test_all_plugins_have_remedies_or_their_reasons() -> None:

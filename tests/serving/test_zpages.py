@@ -180,6 +180,14 @@ async def test_a_profile_shows_pythons_functions(
     assert "Ordered by: cumulative time" in text
 
 
+async def test_pages_lead_to_the_profiles_and_flags(session: aiohttp.ClientSession) -> None:
+    async with session.get("/debug/pprof", allow_redirects=False) as response:
+        assert (response.status, response.headers["Location"]) == (302, "/debug/pprof/")
+    status, content_type, text = await _get(session, "/debug/flags")
+    assert (status, content_type) == (200, "text/html; charset=utf-8")
+    assert "<tr>v<br>" in text
+
+
 async def test_without_profiling_there_are_no_profiles() -> None:
     server = SchedulerServer(
         Served(is_profiled=False).endpoints(), create_listener("127.0.0.1", None)

@@ -24,18 +24,15 @@ from scheduler.framework import (
     Nodes,
     Plugin,
     PodInfo,
-    QueuedPod,
     QueueingHint,
     Rejections,
     StateKey,
     Status,
     default_normalize_score,
     reject,
-    skip,
     unschedulable,
     wait,
 )
-from scheduler.framework.status import Code
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import IntArray
@@ -186,32 +183,6 @@ class TooFew(Plugin):
         return Rejections(np.zeros(99, dtype=np.int16), (RESERVED,))
 
 
-class Accepts(Plugin):
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections:
-        return Rejections(np.zeros(len(nodes), dtype=np.int16), (Status(Code.SUCCESS),))
-
-
-class LooksAround(Plugin):
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
-        return reject(np.full(len(nodes), len(nodes) == 1), RESERVED)
-
-
-class GatesByTurn(Plugin):
-    def __init__(self) -> None:
-        self.turn = itertools.count()
-
-    def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        return RESERVED if next(self.turn) % 2 else None
-
-
-class SortsOtherwise(Plugin):
-    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
-        return first.pod_info.name < second.pod_info.name
-
-    def sort_key(self, queued: QueuedPod) -> tuple[object, ...]:
-        return (0,)
-
-
 class Waits(Plugin):
     async def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
         """Call an async function, which takes its time."""
@@ -358,14 +329,6 @@ def registering(*hints: Callable[..., object]) -> type[Plugin]:
     return type("Registers", (Registers,), {"events": events})
 
 
-async def _answers_badly(self: Plugin, *arguments: object) -> str:
-    return "yes"
-
-
-def answering_async(point: str) -> type[Plugin]:
-    return type("P", (Plugin,), {point: _answers_badly})
-
-
 @pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
 def test_reserve_and_waiting_are_fine_if_they_are_undone() -> None:
     check_plugin(Undoes, seeds=range(4))
@@ -432,32 +395,9 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (AsksForMore, "filter raised KeyError: 'rack'"),
         (OutOfCodes, "filter_nodes gave codes that stand for no status"),
         (TooFew, "filter_nodes gave (99,) verdicts on"),
-        (Accepts, "expected rejections only"),
-        (LooksAround, "differently when it is alone in view: "),
-        (GatesByTurn, "answered differently when asked again: pre_enqueue: "),
-        (SortsOtherwise, "orders pods by sort_key in another way than by less"),
         (SharesState, "let a dry run change the state of the real one"),
         (NeverForgets, "filters differently after a pod has come and gone in a dry run"),
         (FarOut, "which is not in 0..100"),
-        (answering("P", filter=False), "filter answered False: expected a rejection or None"),
-        (answering("P", filter=skip()), "expected a rejection or None"),
-        (answering("P", filter_nodes=[True]), "expected Rejections or None"),
-        (
-            answering("P", filter_nodes=Rejections(np.array([]), (Status(Code.ERROR, "x"),))),
-            "filter_nodes gave (0,) verdicts",
-        ),
-        (answering("P", pre_filter={"n"}), "expected a PreFilterResult, Skip, a rejection or None"),
-        (answering("P", pre_filter=Status(Code.ERROR, "x")), "expected a PreFilterResult"),
-        (answering("P", pre_enqueue=True), "pre_enqueue answered True: expected a rejection"),
-        (answering("P", score=0, pre_score=RESERVED), "expected Skip or None"),
-        (answering("P", score=1.0), "score answered 1.0: expected a plain int"),
-        (answering("P", score=True), "score answered True: expected a plain int"),
-        (answering("P", score=np.int64(1)), "expected a plain int"),
-        (answering("P", score=101), "101, which is not in 0..100"),
-        (answering("P", score=-1), "-1, which is not in 0..100"),
-        (answering("P", score_nodes=[1.5] * 3), "integers"),
-        (answering("P", score_nodes=5), "score_nodes answered 5: expected"),
-        (answering("P", score=0, normalize_score=None), "normalize_score answered None: expected"),
         (Counts, "pre_filter has written"),
         (Leaks, "decides differently after reserve has been undone by unreserve"),
         (UndoesOnce, "unreserve raised KeyError"),
@@ -467,17 +407,6 @@ def test_pods_of_the_author_are_scheduled_with_objects_and_annotations() -> None
         (registering(lambda pod, old, new: QueueingHint.QUEUE_SKIP), "returns QUEUE_SKIP"),
         (registering(lambda pod, old, new: True), "returned True: expected a QueueingHint"),
         (registering(lambda pod, old, new: old.metadata), "hint for NodeAdd raised Attribute"),
-        (answering("P", reserve=wait(5)), "only permit may let a pod wait"),
-        (answering("P", reserve=skip()), "only bind may skip"),
-        (answering("P", permit=True), "permit answered True: expected a Status or None"),
-        (answering("P", reserve=None, unreserve=5), "unreserve answered 5: expected None"),
-        (answering("P", pre_bind=None, pre_bind_pre_flight=5), "a PreBindPreFlightResult, Skip"),
-        (answering_async("bind"), "bind answered 'yes': expected a Status or None"),
-        (answering_async("post_bind"), "post_bind answered 'yes': expected None"),
-        (answering_async("post_filter"), "post_filter answered 'yes': expected a PostFilterResult"),
-        (answering("P", filter=RESERVED, remedies=["x"]), "expected a sequence of Remedy"),
-        (answering("P", less=True), "orders pods both ways"),
-        (answering("P", less=5), "less answered 5: expected a bool"),
     ],
 )
 def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: str) -> None:
@@ -505,33 +434,6 @@ def test_the_error_names_the_broken_rule(plugin_class: type[Plugin], complaint: 
 def test_what_the_scheduler_refuses_is_refused(changed: dict[str, object], text: str) -> None:
     with pytest.raises(PluginSetupError, match=f'plugin "P": .*{re.escape(text)}'):
         check_plugin(type("P", (Registers,), changed))
-
-
-def _not_reached(self: Plugin, *arguments: object) -> None:
-    raise AssertionError("the attempt has ended")
-
-
-async def _rejects(self: Plugin, *arguments: object) -> Status:
-    return RESERVED
-
-
-async def _not_reached_async(self: Plugin, *arguments: object) -> None:
-    raise AssertionError("the attempt has ended")
-
-
-@pytest.mark.filterwarnings("ignore::scheduler.testing.NotJudgedWarning")
-@pytest.mark.parametrize(
-    "plugin_class",
-    [
-        type("P", (answering("P", reserve=RESERVED),), {"permit": _not_reached}),
-        type("P", (Plugin,), {"pre_bind": _rejects, "bind": _not_reached_async}),
-        type("P", (answering("P", pre_bind_pre_flight=skip()),), {"pre_bind": _not_reached_async}),
-    ],
-)
-def test_a_rejection_or_skip_ends_an_attempt_as_in_the_scheduler(
-    plugin_class: type[Plugin],
-) -> None:
-    check_plugin(plugin_class, seeds=range(2))
 
 
 def test_state_of_pre_filter_that_dry_runs_update_is_fine() -> None:
