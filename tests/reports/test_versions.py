@@ -1,4 +1,4 @@
-"""What differs between the decisions of two versions on one pod, and the table of it."""
+"""Differences between the decisions of two versions on one pod, and the table of them."""
 
 import io
 from typing import Any
