@@ -189,6 +189,10 @@ class Rejections:
         """The positions of the nodes that pass."""
         return self.codes < 0
 
+    def first(self, total: int) -> Rejections:
+        """Return the rejections of the first nodes."""
+        return Rejections(self.codes[:total], self.statuses)
+
     def status(self, index: int) -> Status | None:
         """Return the status of the node at a position; None if it passes."""
         code = int(self.codes[index])

@@ -73,8 +73,9 @@ class VictimRules(NamedTuple):
 
 
 class DryRunOutcome(NamedTuple):
-    """The candidates, in the order of the nodes, and the statuses of all other nodes."""
+    """The candidates among the first `tried` nodes, in order, and the statuses of the others."""
 
+    tried: int
     candidates: Candidates
     rejections: Rejections
 
@@ -102,12 +103,12 @@ class DryRun:
         #: Numbers by uid, in the order of the nodes' pods.
         self._seen: dict[str, int] = {}
 
-    def run(self, nodes: Nodes) -> DryRunOutcome:
-        """Find the victims on each of these nodes."""
+    def run(self, nodes: Nodes, *, wanted: int) -> DryRunOutcome:
+        """Find the victims, and stop at the `wanted`-th node on which the pod can fit."""
         verdicts = _Statuses(len(nodes))
         positions, potential = self._potential_victims(nodes)
         if not len(positions):
-            return DryRunOutcome(NO_CANDIDATES, verdicts.rejections)
+            return DryRunOutcome(len(nodes), NO_CANDIDATES, verdicts.rejections)
         verdicts.clear(positions)
         worlds = self._handle.worlds(self._state, self._pod, nodes.take(positions))
         worlds.remove_pods(potential.worlds, potential.pods)
@@ -116,6 +117,8 @@ class DryRun:
         if rejections is not None:
             verdicts.add(positions, rejections)
             fitting = fitting[rejections.passed]
+        tried = len(nodes) if len(fitting) <= wanted else int(positions[fitting[wanted]])
+        fitting = fitting[:wanted]
         candidates = NO_CANDIDATES
         if len(fitting):
             victims, violations = self._victims(worlds, potential.take(fitting), fitting)
@@ -131,7 +134,7 @@ class DryRun:
         for broken, failure in worlds.failures.items():
             status = Status(Code.ERROR, str(failure), cause=failure)
             verdicts.set(int(positions[broken]), status)
-        return DryRunOutcome(candidates, verdicts.rejections)
+        return DryRunOutcome(tried, candidates, verdicts.rejections.first(tried))
 
     def _potential_victims(self, nodes: Nodes) -> tuple[IntArray, PodsByWorld]:
         """Return the positions of nodes with pods to preempt, and these pods: a world per node."""
@@ -155,8 +158,8 @@ class DryRun:
         if rules.in_order_seen:
             waiting = (pod.uid for pod in pods.pods if pod.started is None)
             self._seen = {uid: number for number, uid in enumerate(waiting)}
-        has_pods = pods.counts > 0
-        return below[has_pods], PodsByWorld(pods.pods, pods.counts[has_pods])
+        has_pods = np.flatnonzero(pods.counts)
+        return below[has_pods], pods.take(has_pods)
 
     def _victims(
         self, worlds: Worlds, potential: PodsByWorld, fitting: IntArray
@@ -196,16 +199,9 @@ class DryRun:
         return PodsByWorld(pods.at(order), pods.counts), is_violating[order]
 
     def _by_importance(self, pods: PodsByWorld) -> PodsByWorld:
-        """Return the pods of each world in order of importance."""
-        rule = self._rules.more_important_pod
         if pods.counts.max() == 1:
             return pods
-        if rule is None:
-            ordered = by_importance(pods.pods, self._now, seen=self._seen, groups=pods.worlds)
-        else:
-            of_worlds = map(pods.of, range(len(pods.counts)))
-            ordered = [pod for some in of_worlds for pod in by_importance(some, self._now, rule)]
-        return PodsByWorld(ordered, pods.counts)
+        return by_importance(pods, self._now, self._rules.more_important_pod, seen=self._seen)
 
 
 class _Statuses:
@@ -252,12 +248,12 @@ async def dry_run_preemption(
     is_enough = False
     while start < len(nodes) and not is_enough:
         missing = num_candidates - len(non_violating) - len(violating)
-        wanted = max(missing + missing // _SPARE_EVERY, _BLOCK_MIN)
-        block = nodes.slice(start, min(start + wanted, len(nodes)))
-        start += len(block)
-        outcome = dry_run.run(block)
+        size = max(missing + missing // _SPARE_EVERY, _BLOCK_MIN)
+        block = nodes.slice(start, min(start + size, len(nodes)))
+        outcome = dry_run.run(block, wanted=missing if missing > 0 else size)
+        start += outcome.tried
         await dry_run.let_others_run()
-        tried.append((block, outcome.rejections))
+        tried.append((block.slice(0, outcome.tried), outcome.rejections))
         numbers = outcome.candidates.num_pdb_violations.tolist()
         for number, violations in enumerate(numbers, start=len(found)):
             group = violating if violations else non_violating

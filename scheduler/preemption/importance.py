@@ -116,41 +116,40 @@ CRITERIA: Final = (
 
 
 def by_importance(
-    pods: Sequence[PodInfo],
+    pods: PodsByWorld,
     now: float,
     more_important: MoreImportantPod | None = None,
     *,
     seen: Mapping[str, int] = _UNSEEN,
-    groups: IntArray | None = None,
-) -> list[PodInfo]:
-    """Return pods in order of importance, the most important one first.
+) -> PodsByWorld:
+    """Return the pods of each world in order of importance, the most important one first.
 
     By default a pod of higher priority is more important, with equal priority the pod that started
     earlier. A pod without start time counts as started at `now`, in epoch seconds. Several pods
     without start time are in reverse order, as upstream: it reads the clock in each comparison, so
     the first pod of a comparison has always started earlier. As of v1.37 it reads the clock once
     for each victim: pods in `seen`, numbers by uid, are in the order of these numbers.
-    With `groups`, the number of each pod's group, the groups stay apart, by number.
     """
     if more_important is not None:
-        assert groups is None, "a rule orders one group"
 
         def compared(first: PodInfo, second: PodInfo) -> int:
             return more_important(second, first) - more_important(first, second)
 
-        return sorted(pods, key=functools.cmp_to_key(compared))
-    priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
-    times = np.array([pod.started for pod in pods], dtype=np.float64)
-    keys: list[IntArray | FloatArray] = [times, -priorities]
-    if groups is not None:
-        keys.append(groups)
-    waiting = np.flatnonzero(np.isnan(times)).tolist()
-    if waiting:
-        times[waiting] = now
-        numbers = np.arange(len(pods))
-        numbers[waiting] = [seen.get(pods[position].uid, -position) for position in waiting]
-        keys.insert(0, numbers)
-    return [pods[position] for position in np.lexsort(keys).tolist()]
+        key = functools.cmp_to_key(compared)
+        of_worlds = map(pods.of, range(len(pods.counts)))
+        return PodsByWorld(
+            [pod for some in of_worlds for pod in sorted(some, key=key)], pods.counts
+        )
+    times = np.array([pod.started for pod in pods.pods], dtype=np.float64)
+    numbers = np.arange(len(times))
+    waiting = np.flatnonzero(np.isnan(times))
+    times[waiting] = now
+    if seen:
+        numbers[waiting] = [seen[pod.uid] for pod in pods.at(waiting)]
+    else:
+        numbers[waiting] *= -1
+    order = np.lexsort((numbers, times, -pods.priorities, pods.worlds))
+    return PodsByWorld(pods.at(order), pods.counts)
 
 
 def earliest_start_times(pods: PodsByWorld, now: float) -> FloatArray:

@@ -5,6 +5,7 @@ A list for each world would be ten times as many objects, which the collector co
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,7 +31,7 @@ class PodsByWorld:
         """The world of each pod."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
-    @property
+    @functools.cached_property
     def priorities(self) -> IntArray:
         """The priority of each pod."""
         return np.array([pod.priority for pod in self.pods], dtype=np.int64)
@@ -45,7 +46,9 @@ class PodsByWorld:
         return list(map(self.pods.__getitem__, positions.tolist()))
 
     def take(self, worlds: IntArray) -> PodsByWorld:
-        """Return the pods of some worlds, in the order of these."""
+        """Return the pods of some different worlds, in the order of these."""
+        if np.array_equal(worlds, np.arange(len(self.counts))):
+            return self
         counts = self.counts[worlds]
         ends = np.cumsum(counts)
         shifts = np.repeat(self.starts[worlds] - (ends - counts), counts)
@@ -53,5 +56,7 @@ class PodsByWorld:
 
     def flagged(self, flags: BoolArray) -> PodsByWorld:
         """Return the flagged pods of all worlds."""
+        if flags.all():
+            return self
         counts = np.bincount(self.worlds[flags], minlength=len(self.counts))
         return PodsByWorld(self.at(np.flatnonzero(flags)), counts)

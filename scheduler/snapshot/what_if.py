@@ -203,6 +203,10 @@ class _HypotheticalTable(NodeTable):
 
     def _count_all(self, rows: IntArray, pods: Sequence[PodInfo], sign: int) -> None:
         """Add `sign` times the requests to the columns, once per distinct request and column."""
+        if len(pods) <= _FEW_PODS:
+            for row, pod in zip(rows.tolist(), pods, strict=True):
+                self._count(row, pod, sign)
+            return
         np.add.at(self.pod_count, rows, sign)
         requested = [pod.requests for pod in pods]
         distinct = dict.fromkeys(requested)
@@ -255,6 +259,8 @@ class _HypotheticalTable(NodeTable):
         return cast("Interned[V]", column)
 
 
+#: Up to this many pods are counted faster one by one.
+_FEW_PODS: Final = 16
 #: A lower bound of all priorities.
 _LOWEST_PRIORITY: Final = -(2**31)
 

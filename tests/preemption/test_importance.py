@@ -22,11 +22,15 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = 1000.0
 
 
+def one_world(pods: list[PodInfo]) -> PodsByWorld:
+    return PodsByWorld(pods, np.array([len(pods)]))
+
+
 def test_as_of_1_37_pods_without_start_time_keep_their_order() -> None:
     pods = [PodInfo(make_pod(name, uid=name)) for name in ("a", "b", "c")]
     seen = {pod.uid: number for number, pod in enumerate(pods)}
-    assert by_importance(pods, NOW) == pods[::-1]
-    assert by_importance(pods[::-1], NOW, seen=seen) == pods
+    assert by_importance(one_world(pods), NOW).pods == pods[::-1]
+    assert by_importance(one_world(pods[::-1]), NOW, seen=seen).pods == pods
 
 
 def pod(name: str, priority: int = 0, started: float | None = None) -> PodInfo:
@@ -55,13 +59,13 @@ def candidate(name: str, *pods: PodInfo, violations: int = 0) -> Candidate:
     ],
 )
 def test_pods_in_order_of_importance(pods: list[PodInfo], order: str) -> None:
-    assert [p.name for p in by_importance(pods, NOW)] == order.split()
+    assert [p.name for p in by_importance(one_world(pods), NOW).pods] == order.split()
 
 
 def test_a_rule_of_ones_own_replaces_the_order() -> None:
     pods = [pod("b", 9), pod("a", 1), pod("c", 5)]
-    ordered = by_importance(pods, NOW, lambda first, second: first.name < second.name)
-    assert [p.name for p in ordered] == ["a", "b", "c"]
+    ordered = by_importance(one_world(pods), NOW, lambda first, second: first.name < second.name)
+    assert [p.name for p in ordered.pods] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ def test_a_rule_of_ones_own_replaces_the_order() -> None:
 def test_of_the_most_important_victims_the_first_to_start_counts(
     pods: list[PodInfo], expected: float
 ) -> None:
-    times = earliest_start_times(PodsByWorld(pods, np.array([len(pods)])), NOW)
+    times = earliest_start_times(one_world(pods), NOW)
     assert times.tolist() == [expected]
 
 

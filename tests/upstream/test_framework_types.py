@@ -143,9 +143,11 @@ def _pod_that_started(number: int, value: Fields) -> PodInfo:
 @pytest.mark.parametrize("case", cases("scheduler_util", "importance"))
 def test_victims_have_upstreams_importance(case: Case) -> None:
     pods = [_pod_that_started(number, value) for number, value in enumerate(case["pods"])]
-    now = NOW.timestamp()
+    in_one_world, now = PodsByWorld(pods, np.array([len(pods)])), NOW.timestamp()
     if "earliest_seconds" in case.fields:
-        times = earliest_start_times(PodsByWorld(pods, np.array([len(pods)])), now)
+        times = earliest_start_times(in_one_world, now)
         assert times.tolist() == [now + case["earliest_seconds"]]
     else:
-        assert (by_importance(pods, now)[0] is pods[0]) == case["first_is_more_important"]
+        assert (by_importance(in_one_world, now).pods[0] is pods[0]) == case[
+            "first_is_more_important"
+        ]

@@ -53,7 +53,7 @@ async def lose(situation: Situation, domains: Mapping[str, Sequence[Node]]) -> A
     is_large = len(situation.cluster.pods) * (len(domains) - 1) >= _PODS_FOR_PROCESSES
     if is_large and sys.platform == "linux":
         with ProcessPoolExecutor(
-            min(len(domains), os.cpu_count() or 1),
+            min(len(domains), 2 * (os.cpu_count() or 1)),
             mp_context=multiprocessing.get_context("fork"),
             initializer=_inherited.append,
             initargs=((situation, domains),),
