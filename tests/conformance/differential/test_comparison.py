@@ -189,6 +189,20 @@ def difference(name: str = "p", *, b: Decision = ON_A, **more: Any) -> Differenc
 
 
 @pytest.mark.parametrize(
+    ("message", "verdict"),
+    [
+        ("0/1 nodes: cpu", Verdict.PERHAPS),
+        ("0/1 nodes: ports", Verdict.DIFFERS),
+    ],
+)
+def test_a_report_is_right_if_the_other_side_would_give_it(message: str, verdict: Verdict) -> None:
+    answer = Answer(result="unschedulable", message="0/1 nodes: cpu. preemption: none")
+    report = Decision(uid="p", version=2, message=message)
+    found = judged(Difference(pod="p", aspect="placement", a=report, b=report), answer=answer)
+    assert found == [("p", verdict)]
+
+
+@pytest.mark.parametrize(
     ("answer", "first", "rest"),
     [
         (FITS, Verdict.CHANCE, Verdict.CHANCE),
@@ -212,7 +226,8 @@ def test_a_report_before_the_same_decision_counts_if_it_is_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decided_seconds", "verdict"), [(10.0, Verdict.DIFFERS), (55.0, Verdict.PERHAPS)]
+    ("decided_seconds", "verdict"),
+    [(10.0, Verdict.DIFFERS), (47.9, Verdict.DIFFERS), (48.0, Verdict.PERHAPS)],
 )
 def test_in_real_time_a_pod_may_still_wait_at_the_end(
     decided_seconds: float, verdict: Verdict

@@ -128,6 +128,56 @@ def test_a_claim_gets_devices_of_the_node(
     assert rules.devices(_pod(), _NODE, state) == reason
 
 
+_ELSEWHERE: Json = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+_HERE: Json = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ({"nodeName": "a"}, None),
+        ({"nodeName": "b"}, _NO_CHOICE),
+        ({"nodeName": "", "allNodes": True}, None),
+        ({"nodeName": "", "allNodes": False}, _NO_CHOICE),
+        ({"nodeName": "", "nodeSelector": {"nodeSelectorTerms": [_HERE]}}, None),
+        ({"nodeName": "", "nodeSelector": {"nodeSelectorTerms": [_ELSEWHERE]}}, _NO_CHOICE),
+        # The place of each device counts, and this one has none.
+        ({"nodeName": "", "allNodes": True, "perDeviceNodeSelection": True}, _NO_CHOICE),
+    ],
+)
+def test_a_device_is_reachable_from_the_nodes_of_its_slice(where: Json, reason: str | None) -> None:
+    slice_ = _slice({"name": "gpu-0"})
+    assert isinstance(slice_["spec"], dict)
+    slice_["spec"] |= where
+    state = _state(_class(), slice_, _claim(_exactly()))
+    assert rules.devices(_pod(), _NODE, state) == reason
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rule", "reason"),
+    [
+        ([1, 1], "matchAttribute", None),
+        ([1, 2], "matchAttribute", _NO_CHOICE),
+        ([1, 2], "distinctAttribute", None),
+        ([1, 1], "distinctAttribute", _NO_CHOICE),
+        # A device without the attribute meets neither.
+        ([1, None], "distinctAttribute", _NO_CHOICE),
+        ([None, None], "matchAttribute", _NO_CHOICE),
+    ],
+)
+def test_the_devices_of_a_claim_meet_its_constraints(
+    sizes: Sequence[int | None], rule: str, reason: str | None
+) -> None:
+    some = [
+        {"name": f"gpu-{number}", "attributes": {"size": {"int": size}} if size else {}}
+        for number, size in enumerate(sizes)
+    ]
+    claim = _claim()
+    constraints = [{rule: f"{_DRIVER}/size"}]
+    claim["spec"] = {"devices": {"requests": [_exactly(count=2)], "constraints": constraints}}
+    assert rules.devices(_pod(), _NODE, _state(_class(), _slice(*some), claim)) == reason
+
+
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
@@ -194,6 +244,7 @@ def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
         ({"validValues": ["2", "4"]}, "5", None),
         ({"validRange": {"min": "2", "max": "6"}}, "1", 2),
         ({"validRange": {"min": "2", "max": "6"}}, "5", 5),
+        ({"validRange": {"min": "2", "max": "6"}}, "6", 6),
         ({"validRange": {"min": "2", "max": "6"}}, "7", None),
         # In steps of 3 from the minimum: 1, 4, 7.
         ({"validRange": {"min": "1", "step": "3"}}, "2", 4),
