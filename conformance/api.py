@@ -126,7 +126,6 @@ class ApiClient:
     def __init__(self, connection: Connection, *, connections_max: int = 100) -> None:
         self._connection = connection
         self._connections_max = connections_max
-        self._session: aiohttp.ClientSession | None = None
         #: By API version, then by kind; a subresource's key is `Pod/status`.
         self._discovered: dict[str, dict[str, Resource]] = {}
 
@@ -149,8 +148,7 @@ class ApiClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._session.close()
 
     async def create(self, obj: Json) -> Json:
         """Create an object, with its status, which the server ignores in most creates."""
@@ -220,7 +218,7 @@ class ApiClient:
             query["labelSelector"] = label_selector
         subject = f"watch of {path}"
         try:
-            async with self._http.get(path, params=query) as response:
+            async with self._session.get(path, params=query) as response:
                 if response.status >= 400:
                     raise _refused(subject, response.status, await response.read())
                 rest = b""
@@ -393,11 +391,6 @@ class ApiClient:
 
     # Requests
 
-    @property
-    def _http(self) -> aiohttp.ClientSession:
-        assert self._session is not None, "used outside of its context"
-        return self._session
-
     async def _request(
         self,
         method: str,
@@ -427,7 +420,7 @@ class ApiClient:
         data = None if body is None else msgspec.json.encode(self._outgoing(body))
         headers = {"Content-Type": content_type, "Accept": _JSON}
         try:
-            async with self._http.request(
+            async with self._session.request(
                 method, path, params=query, data=data, headers=headers
             ) as response:
                 answer = self._incoming(await response.read())

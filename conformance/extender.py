@@ -18,7 +18,6 @@ from aiohttp import web
 
 from .api import Json, Ref
 from .clock import parse_duration
-from .errors import InputError
 
 if TYPE_CHECKING:
     from .api import ApiClient
@@ -49,12 +48,6 @@ class ExtenderAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     body: str | None = None
     delay: str = "0s"
 
-    def __post_init__(self) -> None:
-        try:
-            parse_duration(self.delay)
-        except InputError as error:
-            raise ValueError(f"delay: {error}") from error
-
     def leaves(self, node: str) -> bool:
         """True if a node passes."""
         if node in self.rejects or node in self.unresolvable:
@@ -81,7 +74,6 @@ class RunningExtender:
         self._extender: Final = extender
         self._api: Final = api
         self._clock: Final = clock
-        self._runner: web.AppRunner | None = None
         self._url = ""
         #: The answers by verb, to be changed at any time.
         self.answers: Final[dict[str, ExtenderAnswer]] = dict(extender.answers)
@@ -107,8 +99,7 @@ class RunningExtender:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._runner.cleanup()
 
     @property
     def config(self) -> Json:

@@ -130,7 +130,6 @@ class MetricsReader:
         self._url = url
         # A scheduler that supports this parameter sends only these families; others ignore it.
         self._names = [("name[]", name) for name in (INCOMING, AFTER_FLUSH, HANDLED)]
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> MetricsReader:
         timeout = aiohttp.ClientTimeout(total=_ANSWER_SECONDS)
@@ -143,8 +142,7 @@ class MetricsReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._session.close()
 
     async def wait_until_served(self) -> QueueCounters:
         """Return the counters once they are served. Raises NotObservable after a while."""
@@ -169,7 +167,6 @@ class MetricsReader:
         return await self._parsed([], lambda text: total_in(text, name, labels))
 
     async def _parsed(self, names: list[tuple[str, str]], parse: Callable[[str], _T]) -> _T:
-        assert self._session is not None, "used outside of its context"
         try:
             async with self._session.get(
                 self._url, params=names, ssl=not is_loopback(self._url)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from conformance.cli import main
+from conformance.reports.results import results_at
 from conformance.run.cli import run
 
 from . import schedulers
@@ -63,6 +64,19 @@ def test_junit_is_written(cases: Path, tmp_path: Path) -> None:
     result = _run("--cases", cases, "--in-process", GOOD, "--workers", 0, "--junit", file)
     assert result.exit_code == 0
     assert ElementTree.parse(file).getroot().get("tests") == "1"
+
+
+def test_the_results_of_a_version_are_kept_in_its_file(cases: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tiny-1.0.json"
+    options = ["--cases", cases, "--workers", 0, "--results"]
+    for scheduler, passed, failed in ((GOOD, ["tiny/bound"], []), (LAZY, [], ["tiny/bound"])):
+        _run("--in-process", scheduler, *options, file)
+        found = results_at(file)
+        assert (found.scheduler, found.version) == ("tiny", "1.0")
+        assert (found.passed, [*found.failed]) == (passed, failed)
+    wrong = _run("--in-process", GOOD, *options, tmp_path / "tiny.json")
+    assert wrong.exit_code == 2
+    assert "--results: expected a file SCHEDULER-VERSION.json, got tiny.json" in wrong.output
 
 
 def test_the_list_has_ids_levels_and_sources(cases: Path) -> None:

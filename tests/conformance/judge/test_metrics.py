@@ -155,6 +155,12 @@ def test_the_error_of_an_unreadable_page_has_its_url() -> None:
         asyncio.run(_ask(web.Response(text=page)))
 
 
+def test_a_line_on_which_the_parser_breaks_is_unreadable() -> None:
+    page = "scheduler_pod_scheduled_after_flush_total{, =b- }a\\{\n"
+    with pytest.raises(ValueError, match="a line without an end"):
+        parse_counters(page)
+
+
 def test_a_missing_server_is_an_error_of_the_target() -> None:
     async def read() -> None:
         async with MetricsReader("http://127.0.0.1:1/metrics") as reader:

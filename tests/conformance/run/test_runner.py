@@ -1,5 +1,7 @@
 """Many cases: isolated from one another, whatever a scheduler does to its process."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,31 @@ def test_each_outcome_is_reported_at_once(three: list[Case]) -> None:
 def test_fail_fast_leaves_the_rest_out(three: list[Case]) -> None:
     settings = Settings(target=in_process(schedulers.binds_all_to_a), workers=0, fail_fast=True)
     assert _verdicts(run_cases(three, settings)) == [("one", "passed"), ("two", "failed")]
+
+
+def test_cases_run_in_any_thread(three: list[Case]) -> None:
+    settings = Settings(target=in_process(schedulers.binds_all_to_a), workers=0)
+    with ThreadPoolExecutor(1) as pool:
+        outcomes = pool.submit(run_cases, three[:1], settings).result()
+    assert _verdicts(outcomes) == [("one", "passed")]
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("", "a worker process did not start: it wrote nothing"),
+        ("raise SystemExit('no module')", "a worker process did not start: no module"),
+    ],
+)
+def test_a_worker_that_does_not_start_is_bad_input(
+    program: str, problem: str, three: list[Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text(f"#!{sys.executable} -S\n{program}\n", encoding="utf-8")
+    interpreter.chmod(0o700)
+    monkeypatch.setattr("conformance.run.worker_process.sys.executable", str(interpreter))
+    with pytest.raises(InputError, match=problem):
+        run_cases(three, Settings(workers=1))
 
 
 @pytest.mark.slow
