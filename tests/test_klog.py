@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from scheduler.klog import V2, JsonFormatter, TextFormatter
+from scheduler.klog import V2, JsonFormatter, TextFormatter, parse_verbosity
 
 
 def record(level: int, message: str, *args: object) -> logging.LogRecord:
@@ -54,6 +54,28 @@ def test_a_value_of_several_lines_is_indented() -> None:
     assert text(V2, "Using", {"config": "a: 1\nb: 2\n"}) == (
         'I "Using" config=<\n\ta: 1\n\tb: 2\n >'
     )
+
+
+def test_the_stack_of_an_exception_follows_the_line_or_is_a_key() -> None:
+    made = record(logging.ERROR, "Failed")
+    try:
+        raise ValueError("no")
+    except ValueError as error:
+        made.exc_info = (ValueError, error, error.__traceback__)
+    line, head, *_, last = TextFormatter().format(made).splitlines()
+    assert line.endswith("] Failed")
+    assert (head, last) == ("Traceback (most recent call last):", "ValueError: no")
+    assert json.loads(JsonFormatter().format(made))["stacktrace"].endswith("ValueError: no")
+
+
+@pytest.mark.parametrize(
+    ("level", "problem"),
+    [("-1", "invalid syntax"), ("²", "invalid syntax"), ("2147483648", "value out of range")],
+)
+def test_a_level_is_a_small_number(level: str, problem: str) -> None:
+    assert parse_verbosity("2147483647") == 2**31 - 1
+    with pytest.raises(ValueError, match=f'^strconv.ParseUint: parsing "{level}": {problem}$'):
+        parse_verbosity(level)
 
 
 def test_json_has_upstreams_keys_in_their_order() -> None:

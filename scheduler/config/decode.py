@@ -69,9 +69,9 @@ class _Decoder:
         self.unknown_fields: list[str] = []
 
     def value(self, kind: inspect.Type, value: object, path: str, owner: str = "") -> object:
-        """Return a value of this type; `null` becomes its zero value.
+        """Return a value of this type; `null` in a list becomes the zero value.
 
-        `owner` is the name of the struct that has the field.
+        A field of a struct with `null` is left out before. `owner` is the name of the struct that has the field.
         """
         match kind:
             case inspect.UnionType():
@@ -89,8 +89,6 @@ class _Decoder:
         return _scalar(kind, value, path, owner)
 
     def _optional(self, kind: inspect.UnionType, value: object, path: str, owner: str) -> object:
-        if value is None:
-            return None
         (inner,) = (item for item in kind.types if not isinstance(item, inspect.NoneType))
         return self.value(inner, value, path, owner)
 
@@ -115,8 +113,6 @@ class _Decoder:
         return kind.cls(**arguments)
 
     def _tuple(self, kind: inspect.VarTupleType, value: object, path: str, owner: str) -> object:
-        if value is None:
-            return ()
         if not isinstance(value, list):
             raise _mismatch(kind, value, path, owner)
         return tuple(
@@ -125,8 +121,6 @@ class _Decoder:
         )
 
     def _mapping(self, kind: inspect.DictType, value: object, path: str, owner: str) -> object:
-        if value is None:
-            return {}
         if not isinstance(value, dict):
             raise _mismatch(kind, value, path, owner)
         return {
@@ -178,8 +172,6 @@ def _is_float32(value: object) -> bool:
 
 
 def _bytes(value: object, path: str) -> bytes:
-    if value is None:
-        return b""
     try:
         if isinstance(value, str):
             return base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)

@@ -1,7 +1,9 @@
 """The writes of resource claims against an API server."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from fakeapi import FakeApiServer
 from scheduler.api.core import ObjectMeta
 from scheduler.api.dynamic_resources import (
     FINALIZER,
+    AllocatedDeviceStatus,
     AllocationResult,
     DeviceAllocationResult,
     DeviceClaim,
@@ -150,6 +153,21 @@ async def test_a_claim_that_no_patch_may_change_loses_a_user_in_protobuf() -> No
     put = server.asked[-1]
     assert put.path.endswith("/resourceclaims/mine/status")
     assert put.body == in_protobuf(left + message((1, message((5, "uid-mine")))))
+
+
+async def test_a_status_is_patched_where_it_differs() -> None:
+    before = allocated(MINE)
+    timed = replace(ALLOCATION, allocation_timestamp=datetime(2026, 1, 2, tzinfo=UTC))
+    device = AllocatedDeviceStatus("d.example.com", "p", "x")
+    after = replace(MINE, status=replace(before.status, allocation=timed, devices=(device,)))
+    async with scripted(WRITTEN, WRITTEN) as (calls, server):
+        await calls.update_status(before, after)
+        await calls.update_status(after, replace(after, status=ResourceClaimStatus()))
+    patches = [json.loads(asked.body)["status"] for asked in server.asked]
+    assert patches[0]["allocation"] == {"allocationTimestamp": "2026-01-02T00:00:00Z"}
+    assert patches[0]["devices"][0]["device"] == "x"
+    assert "reservedFor" not in patches[0]
+    assert patches[1] == {"allocation": None, "reservedFor": None, "devices": None}
 
 
 async def test_without_protobuf_the_refusal_of_the_patch_stays() -> None:

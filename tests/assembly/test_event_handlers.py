@@ -233,6 +233,26 @@ def test_a_bound_pod_that_moves_means_that_nothing_can_be_trusted(world: World) 
     )
 
 
+def test_events_that_contradict_the_cache_are_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    bound = make_pod("web", node_name="n")
+    world.nodes.on_delete(make_node("gone"), final_state_unknown=False)
+    world.pods.on_delete(bound, final_state_unknown=False)
+    world.pods.on_add(bound, is_initial=False)
+    world.pods.on_add(bound, is_initial=False)
+    changed = replace(bound, metadata=replace(bound.metadata, labels={"a": "b"}))
+    other = replace(changed, metadata=replace(changed.metadata, name="other", uid="other"))
+    world.pods.on_update(other, replace(other, status=replace(other.status, phase="Running")))
+    texts = [record.message.partition(" failed")[0] for record in caplog.records]
+    assert texts == [
+        "Removing a node from the cache",
+        "Removing pod default/web from the cache",
+        "Adding pod default/web to the cache",
+        "Updating pod default/other in the cache",
+    ]
+
+
 def test_a_new_node_and_each_change_of_one_is_an_event(world: World) -> None:
     node = make_node("node")
     world.wait_for_an_event(make_pod("pod"))

@@ -32,6 +32,48 @@ def test_an_empty_path_is_no_file() -> None:
         load_config("", SCHEME)
 
 
+@pytest.mark.parametrize(
+    "nulls",
+    [
+        "profiles: [{pluginConfig: null, plugins: null, percentageOfNodesToScore: null}]",
+        "profiles: [{plugins: {filter: {enabled: null, disabled: null}}}]",
+        "extenders: null\nprofiles: null\nleaderElection: null",
+    ],
+)
+def test_null_is_the_absence_of_a_field(nulls: str) -> None:
+    assert load_text(f"{HEAD}{nulls}", SCHEME) == load_text(HEAD, SCHEME)
+
+
+@pytest.mark.parametrize(
+    ("labels", "error"),
+    [
+        ("null", ""),
+        ("[1]", "cannot unmarshal array into Go struct field .*matchLabels of type map.string.str"),
+        ("{a: 1}", "cannot unmarshal number into Go struct field .*matchLabels.a of type string"),
+    ],
+)
+def test_a_mapping_is_checked_with_its_values(labels: str, error: str) -> None:
+    constraint = "maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway"
+    args = (
+        f"defaultConstraints: [{{{constraint}, labelSelector: {{matchLabels: {labels}}}}}], "
+        "defaultingType: List"
+    )
+    text = f"profiles: [{{pluginConfig: [{{name: PodTopologySpread, args: {{{args}}}}}]}}]"
+    if not error:
+        load_text(HEAD + text, SCHEME)
+        return
+    with pytest.raises(ConfigError, match=error):
+        load_text(HEAD + text, SCHEME)
+
+
+def test_null_is_the_absence_of_data_and_a_number_is_none() -> None:
+    extender = "extenders: [{urlPrefix: 'http://x', managedResources: null, tlsConfig: TLS}]"
+    (read,) = load_text(HEAD + extender.replace("TLS", "{caData: null}"), SCHEME).extenders
+    assert (read.managed_resources, read.tls_config.ca_data) == ((), b"")
+    with pytest.raises(ConfigError, match=r"caData: must be base64-encoded data"):
+        load_text(HEAD + extender.replace("TLS", "{caData: 5}"), SCHEME)
+
+
 def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(f"{HEAD}parallelism: 3\n", encoding="utf-8")

@@ -150,6 +150,21 @@ def test_a_policy_is_validated_with_the_texts_of_1_13(
             "sorted. Utilization[0]==10 >= Utilization[1]==10",
         ),
         (
+            {"priorities": [priority(1, ratio((-1, 1)))]},
+            "invalid RequestedToCapacityRatioPriority arguments: "
+            "utilization values must not be less than 0. Utilization[0]==-1",
+        ),
+        (
+            {"priorities": [priority(1, ratio((0, 1), (101, 1)))]},
+            "invalid RequestedToCapacityRatioPriority arguments: "
+            "utilization values must not be greater than 100. Utilization[1]==101",
+        ),
+        (
+            {"priorities": [priority(1, ratio((0, -1)))]},
+            "invalid RequestedToCapacityRatioPriority arguments: "
+            "score values must not be less than 0. Score[0]==-1",
+        ),
+        (
             {"priorities": [priority(1, ratio((0, 11)))]},
             "invalid RequestedToCapacityRatioPriority arguments: "
             "score valuses not be greater than 10. Score[0]==11",
