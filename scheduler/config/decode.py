@@ -71,7 +71,8 @@ class _Decoder:
     def value(self, kind: inspect.Type, value: object, path: str, owner: str = "") -> object:
         """Return a value of this type; `null` in a list becomes the zero value.
 
-        A field of a struct with `null` is left out before. `owner` is the name of the struct that has the field.
+        A field of a struct with `null` is left out before. `owner` is the name of the struct that
+        has the field.
         """
         match kind:
             case inspect.UnionType():
