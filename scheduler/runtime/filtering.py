@@ -10,6 +10,7 @@ Source: `pkg/scheduler/framework/runtime/framework.go` (`RunPreFilterPlugins`, `
 from __future__ import annotations
 
 import functools
+import itertools
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -203,11 +204,12 @@ class Filters:
         there: those pods may come, or may end up elsewhere. Raises `PluginFailedError`.
         """
         rejections = self.run(state, pod, nodes)
-        positions, counts, nominated = self._nominated_pods(pod, nodes)
+        nominated, at = self._nominated_pods(pod, nodes)
         if not nominated:
             return rejections
+        positions, numbers = np.unique(at, return_inverse=True)
         worlds = Worlds(self, state, pod, nodes.take(positions), run=self.run)
-        worlds.add_pods(np.repeat(np.arange(len(positions)), counts), nominated)
+        worlds.add_pods(numbers, nominated)
         with_them = worlds.run_filters_as_is()
         if with_them is None:
             return rejections
@@ -227,9 +229,9 @@ class Filters:
             run = self.run_with_nominated_pods
             return Worlds(self, state, pod, nodes, run=run, scores=scores)
         worlds = Worlds(self, state, pod, nodes, run=self.run, scores=scores, only_room=True)
-        positions, counts, nominated = self._nominated_pods(pod, nodes)
+        nominated, at = self._nominated_pods(pod, nodes)
         if nominated:
-            worlds.add_pods(np.repeat(positions, counts), nominated)
+            worlds.add_pods(at, nominated)
         return worlds
 
     def _only_take_room(self, state: CycleState) -> bool:
@@ -238,33 +240,27 @@ class Filters:
     def extensions(self, state: CycleState | WorldStates) -> list[PodExtensions]:
         return self._pre_filters.extensions(state)
 
-    def _nominated_pods(
-        self, pod: PodInfo, nodes: Nodes
-    ) -> tuple[IntArray, list[int], list[PodInfo]]:
-        """Return the nominated pods that the pod must leave room for, node by node.
+    def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> tuple[list[PodInfo], IntArray]:
+        """Return the nominated pods that the pod must leave room for, and where their nodes are.
 
-        Before them the positions of their nodes and their numbers there.
+        The array has the position of each pod's node.
         """
         nominator, uid, priority = self._nominator, pod.uid, pod.priority
         names = nominator.nominated_nodes
-        positions: list[int] = []
-        counts: list[int] = []
-        nominated: list[PodInfo] = []
+        if not names:
+            return [], np.zeros(0, dtype=np.int64)
         if len(nodes) < len(names):
             position_of = {n: position for position, n in enumerate(nodes.names) if n in names}
         else:
-            position_of = nodes.positions(names) if names else {}
-        for name, position in position_of.items():
-            pods = [
-                other
-                for other in nominator.nominated_pods_for_node(name)
-                if other.priority >= priority and other.uid != uid
-            ]
-            if pods:
-                positions.append(position)
-                counts.append(len(pods))
-                nominated += pods
-        return np.array(positions, dtype=np.int64), counts, nominated
+            position_of = nodes.positions(names)
+        by_node = list(map(nominator.nominated_pods_for_node, position_of))
+        nominated = [other for pods in by_node for other in pods]
+        at = np.repeat(np.array([*position_of.values()], dtype=np.int64), [*map(len, by_node)])
+        counts = [other.priority >= priority and other.uid != uid for other in nominated]
+        if not all(counts):
+            nominated = [*itertools.compress(nominated, counts)]
+            at = at[counts]
+        return nominated, at
 
 
 class _MergedRejections:
