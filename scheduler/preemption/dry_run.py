@@ -14,6 +14,7 @@ Source: `SelectVictimsOnNode`, `DryRunPreemption`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -89,7 +90,7 @@ class DryRun:
         state: CycleState,
         pod: PodInfo,
         *,
-        budgets: Budgets,
+        read_budgets: Callable[[], Budgets],
         rules: VictimRules,
         now: float,
     ) -> None:
@@ -97,11 +98,22 @@ class DryRun:
         self.let_others_run: Final = handle.let_others_run
         self._state: Final = state
         self._pod: Final = pod
-        self._budgets: Final = budgets
+        self._read_budgets: Final = read_budgets
         self._rules: Final = rules
         self._now: Final = now
         #: Numbers by uid, in the order of the nodes' pods.
         self._seen: dict[str, int] = {}
+
+    @functools.cached_property
+    def _budgets(self) -> Budgets:
+        """The budgets. Most preemptions find no candidate, and need none."""
+        return self._read_budgets()
+
+    def may_have_victims(self, nodes: Nodes) -> BoolArray:
+        """Return False for nodes on which no pod has a lower priority."""
+        if self._rules.any_priority:
+            return nodes.pod_count > 0
+        return nodes.lowest_priority < self._pod.priority
 
     def run(self, nodes: Nodes, *, wanted: int) -> DryRunOutcome:
         """Find the victims, and stop at the `wanted`-th node on which the pod can fit."""
@@ -140,11 +152,6 @@ class DryRun:
         """Return the positions of nodes with pods to preempt, and these pods: a world per node."""
         rules, preemptor = self._rules, self._pod
         is_eligible, priority = rules.is_eligible_pod, preemptor.priority
-        if rules.any_priority:
-            below = np.flatnonzero(nodes.pod_count)
-        else:
-            below = np.flatnonzero(nodes.lowest_priority < priority)
-        nodes = nodes.take(below)
         on_nodes = nodes.pods
         counts = np.fromiter(map(len, on_nodes), dtype=np.int64, count=len(on_nodes))
         pods = PodsByWorld([pod for on in on_nodes for pod in on.values()], counts)
@@ -159,7 +166,7 @@ class DryRun:
             waiting = (pod.uid for pod in pods.pods if pod.started is None)
             self._seen = {uid: number for number, uid in enumerate(waiting)}
         has_pods = np.flatnonzero(pods.counts)
-        return below[has_pods], pods.take(has_pods)
+        return has_pods, pods.take(has_pods)
 
     def _victims(
         self, worlds: Worlds, potential: PodsByWorld, fitting: IntArray
@@ -243,7 +250,10 @@ async def dry_run_preemption(
     found = NO_CANDIDATES
     non_violating: list[int] = []
     violating: list[int] = []
-    tried: list[tuple[Nodes, Rejections]] = []
+    is_tried = dry_run.may_have_victims(nodes)
+    without = nodes.take(~is_tried)
+    tried = [(without, Rejections(np.zeros(len(without), dtype=np.int32), [_NO_VICTIMS]))]
+    nodes = nodes.take(is_tried)
     start = 0
     is_enough = False
     while start < len(nodes) and not is_enough:

@@ -173,22 +173,26 @@ class Evaluator:
         if not len(rows):
             return [], outcome, []
         offset, num_candidates = self._offset_and_num_candidates(len(rows))
-        self._budgets.update(self._handle.lister(PodDisruptionBudget).list())
         dry_run = DryRun(
             self._handle,
             state,
             pod,
-            budgets=self._budgets,
+            read_budgets=self._read_budgets,
             rules=self._rules,
             now=self._handle.now(),
         )
-        nodes = snapshot.nodes.take(np.roll(rows, -offset))
+        first = offset % len(rows)
+        nodes = snapshot.nodes.take(np.concatenate((rows[first:], rows[:first])))
         candidates, tried = await dry_run_preemption(dry_run, nodes, num_candidates=num_candidates)
         if candidates:
             return candidates, outcome, []
         for block, rejections in tried:
             outcome.set_rows(block.row_array, rejections)
         return [], outcome, error_statuses(tried)
+
+    def _read_budgets(self) -> Budgets:
+        self._budgets.update(self._handle.lister(PodDisruptionBudget).list())
+        return self._budgets
 
     async def _call_extenders(
         self, pod: PodInfo, candidates: Sequence[Candidate]

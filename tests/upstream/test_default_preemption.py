@@ -34,7 +34,7 @@ def _found(
         world.handle,
         world.state_of(pod),
         pod,
-        budgets=Budgets(budget_of(fields) for fields in case.get("budgets", ())),
+        read_budgets=lambda: Budgets(budget_of(fields) for fields in case.get("budgets", ())),
         rules=rules or VictimRules(),
         now=world.handle.now(),
     )
