@@ -109,6 +109,12 @@ class PodNominator(Protocol):
         """Return the pods nominated to a node."""
         ...
 
+    def nominated_pods_for_nodes(
+        self, node_names: Iterable[str]
+    ) -> tuple[list[PodInfo], list[int]]:
+        """Return the pods nominated to some nodes, node by node, and their number on each."""
+        ...
+
 
 class EventSink(Protocol):
     """Takes events for users; it never blocks and never fails."""

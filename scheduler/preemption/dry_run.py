@@ -138,7 +138,7 @@ class DryRun:
             is_candidate &= ~np.isin(fitting, list(worlds.failures))
             found = positions[fitting]
             chosen = np.flatnonzero(is_candidate)
-            names = [nodes.name(position) for position in found.tolist()]
+            names = nodes.take(found).names
             candidates = Candidates(names, victims, violations).take(chosen)
             for position in found[victims.counts == 0].tolist():
                 text = f'expected at least one victim pod on node "{nodes.name(position)}"'

@@ -16,7 +16,10 @@ from scheduler.framework.types import NominatingInfo, NominatingMode
 from scheduler.snapshot.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Set
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+
+
+_NO_PODS: Final[Mapping[str, PodInfo]] = {}
 
 
 def _bare(pod: PodInfo) -> PodInfo:
@@ -118,13 +121,22 @@ class Nominator:
         A pod that is being scheduled has no priority and no requests, as upstream, which looks for
         the pod in the queue in vain. This matters to the members of a pod group.
         """
-        pods = self._pods_on.get(node_name)
-        if pods is None:
-            return []
+        return self.nominated_pods_for_nodes((node_name,))[0]
+
+    def nominated_pods_for_nodes(
+        self, node_names: Iterable[str]
+    ) -> tuple[list[PodInfo], list[int]]:
+        """Return the pods that are nominated to some nodes, and their number on each node."""
+        pods: list[PodInfo] = []
+        counts: list[int] = []
+        for name in node_names:
+            on_node = self._pods_on.get(name, _NO_PODS)
+            pods += on_node.values()
+            counts.append(len(on_node))
         in_flight = self.in_flight
-        if in_flight.isdisjoint(pods):
-            return [*pods.values()]
-        return [_bare(pod) if uid in in_flight else pod for uid, pod in pods.items()]
+        if not in_flight.isdisjoint(self._node_of):
+            pods = [_bare(pod) if pod.uid in in_flight else pod for pod in pods]
+        return pods, counts
 
     def nominated_pod(self, uid: str) -> PodInfo | None:
         """Return the nominated version of a pod; None if the pod is not nominated."""

@@ -207,9 +207,10 @@ class Filters:
         nominated, at = self._nominated_pods(pod, nodes)
         if not nominated:
             return rejections
-        positions, numbers = np.unique(at, return_inverse=True)
+        is_first = np.diff(at, prepend=-1) != 0
+        positions = at[is_first]
         worlds = Worlds(self, state, pod, nodes.take(positions), run=self.run)
-        worlds.add_pods(numbers, nominated)
+        worlds.add_pods(np.cumsum(is_first) - 1, nominated)
         with_them = worlds.run_filters_as_is()
         if with_them is None:
             return rejections
@@ -241,7 +242,7 @@ class Filters:
         return self._pre_filters.extensions(state)
 
     def _nominated_pods(self, pod: PodInfo, nodes: Nodes) -> tuple[list[PodInfo], IntArray]:
-        """Return the nominated pods that the pod must leave room for, and where their nodes are.
+        """Return the nominated pods that the pod must leave room for, node by node.
 
         The array has the position of each pod's node.
         """
@@ -253,9 +254,8 @@ class Filters:
             position_of = {n: position for position, n in enumerate(nodes.names) if n in names}
         else:
             position_of = nodes.positions(names)
-        by_node = list(map(nominator.nominated_pods_for_node, position_of))
-        nominated = [other for pods in by_node for other in pods]
-        at = np.repeat(np.array([*position_of.values()], dtype=np.int64), [*map(len, by_node)])
+        nominated, on_nodes = nominator.nominated_pods_for_nodes(position_of)
+        at = np.repeat(np.array([*position_of.values()], dtype=np.int64), on_nodes)
         counts = [other.priority >= priority and other.uid != uid for other in nominated]
         if not all(counts):
             nominated = [*itertools.compress(nominated, counts)]
