@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
 from typing import TYPE_CHECKING, Final, TypeVar, get_args, get_type_hints
 
@@ -99,6 +100,9 @@ def schema() -> Json:
     """Return the JSON schema (2020-12) of a file of faults."""
     (whole,), parts = msgspec.json.schema_components([FaultFile], ref_template="#/$defs/{name}")
     del whole
+    # Python has taken the indentation from docstrings since 3.13.
+    for part in parts.values():
+        part["description"] = inspect.cleandoc(str(part["description"]))
     top = parts.pop("FaultFile")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

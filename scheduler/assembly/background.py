@@ -112,7 +112,7 @@ class BackgroundWork:
                 waits_for = work.send(None)
             except StopIteration:
                 continue
-            task = asyncio.get_running_loop().create_task(_resumed(work, waits_for))
+            task = asyncio.get_running_loop().create_task(_rest_of(work, waits_for))
             self.waiting.add(task)
             task.add_done_callback(self._ended)
 
@@ -128,6 +128,11 @@ class BackgroundWork:
         self.waiting.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failures.append(error)
+
+
+async def _rest_of(work: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    """Run the rest of a started coroutine; a task takes no generator since Python 3.12."""
+    await _resumed(work, waits_for)
 
 
 @types.coroutine
