@@ -6,8 +6,11 @@ trying all choices of devices: a pod waits although a choice exists, or a device
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Final
 
+from ..format.resources import part
 from .vocabulary import DEVICES, HOST, PAUSE, SETTLE, claim, create, node, obj, pod, uses
 from .world import Pair, World, raw_case
 
@@ -29,6 +32,10 @@ THEMES: Final = (
     "equal attributes",
     "distinct attributes",
     "devices of many nodes",
+    "incomplete pools",
+    "pool of many nodes",
+    "slices that change",
+    "huge amounts",
     "shared claim",
     "huge counts",
 )
@@ -36,6 +43,14 @@ THEMES: Final = (
 _GATES: Final = {"DRAPartitionableDevices": True, "DRAConsumableCapacity": True}
 _DRIVERS: Final = ("gpu.example.com", "nic.example.com")
 _CHANCE: Final = 0.15
+#: Beyond 64 bits, twice, and without a shorter form.
+_HUGE: Final = 5 * 10**18 + 1
+#: The first device of a slice is for one claim from now on.
+_UNSHARED: Final[Json] = {
+    "object": {"apiVersion": DEVICES, "kind": "ResourceSlice", "name": "gpu-a"},
+    "type": "json",
+    "patch": [{"op": "add", "path": "/spec/devices/0/allowMultipleAllocations", "value": False}],
+}
 
 
 def device_pair(theme: str) -> Pair:
@@ -63,7 +78,16 @@ def device_world(theme: str, rng: random.Random) -> World:
             steps.append(SETTLE)
         if rng.random() < 0.15:
             steps += [SETTLE, {"delete": {"pod": f"m{number}"}}, *map(_freed, own)]
-    cluster = [*map(node, nodes), *_slices(nodes, themes, rng), *entries]
+    offers = [*_slices(nodes, themes, rng)]
+    if "incomplete pools" in themes:
+        spec = part(part(rng.choice(offers[1:]), "object"), "spec")
+        part(spec, "pool")["resourceSliceCount"] = 3
+    if "slices that change" in themes:
+        steps.insert(rng.randint(1, len(steps)), {"patch": _UNSHARED})
+    cluster = [*map(node, nodes), *offers, *entries]
+    if "huge amounts" in themes:
+        text = re.sub(r'"(\d+)"', lambda each: f'"{int(each[1]) * _HUGE}"', json.dumps(cluster))
+        cluster = json.loads(text)
     raw = raw_case(cluster, [*steps, SETTLE, PAUSE, SETTLE], _GATES)
     return World(pair=device_pair(theme), raw=raw, members=())
 
@@ -114,6 +138,11 @@ def _slices(nodes: str, themes: Collection[str], rng: random.Random) -> Iterator
     for driver, name, where in pools:
         devices = [_device(number, themes, rng) for number in range(rng.choice([1, 2, 3]))]
         yield from slices(driver, name, devices, where, units=rng.choice([2, 4]))
+    pool = {"name": "both", "generation": 1, "resourceSliceCount": len(nodes)}
+    for number, name in enumerate(nodes if "pool of many nodes" in themes else ""):
+        devices = [_device(number, {*themes} - {"counters", "counters of shared devices"}, rng)]
+        spec = {"driver": _DRIVERS[0], "nodeName": name, "pool": pool, "devices": devices}
+        yield obj(DEVICES, "ResourceSlice", f"both-{name}", spec=spec)
 
 
 def _device(number: int, themes: Collection[str], rng: random.Random) -> Json:
@@ -125,15 +154,16 @@ def _device(number: int, themes: Collection[str], rng: random.Random) -> Json:
     is_shared_part = "counters of shared devices" in themes
     if ("counters" in themes or is_shared_part) and rng.random() < 0.8:
         device |= consumes(rng.choice([1, 2, 4]))
-    if ("capacity" in themes or is_shared_part) and rng.random() < 0.8:
-        policy: Json = rng.choice(
-            [
-                {},
-                {"requestPolicy": {"default": "1", "validValues": ["1", "2", "4"]}},
-                {"requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "1"}}},
-                {"requestPolicy": {"default": "2", "validRange": {"min": "2", "max": "4"}}},
-            ]
-        )
+    changes = "slices that change" in themes
+    if ("capacity" in themes or is_shared_part or changes) and rng.random() < 0.8:
+        policies: list[Json] = [
+            {},
+            {"requestPolicy": {"default": "1", "validValues": ["1", "2", "4"]}},
+            {"requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "1"}}},
+            {"requestPolicy": {"default": "2", "validRange": {"min": "2", "max": "4"}}},
+        ]
+        # A policy is for shared devices, a range for amounts of 64 bits.
+        policy = rng.choice(policies[: 1 if changes else 2 if "huge amounts" in themes else 4])
         device["allowMultipleAllocations"] = True
         # A device of a shared part may be shared without a limit.
         if not is_shared_part or rng.random() < 0.5:
@@ -183,5 +213,6 @@ def _wanted(themes: Collection[str], rng: random.Random) -> Json:
     if rule:
         wanted["selectors"] = [{"cel": {"expression": rule}}]
     if "capacity" in themes and rng.random() < 0.5:
-        wanted["capacity"] = {"requests": {"memory": rng.choice(["1", "2", "3"])}}
+        name = rng.choice(["memory", "memory", f"{_DRIVERS[0]}/memory"])
+        wanted["capacity"] = {"requests": {name: rng.choice(["1", "2", "3"])}}
     return wanted

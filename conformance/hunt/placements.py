@@ -41,6 +41,7 @@ _DB: Final[Json] = {"app": "db"}
 _TERM: Final[Json] = {"topologyKey": HOST, "labelSelector": {"matchLabels": _DB}}
 _APART: Final[Json] = {"labels": _DB, "affinity": {"podAntiAffinity": {_REQUIRED: [_TERM]}}}
 _TOGETHER: Final[Json] = {"labels": _DB, "affinity": {"podAffinity": {_REQUIRED: [_TERM]}}}
+_AT_LIMIT: Final[Json] = dict.fromkeys(("currentHealthy", "desiredHealthy", "expectedPods"), 1)
 _DEMANDS: Final[Sequence[Json]] = ({}, {"host_ports": [80]}, _APART)
 
 
@@ -159,12 +160,14 @@ def _allocated(
 def _preemption(rng: random.Random) -> World:
     """Draw nodes with pods, on one of which an important pod fits without the others.
 
-    The pods that it evicts may come again, as a controller makes them.
+    The pods that it evicts may come again, as a controller makes them. A budget may protect those
+    of a namespace, or some of them.
     """
     used = {
         f"u{number}": {
             "cpu": rng.choice([1, 2]),
             "priority": rng.choice([0, 10, 100]),
+            "namespace": rng.choice(["default", "kube-public"]),
             **rng.choice(_DEMANDS),
         }
         for number in range(rng.choice([2, 3, 4]))
@@ -172,6 +175,10 @@ def _preemption(rng: random.Random) -> World:
     there = [pod(name, node=rng.choice("ab"), **fields) for name, fields in used.items()]
     wants: Json = {"cpu": rng.choice([2, 3, 4]), "priority": 50, **rng.choice(_DEMANDS)}
     cluster = [node(name, cpu=4) for name in "ab"]
+    selectors: list[Json] = rng.choice([[], [{}], [{"matchLabels": _DB}]])
+    for selector in selectors:
+        fields: Json = {"spec": {"minAvailable": 1, "selector": selector}, "status": _AT_LIMIT}
+        cluster.append(obj("policy/v1", "PodDisruptionBudget", "b", namespace="default", **fields))
     kept = [entry for entry in there if part(entry, "pod")["priority"] == 100]
     (wanted,) = _expanded([pod("m0", **wants)])
     if not feasible_nodes(wanted, _state([*cluster, *kept])):

@@ -281,10 +281,10 @@ def _allowed(budget: Json) -> int:
 
 
 def _is_covered(pod: Json, budget: Json) -> bool:
-    """Return True if a budget covers a pod. Upstream ignores a budget with an empty selector."""
+    """Return True if a budget covers a pod."""
     selector = part(budget, "spec").get("selector")
     here = part(budget, "metadata").get("namespace") == part(pod, "metadata").get("namespace")
-    return here and bool(selector) and selects(selector, labels_of(pod))
+    return here and selects(selector, labels_of(pod))
 
 
 def _without_violation(preemptor: Json, state: State) -> str | None:

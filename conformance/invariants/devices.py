@@ -84,7 +84,9 @@ class Devices:
     def _add_pool(self, key: tuple[str, str], specs: Sequence[Json]) -> None:
         newest = max(int(str(part(spec, "pool")["generation"])) for spec in specs)
         current = [spec for spec in specs if part(spec, "pool")["generation"] == newest]
-        if len(current) != part(current[0], "pool")["resourceSliceCount"]:
+        names = [str(each["name"]) for spec in current for each in objects(spec.get("devices"))]
+        is_complete = len(current) == part(current[0], "pool")["resourceSliceCount"]
+        if not is_complete or len(names) > len({*names}):
             self.incomplete.add(key)
         for spec in current:
             for entry in objects(spec.get("devices")):
@@ -155,9 +157,7 @@ class Devices:
 
         Raises Unjudged.
         """
-        if not self.is_judged or any(device_is_odd(each) for each in self._entries.values()):
-            raise Unjudged
-        here = [device for device in self._entries if self._is_reachable(device, node)]
+        here = self.reachable(node)
         wishes = [
             (number, request)
             for number, claim in enumerate(claims)
@@ -166,6 +166,12 @@ class Devices:
         search = _Search(self, claims, here)
         for chosen in search.run(wishes, (), tuple(taken)):
             yield list(chosen)
+
+    def reachable(self, node: Json) -> list[Device]:
+        """Return the devices for a node. Raises Unjudged."""
+        if not self.is_judged or any(device_is_odd(each) for each in self._entries.values()):
+            raise Unjudged
+        return [device for device in self._entries if self._is_reachable(device, node)]
 
     def _is_reachable(self, device: Device, node: Json) -> bool:
         spec = self._specs[device]
@@ -199,9 +205,15 @@ class Devices:
         return all(tolerates(tolerant, taint) for taint in taints)
 
     def given(self, device: Device, request: Json) -> Taken | None:
-        """Return a device as it is taken by a request; None if its capacity can never do."""
-        offered = part(self._entries[device], "capacity")
-        wanted = part(part(request, "capacity"), "requests")
+        """Return a device as it is taken by a request; None if its capacity can never do.
+
+        A name of a capacity without a domain belongs to the driver.
+        """
+        own = f"{device.driver}/"
+        entry = part(self._entries[device], "capacity")
+        offered = {name.removeprefix(own): entry[name] for name in entry}
+        asked = part(part(request, "capacity"), "requests")
+        wanted = {name.removeprefix(own): asked[name] for name in asked}
         if not wanted.keys() <= offered.keys():
             return None
         amounts = {name: _amount(wanted.get(name), part(offered, name)) for name in offered}
@@ -228,7 +240,7 @@ class Devices:
         return tuple(sorted(value.items())) if isinstance(value, dict) else None
 
     def is_whole(self, device: Device) -> bool:
-        """Return True if all slices of a device's pool are there."""
+        """Return True if all slices of a device's pool are there, and no name is twice."""
         return (device.driver, device.pool) not in self.incomplete
 
 
@@ -294,7 +306,9 @@ class _Search:
         matching = self._devices.matching(option, self._here)
         given = [self._devices.given(device, option) for device in matching]
         if option.get("allocationMode") == "All":
-            if self._devices.incomplete or any(map(self._devices.is_shared, matching)):
+            if not all(map(self._devices.is_whole, self._here)):
+                return
+            if any(map(self._devices.is_shared, matching)):
                 raise Unjudged
             whole = tuple(one for one in given if one is not None)
             if 0 < len(whole) == len(matching) <= _RESULTS_MAX:
@@ -439,4 +453,26 @@ def held_claims(pod: Json, node: Json, state: State) -> str | None:
             return f"its claim {name_of(claim)} is not reserved for it"
         if not _keeps_constraints(there, claim, there.chosen(claim)):
             return f"the devices of its claim {name_of(claim)} do not meet a constraint"
+        if users == [uid_of(pod)] and not _has_all(there, claim, node):
+            return f"its claim {name_of(claim)} has some devices of those that it wants all of"
     return None
+
+
+def _has_all(devices: Devices, claim: Json, node: Json) -> bool:
+    """Return True if a claim has all devices of a node that a request for all of them selects."""
+    chosen = [*devices.chosen(claim)]
+    try:
+        here = devices.reachable(node)
+        for request in objects(part(part(claim, "spec"), "devices").get("requests")):
+            for option in objects(request.get("firstAvailable")) or [part(request, "exactly")]:
+                name = (
+                    f"{request['name']}/{option['name']}" if "name" in option else request["name"]
+                )
+                own = {one.device for one in chosen if one.names[1] == name}
+                if own and option.get("allocationMode") == "All":
+                    wanted = devices.matching(option, here)
+                    if not own >= {each for each in wanted if devices.given(each, option)}:
+                        return False
+    except Unjudged:
+        pass
+    return True

@@ -163,11 +163,8 @@ def spread(pod: Json, node: Json, state: State) -> str | None:
 def _matching_by_domain(
     pod: Json, constraint: Json, keys: list[str], state: State
 ) -> dict[str, int]:
-    """Return the number of selected pods by domain, of the nodes that the constraint counts.
-
-    An empty selector counts no pods (`countPodsMatchSelector`), although it selects all.
-    """
-    selector = constraint.get("labelSelector") or None
+    """Return the number of selected pods by domain, of the nodes that the constraint counts."""
+    selector = constraint.get("labelSelector")
     key, counts = str(constraint.get("topologyKey")), dict[str, int]()
     for name, node in state.nodes.items():
         labels = labels_of(node)

@@ -269,14 +269,17 @@ def priority_classes(values: Sequence[int] = PRIORITIES) -> SearchStrategy[Json]
 def budgets(
     draw: DrawFn, *, name: str = "b", namespace: str = "default", labels: Values = POD_LABELS
 ) -> Json:
-    """Draw a PodDisruptionBudget with its status, which no controller computes."""
+    """Draw a PodDisruptionBudget with its status, which no controller computes.
+
+    No selector is empty: upstream ignores such a budget, which is a known bug.
+    """
     bound = draw(st.sampled_from(["maxUnavailable", "minAvailable"]))
     allowed = draw(st.sampled_from([0, 1]))
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {bound: allowed, "selector": draw(label_selectors(labels))},
+        "spec": {bound: allowed, "selector": draw(label_selectors(labels).filter(bool))},
         "status": {
             "disruptionsAllowed": allowed,
             "currentHealthy": 1,

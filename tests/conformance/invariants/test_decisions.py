@@ -39,13 +39,15 @@ def _texts(name: str, history: object) -> list[str]:
     return [each.text for each in check(cast("History", history))]
 
 
-def _preempted(victim: Json, preemptor: Json | None, *others: Json) -> SimpleNamespace:
+def _preempted(
+    victim: Json, preemptor: Json | None, *others: Json, budget: Json = _BUDGET
+) -> SimpleNamespace:
     """A history in which a pod of node `a` is preempted."""
     pods = [victim, *others, *([preemptor] if preemptor else [])]
     state = State(
         nodes={"a": _NODE},
         pods={str(pod["metadata"]["uid"]): pod for pod in pods},  # type: ignore[index]
-        others={("PodDisruptionBudget", "default", "b"): _BUDGET},
+        others={("PodDisruptionBudget", "default", "b"): budget},
     )
     event = Preemption(
         preemptor=preemptor, victims=[victim], node_name="a", moments=[state], step="steps[0]"
@@ -110,6 +112,14 @@ def test_a_budget_is_violated_if_nothing_else_helps(
 ) -> None:
     history = _preempted(_WEB, preemptor, *others)
     assert _texts("budgets_violated_only_if_unavoidable", history) == texts
+
+
+def test_a_budget_with_an_empty_selector_covers_all_pods() -> None:
+    """Upstream ignores it (kubernetes#141785)."""
+    spare = _pod("spare", node="a")
+    spare["metadata"] = {"name": "spare", "namespace": "other", "uid": "spare"}
+    history = _preempted(_WEB, _HIGH, spare, budget={**_BUDGET, "spec": {"selector": {}}})
+    assert len(_texts("budgets_violated_only_if_unavoidable", history)) == 1
 
 
 @pytest.mark.parametrize(

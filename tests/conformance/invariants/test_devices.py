@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from conformance.api import Json
-from conformance.format.resources import NANO
+from conformance.format.resources import NANO, part
 from conformance.invariants import devices as rules
 from conformance.invariants.devices import Device, Devices, Taken, Unjudged, held_claims
 from conformance.invariants.state import State
@@ -201,13 +201,44 @@ def test_a_claim_is_judged_by_its_state(objects: Sequence[Json], reason: str) ->
     assert rules.devices(_pod(), _NODE, state) == reason
 
 
-@pytest.mark.parametrize(
-    ("request_", "reason"),
-    [(_exactly(), _NO_CHOICE), (_exactly(allocationMode="All"), _NOT_JUDGED)],
-)
-def test_a_pool_without_all_its_slices_gives_no_devices(request_: Json, reason: str) -> None:
+@pytest.mark.parametrize("request_", [_exactly(), _exactly(allocationMode="All")])
+def test_a_pool_without_all_its_slices_gives_no_devices(request_: Json) -> None:
     state = _state(_class(), _slice({"name": "gpu-0"}, slices=2), _claim(request_))
+    assert rules.devices(_pod(), _NODE, state) == _NO_CHOICE
+
+
+def test_a_pool_of_another_node_without_all_its_slices_is_no_obstacle() -> None:
+    other = _slice({"name": "gpu-0"}, slices=2)
+    pool = {"name": "b", "generation": 1, "resourceSliceCount": 2}
+    other |= {"metadata": {"name": "t"}, "spec": {**part(other, "spec"), "nodeName": "b"}}
+    part(other, "spec")["pool"] = pool
+    wants = _claim(_exactly(allocationMode="All"))
+    state = _state(_class(), _slice({"name": "gpu-0"}), other, wants)
+    assert rules.devices(_pod(), _NODE, state) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [(f"{_DRIVER}/memory", None), ("nic.example.com/memory", _NO_CHOICE)]
+)
+def test_a_capacity_has_the_domain_of_its_driver(name: str, reason: str | None) -> None:
+    wants = _claim(_exactly(capacity={"requests": {name: "2"}}))
+    state = _state(_class(), _slice(_shared("4")), wants)
     assert rules.devices(_pod(), _NODE, state) == reason
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (("gpu-0", "gpu-1"), None),
+        (("gpu-0",), "its claim c has some devices of those that it wants all of"),
+    ],
+)
+def test_a_claim_of_all_devices_has_all(names: Sequence[str], reason: str | None) -> None:
+    results = [{"driver": _DRIVER, "pool": "a", "device": name, "request": "r"} for name in names]
+    status: Json = {"allocation": {"devices": {"results": results}}, "reservedFor": [{"uid": "p"}]}
+    wants = _claim(_exactly(allocationMode="All"), status=status)
+    state = _state(_class(), _slice({"name": "gpu-0"}, {"name": "gpu-1"}), wants)
+    assert held_claims(_pod(), _NODE, state) == reason
 
 
 def test_resources_that_devices_may_provide_are_not_judged() -> None:

@@ -219,10 +219,12 @@ def test_our_scheduler_does_not(cluster: list[str], pod: str) -> None:
     assert _violations(_case(cluster, pod), TargetOptions()) == []
 
 
-def test_an_empty_selector_of_a_spread_constraint_counts_no_pods() -> None:
+def test_an_empty_selector_of_a_spread_constraint_selects_all_pods() -> None:
+    """Upstream counts none, and so does our scheduler (kubernetes#141340)."""
     cluster = ["node: {name: a}", "node: {name: b, unschedulable: true}", "pod: {name: q, node: a}"]
     spread = _SPREAD.replace("{matchLabels: {app: web}}", "{}")
-    assert _violations(_case(cluster, spread), TargetOptions()) == []
+    (broken,) = _violations(_case(cluster, spread), TargetOptions())
+    assert broken.invariant == "hard_spread_held"
 
 
 def test_comparisons_share_the_run_that_they_compare_with() -> None:

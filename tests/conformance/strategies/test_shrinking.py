@@ -62,7 +62,7 @@ def test_a_pod() -> None:
                             "maxSkew": 1,
                             "topologyKey": "kubernetes.io/hostname",
                             "whenUnsatisfiable": "DoNotSchedule",
-                            "labelSelector": {},
+                            "labelSelector": {"matchLabels": {"app": "web"}},
                         }
                     ]
                 }
