@@ -62,7 +62,7 @@ def test_a_pod() -> None:
                             "maxSkew": 1,
                             "topologyKey": "kubernetes.io/hostname",
                             "whenUnsatisfiable": "DoNotSchedule",
-                            "labelSelector": {"matchLabels": {"app": "web"}},
+                            "labelSelector": {"matchLabels": {"tier": "front"}},
                         }
                     ]
                 }
