@@ -1,5 +1,6 @@
 """`kubesched-explain -o json`: the output matches its published schema."""
 
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,10 @@ spec: {%s containers: [{name: c, resources: {requests: {cpu: "%s"}}}]}
 def _json_schema() -> dict[str, Any]:
     """Return the JSON schema of a report."""
     _, definitions = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    # Python has taken the indentation from docstrings since 3.13.
+    for part in definitions.values():
+        if "description" in part:
+            part["description"] = inspect.cleandoc(part["description"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The output of kubesched-explain -o json",

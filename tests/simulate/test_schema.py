@@ -1,5 +1,6 @@
 """The published schema of `kubesched-simulate -o json` is that of the types."""
 
+import inspect
 import json
 from typing import Any
 
@@ -11,6 +12,10 @@ from tests.simulate.what_if import ROOT, SCHEMA
 
 def _json_schema() -> dict[str, Any]:
     _, definitions = msgspec.json.schema_components([Answer], ref_template="#/$defs/{name}")
+    # Python has taken the indentation from docstrings since 3.13.
+    for part in definitions.values():
+        if "description" in part:
+            part["description"] = inspect.cleandoc(part["description"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The output of kubesched-simulate -o json",
