@@ -1,9 +1,19 @@
 """Behaviour of v1.13's predicates and priorities that v1.13's own tables do not show."""
 
-from scheduler.api.core import ObjectMeta
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from scheduler.api.core import ObjectMeta, OwnerReference
 from scheduler.api.workloads import EqualitySelectorSpec, Service
 from scheduler.framework import CycleState
-from scheduler.plugins.legacy.scores import EqualPriority
+from scheduler.plugins.legacy.scores import (
+    EqualPriority,
+    ImageLocalityPriority,
+    InterPodAffinityPriority,
+    NodeAffinityPriority,
+    NodePreferAvoidPodsPriority,
+)
 from scheduler.plugins.legacy.services import CheckServiceAffinity, ServiceSpreadingPriority
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo, Snapshot
@@ -59,3 +69,49 @@ def test_services_spread_over_the_nodes_that_are_feasible() -> None:
     assert plugin.score_nodes(CycleState(), pod, snapshot.nodes).tolist() == [0, 100]
     only = snapshot.nodes.slice(1, 2)
     assert plugin.score_nodes(CycleState(), pod, only).tolist() == [100]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    ["{", "[]", "7", '{"preferAvoidPods": [{}]}', '{"preferAvoidPods": 5}', "[" * 100_000],
+)
+def test_a_malformed_annotation_avoids_no_pod(annotation: str) -> None:
+    key = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+    nodes = snapshot_of([make_node("a", annotations={key: annotation})]).nodes
+    pod, owner = make_pod(), OwnerReference(kind="ReplicaSet", uid="u", controller=True)
+    pod = replace(pod, metadata=replace(pod.metadata, owner_references=(owner,)))
+    scores = NodePreferAvoidPodsPriority().score_nodes(CycleState(), PodInfo(pod), nodes)
+    assert scores.tolist() == [100]
+
+
+def preferring(**term: object) -> PodInfo:
+    preferred = [{"weight": 5, "preference": term}]
+    node_affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    return PodInfo(make_pod(affinity={"nodeAffinity": node_affinity}))
+
+
+def test_a_preferred_term_without_labels_counts_nothing_and_a_malformed_one_fails() -> None:
+    plugin, nodes = NodeAffinityPriority(), cluster().nodes
+    of_name = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
+    assert plugin.score_nodes(CycleState(), preferring(matchFields=of_name), nodes).tolist() == [
+        0,
+        0,
+    ]
+    of_zone = [{"key": "zone", "operator": "In", "values": ["2"]}]
+    pod = preferring(matchExpressions=of_zone)
+    assert plugin.score_nodes(CycleState(), pod, nodes).tolist() == [0, 5]
+    malformed = preferring(matchExpressions=[{"key": "zone", "operator": "Near"}])
+    with pytest.raises(ValueError, match='"Near"'):
+        plugin.score_nodes(CycleState(), malformed, nodes)
+
+
+def test_without_terms_or_images_all_nodes_are_alike() -> None:
+    nodes, pod = cluster().nodes, PodInfo(make_pod(image="nowhere"))
+    assert ImageLocalityPriority().score_nodes(CycleState(), pod, nodes).tolist() == [0, 0]
+    zeros = np.zeros(2, dtype=np.int64)
+    plugin = Registry([InterPodAffinityPriority]).create(
+        "InterPodAffinityPriority",
+        None,
+        FakeHandle(cluster(), listers={"namespaces": FakeLister()}),
+    )
+    assert plugin.normalize_score(CycleState(), pod, zeros).tolist() == [0, 0]

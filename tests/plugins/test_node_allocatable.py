@@ -4,7 +4,7 @@ The node has 4 CPUs, 8 GiB of memory and 1 GiB in huge pages. The tables follow 
 `nodeallocatabledynamicresources_test.go`, v1.36 and v1.37.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -12,7 +12,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from scheduler.api.core import NodeAllocatableResourceClaimStatus, ObjectMeta, Pod
+from scheduler.api.core import (
+    NodeAllocatableResourceClaimStatus,
+    ObjectMeta,
+    Pod,
+    PodSchedulingGroup,
+)
 from scheduler.api.dynamic_resources import (
     AllocationResult,
     Device,
@@ -28,6 +33,7 @@ from scheduler.api.dynamic_resources import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from scheduler.api.pod_groups import PodGroup
 from scheduler.config import SchedulerVersion, default_feature_gates
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.dynamic_resources import DynamicResources
@@ -81,37 +87,49 @@ def user_of_claim(
     return with_claims(by_name(), by_template(entry="none"), made={"none": None}, pod=pod)
 
 
-def filtered(
+def plugin_with(
     claim: ResourceClaim,
     *devices: Device,
-    pod: Pod | None = None,
     version: SchedulerVersion = V1_37,
     others: Sequence[Pod] = (),
-) -> tuple[Verdict | None, Sequence[NodeAllocatableResourceClaimStatus]]:
-    """Return the verdict on the node, and what the claims of the pod take of it."""
+    gates: Iterable[str] = (),
+) -> DynamicResources:
+    """The plugin in a cluster of the node, with the claim, the devices, and other pods."""
     spec = ResourceSliceSpec(
         "d", ResourcePool("p", resource_slice_count=1), node_name="n", devices=devices
     )
-    snapshot = snapshot_of([NODE], others)
+    group = PodGroup(ObjectMeta(name="g", namespace="default", uid="group-uid"))
     handle = FakeHandle(
-        snapshot,
+        snapshot_of([NODE], others),
         listers={
             "resourceclaims": lister([claim]),
             "deviceclasses": lister([make_class()]),
             "resourceslices": lister([ResourceSlice(ObjectMeta(name="s"), spec)]),
             "devicetaintrules": lister([]),
+            "podgroups": lister([group]),
         },
-        feature_gates=default_feature_gates(version) | {"DRANodeAllocatableResources"},
+        feature_gates=default_feature_gates(version) | {"DRANodeAllocatableResources", *gates},
         version=version,
     )
-    made = Registry([DynamicResources]).create("DynamicResources", None, handle)
-    plugin, state = cast("DynamicResources", made), CycleState()
-    info = PodInfo(pod if pod is not None else user_of_claim())
-    assert plugin.pre_filter(state, info, snapshot.nodes) is None
-    rejections = plugin.filter_nodes(state, info, snapshot.nodes)
-    if rejections is not None:
-        return verdict_of(rejections.status(0)), ()
-    return None, state.read(STATE).claim_statuses("n")
+    return cast(
+        "DynamicResources", Registry([DynamicResources]).create("DynamicResources", None, handle)
+    )
+
+
+def verdict_on_node(plugin: DynamicResources, state: CycleState, pod: Pod) -> Verdict | None:
+    info, nodes = PodInfo(pod), plugin.handle.snapshot.nodes
+    assert plugin.pre_filter(state, info, nodes) is None
+    rejections = plugin.filter_nodes(state, info, nodes)
+    return verdict_of(rejections.status(0)) if rejections is not None else None
+
+
+def filtered(
+    claim: ResourceClaim, *devices: Device, pod: Pod | None = None, **cluster: Any
+) -> tuple[Verdict | None, Sequence[NodeAllocatableResourceClaimStatus]]:
+    """Return the verdict on the node, and what the claims of the pod take of it."""
+    plugin, state = plugin_with(claim, *devices, **cluster), CycleState()
+    verdict = verdict_on_node(plugin, state, pod if pod is not None else user_of_claim())
+    return verdict, () if verdict is not None else state.read(STATE).claim_statuses("n")
 
 
 def taken(**fields: Any) -> list[NodeAllocatableResourceClaimStatus]:
@@ -334,6 +352,41 @@ def test_a_claim_of_v1_37_that_stands_for_resources_has_one_user(
 ) -> None:
     expected = (UNRESOLVABLE, (reason,)) if reason else None
     assert filtered(allocated(users=users), device(**fields))[0] == expected
+
+
+@pytest.mark.parametrize(("group", "reason"), [("g", ""), ("other", NOT_SHARED)])
+def test_a_claim_of_v1_37_that_is_reserved_for_a_group_is_for_its_members(
+    group: str, reason: str
+) -> None:
+    user = ResourceClaimConsumerReference("scheduling.k8s.io", "podgroups", group, "group-uid")
+    claim = allocated()
+    claim = replace(claim, status=replace(claim.status, reserved_for=(user,)))
+    pod = user_of_claim()
+    pod = replace(pod, spec=replace(pod.spec, scheduling_group=PodSchedulingGroup("g")))
+    verdict, _ = filtered(claim, device(**ON_CPU), pod=pod, gates=["DRAWorkloadResourceClaims"])
+    assert verdict == ((UNRESOLVABLE, (reason,)) if reason else None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (ON_CPU, NOT_SHARED),
+        ({"nodeAllocatableResources": {"memory": {"overhead": {"perPod": "1Gi"}}}}, ""),
+    ],
+)
+def test_members_of_a_group_do_not_share_a_claim_of_v1_37_that_stands_for_resources(
+    fields: dict[str, Any], reason: str
+) -> None:
+    plugin, group = plugin_with(to_allocate(), device(**fields)), CycleState()
+    states = [CycleState(), CycleState()]
+    for state in states:
+        state.pod_group_state = group
+    first, second = user_of_claim(), user_of_claim()
+    second = replace(second, metadata=replace(second.metadata, name="second", uid="second"))
+    assert verdict_on_node(plugin, states[0], first) is None
+    plugin.reserve(states[0], PodInfo(first), "n")
+    expected = (UNRESOLVABLE, (reason,)) if reason else None
+    assert verdict_on_node(plugin, states[1], second) == expected
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,8 @@ class DynamicResources(Plugin):
             return None
         rules, check = self._allocatable_rules, None
         if rules is not None:
-            check = NodeAllocatable(rules, data, pod.pod, self._devices)
+            is_reserved = functools.partial(self._owners.is_reserved, pod.pod)
+            check = NodeAllocatable(rules, data, pod.pod, self._devices, is_reserved=is_reserved)
         return NodeFilter(
             data,
             pod.pod,

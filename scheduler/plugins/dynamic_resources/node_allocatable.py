@@ -78,8 +78,18 @@ class _Footprint(NamedTuple):
 class NodeAllocatable:
     """The check of one pod."""
 
-    def __init__(self, rules: Rules, data: StateData, pod: Pod, manager: DraManager) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        data: StateData,
+        pod: Pod,
+        manager: DraManager,
+        *,
+        is_reserved: Callable[[ResourceClaim], bool],
+    ) -> None:
         self.rules: Final = rules
+        #: True for a claim that the pod, or its group, has reserved.
+        self.is_reserved: Final = is_reserved
         self.pod: Final = pod
         self.slices: Final = manager.slices()
         self._devices: Final = manager.rules
@@ -91,7 +101,7 @@ class NodeAllocatable:
         """Return, by position, the nodes on which a claim's devices cannot be shared."""
         found: dict[int, Status] = {}
         for entry in self._data.claims:
-            if entry.claim.status.allocation is None:
+            if entry.claim.status.allocation is None and entry.pending is None:
                 continue
             reached = which.copy()
             if entry.available_on is not None:
@@ -397,6 +407,8 @@ def _limits_too_small(pod: Pod, limits: Mapping[str, Quantity]) -> str:
 
 def _used_by_a_pod_of_the_node(check: NodeAllocatable, entry: ClaimState, node: NodeInfo) -> str:
     """Return the reason if another pod on the node has the claim in its status (v1.36)."""
+    if entry.claim.status.allocation is None:
+        return ""
     name, pod = entry.claim.metadata.name, check.pod
     users = {
         other.uid
@@ -416,11 +428,14 @@ def _statuses(pod: Pod) -> Iterable[NodeAllocatableResourceClaimStatus]:
 
 
 def _mapped_and_reserved(check: NodeAllocatable, entry: ClaimState, node: NodeInfo) -> str:
-    """Return the reason if a claim that stands for resources is another pod's (v1.37)."""
-    claim = entry.claim
-    if not claim.status.reserved_for or claim.is_reserved_for(check.pod.metadata.uid):
+    """Return the reason if a claim that stands for resources is another pod's (v1.37).
+
+    An allocation in flight is that of another member of the pod's group.
+    """
+    claim, allocation = entry.claim, entry.claim.status.allocation or entry.pending
+    is_reserved = not claim.status.reserved_for or check.is_reserved(claim)
+    if is_reserved and entry.pending is None:
         return ""
-    allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():
         device = check.rules.device(check.slices, result, None)
         of_device = device.node_allocatable_resources.values() if device is not None else ()

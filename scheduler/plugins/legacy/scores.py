@@ -300,7 +300,7 @@ def _avoided(node: Node) -> tuple[tuple[str, str], ...]:
         entries = json.loads(text)["preferAvoidPods"]
         controllers = [entry["podSignature"]["podController"] for entry in entries]
         return tuple((str(owner["kind"]), str(owner["uid"])) for owner in controllers)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return ()
 
 
