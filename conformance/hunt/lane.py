@@ -101,6 +101,7 @@ class Lane:
             await running.carry_out(rest[:1])
             first = await running.api.find(Ref("Pod", WAITER, namespace))
             if world.message not in _message(first):
+                await running.carry_out([*rest[1:], settle])
                 broken = self._violations(world, case)
                 return Seen(verdict="no reason", text=_message(first), violations=broken)
             rest = rest[1:]
