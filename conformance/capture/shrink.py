@@ -88,7 +88,7 @@ class Interest(Protocol):
 
     def finished(self, raw: Json) -> Json:
         """Return the smallest case with its expectations written anew."""
-        ...
+        return raw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def interest_in(
     return _Failure(raw, seen, runner)
 
 
-class _Failure:
+class _Failure(Interest):
     """A failed expectation or step."""
 
     def __init__(self, raw: Json, seen: Observation, runner: _Runner) -> None:
@@ -171,11 +171,8 @@ class _Failure:
             return False
         return _failure_in(raw, seen.outcome.reason) == (self._step, self._problem)
 
-    def finished(self, raw: Json) -> Json:
-        return raw
 
-
-class _Decisions:
+class _Decisions(Interest):
     """All that a passing case expects: each pod's node, or the reasons why it has none."""
 
     def __init__(self, raw: Json, runner: _Runner) -> None:
@@ -459,7 +456,12 @@ class _Search:
         items = _at(self.raw, path)
         if isinstance(items, list) and items:
             base = self.raw
-            _minimal(items, lambda kept: self._holds(_with(base, path, [*kept])))
+
+            def holds(kept: Sequence[object]) -> bool:
+                smaller = _with(base, path, [*kept])
+                return self._holds(smaller) or self._holds(_recounted(smaller))
+
+            _minimal(items, holds)
 
     def _try_without(self, path: tuple[str | int, ...]) -> None:
         """Leave out a field."""
@@ -481,7 +483,7 @@ class _Search:
                 self._try_without((*path, name))
                 self._reduce_fields((*path, name))
         elif path[-1] == "count" and isinstance(value, int):
-            while value > 1 and self._holds(_with(self.raw, path, value // 2)):
+            while value > 0 and self._holds(_with(self.raw, path, value // 2)):
                 value //= 2
 
 
@@ -517,6 +519,17 @@ def _node_of(entry: Json) -> str:
     if obj.get("kind") in ("Node", "CSINode"):
         return str(part(obj, "metadata").get("name"))
     return str(part(obj, "spec").get("nodeName", ""))
+
+
+def _recounted(raw: Json) -> Json:
+    """Return a copy in which each slice of devices has the number of its pool's slices."""
+    copied = copy.deepcopy(raw)
+    entries = [part(entry, "object") for entry in objects(copied.get("cluster"))]
+    specs = [part(entry, "spec") for entry in entries if entry.get("kind") == "ResourceSlice"]
+    pools = [(spec.get("driver"), part(spec, "pool").get("name")) for spec in specs]
+    for spec, pool in zip(specs, pools, strict=True):
+        part(spec, "pool")["resourceSliceCount"] = pools.count(pool)
+    return copied
 
 
 def _entry_paths(raw: Json) -> Iterator[tuple[str | int, ...]]:

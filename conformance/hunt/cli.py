@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import itertools
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from ..targets.options import seed_option, target_options
 from ..targets.target import TargetOptions
 from .confirm import Finding, Order, confirm
 from .placements import placement_worlds
-from .search import Explored, Find, Task, explore
+from .search import LANES, Explored, Find, Task, explore
 from .world import pairs
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _option = options_of("Options")
 #: The worlds of a task in virtual time, and the longest time of a task, also in real time.
 _WORLDS: Final = 200
 _SECONDS: Final = {False: 120.0, True: 60.0}
-_LANES: Final = 16
 #: The share of the budget for our scheduler, if another one is under test; and for all searches.
 _OURS: Final = 0.15
 _SEARCHES: Final = 0.7
@@ -48,13 +47,6 @@ class HuntOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the command."""
 
     target: TargetOptions = given_by(target_options)
-    version: str = _option(
-        "--target",
-        "version",
-        metavar="VERSION",
-        default="",
-        help="Hunt in our scheduler as it decides in a version: kubesched@1.35.",
-    )
     also: tuple[str, ...] = _option(
         "--also",
         metavar="CMD",
@@ -105,11 +97,6 @@ def hunt(options: HuntOptions) -> None:
             click.echo(str(pair))
         click.echo("left out: reasons of Permit, as kube-scheduler has no plugin that waits there")
         return
-    if options.version:
-        if options.target.command:
-            raise InputError("--target: not together with --target-command")
-        target = msgspec.structs.replace(options.target, in_process=options.version)
-        options = msgspec.structs.replace(options, target=target)
     if options.target.kubeconfig:
         raise InputError("--kubeconfig: hunt needs an API server of its own")
     target_kind(options.target)
@@ -129,7 +116,7 @@ class _Hunt:
         self._clock = RealClock()
         self._started = self._clock.monotonic()
         self._finds: dict[tuple[str, str], list[Find]] = {}
-        self._counts: dict[str, dict[str, int]] = {}
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._notes: dict[str, str] = {}
         self._errors: list[str] = []
         try:
@@ -164,7 +151,7 @@ class _Hunt:
         """Yield tasks of the tables in turns, each with the next worlds of its table."""
         real = target.in_real_time
         # In real time a task ends by its time: the next one begins after a guess of its worlds.
-        step = 20 * _LANES if real else _WORLDS
+        step = 20 * LANES if real else _WORLDS
         starts = Counter[int]()
         for table in itertools.cycle(_TURNS):
             yield Task(
@@ -174,7 +161,6 @@ class _Hunt:
                 stop=starts[table] + step,
                 table=table,
                 seconds=min(_SECONDS[real], max(5.0, until - self._seconds)),
-                lanes=_LANES if real else 1,
             )
             starts[table] += step
 
@@ -184,17 +170,15 @@ class _Hunt:
 
     def _add(self, explored: Explored, target: TargetOptions) -> None:
         for pair, verdicts in explored.counts.items():
-            counts = self._counts.setdefault(pair, {})
-            for verdict, count in verdicts.items():
-                counts[verdict] = counts.get(verdict, 0) + count
+            self._counts[pair].update(verdicts)
         self._notes |= explored.notes
         self._errors += explored.errors
         for find in explored.finds:
-            key = find.promise, str(find.pair)
+            key = find.promise, str(find.world.pair)
             if key not in self._finds:
-                click.echo(f"found: {find.promise}: {find.pair}: {find.text}")
+                click.echo(f"found: {find.promise}: {find.world.pair}: {find.text}")
             self._finds.setdefault(key, []).append(find)
-        worlds = sum(sum(counts.values()) for counts in self._counts.values())
+        worlds = sum(counts.total() for counts in self._counts.values())
         name = "the target" if target.in_real_time else "our scheduler"
         click.echo(
             f"{self._seconds:.0f}s: {worlds} worlds so far, now in {name}; "
@@ -209,12 +193,7 @@ class _Hunt:
             command: TargetOptions(command=command, quiet_seconds=options.target.quiet_seconds)
             for command in options.also
         }
-        # One of each reason first: its other remedies often have the same cause.
-        by_reason: dict[str, list[Find]] = {}
-        for finds in self._finds.values():
-            by_reason.setdefault(finds[0].pair.reason, []).append(_simplest(finds))
-        turns = itertools.zip_longest(*by_reason.values())
-        chosen = [find for turn in turns for find in turn if find is not None]
+        chosen = [_simplest(finds) for finds in self._finds.values()]
         left = max(_CONFIRM_SECONDS_MIN, options.budget_seconds - self._seconds)
         findings = []
         in_real_time = options.target.in_real_time or bool(others)
@@ -247,11 +226,10 @@ class _Hunt:
         rows: dict[str, dict[str, int | str]] = {}
         worlds = 0
         for pair in [*pairs(), *placement_worlds()]:
-            counts = self._counts.get(str(pair), {})
-            built = sum(counts.get(verdict, 0) for verdict in ("woken", "lost", "unplaced"))
-            number = sum(counts.values())
-            worlds += number
-            rows[str(pair)] = {"worlds": number, "built": built, **counts}
+            counts = self._counts[str(pair)]
+            built = sum(counts[verdict] for verdict in ("woken", "lost", "unplaced"))
+            worlds += counts.total()
+            rows[str(pair)] = {"worlds": counts.total(), "built": built, **counts}
             if not built:
                 rows[str(pair)]["note"] = self._notes.get(str(pair), "not reached")
         _write_json(options.output / "findings.json", [msgspec.to_builtins(f) for f in findings])
@@ -269,11 +247,14 @@ class _Hunt:
 
 def _simplest(finds: list[Find]) -> Find:
     """Return the find with the fewest variations and the smallest case."""
-    return min(finds, key=lambda each: (len(each.variations), len(msgspec.json.encode(each.raw))))
+    return min(
+        finds,
+        key=lambda each: (len(each.world.variations), len(msgspec.json.encode(each.world.raw))),
+    )
 
 
 def _slug(find: Find, number: int) -> str:
-    words = f"{find.promise} {find.pair.reason} {find.pair.remedy}".lower()
+    words = f"{find.promise} {find.world.pair.reason} {find.world.pair.remedy}".lower()
     text = "-".join("".join(c if c.isalnum() else " " for c in words).split())
     return f"{text[:80].rstrip('-')}-{number}"
 

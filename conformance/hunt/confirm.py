@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ..capture.shrink import Limits, shrunk
+from ..capture.shrink import Interest, Limits, shrunk
 from ..errors import InputError
 from ..format.case import case_of
 from ..format.resources import objects, part
@@ -20,19 +20,20 @@ from ..invariants.judge import NotObserved
 from ..run.observation import observe
 from ..targets import target_kind
 from ..targets.target import TargetOptions
-from .lane import is_on, is_placed
+from .lane import judged
 from .placements import GROUP
-from .search import PLACES, WAKES, Find
-from .vocabulary import COPY, PAUSE, SETTLE, WAITER, subject_of
+from .search import LIVES, PLACES, WAKES, Find
+from .vocabulary import PAUSE, SETTLE, WAITER, create
+from .world import with_control
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..api import Json
-    from ..run.observation import Observation
 
 #: Longer than the longest backoff of a configuration without changes.
 _PAUSE: Final[Json] = {"advance": "12s"}
-_ATTEMPTS: Final = {False: 300, True: 30}
-_KINDS: Final = ("Pod", "PersistentVolumeClaim", "PersistentVolume")
+_ATTEMPTS: Final = {False: 1000, True: 60}
 _AREA: Final = "hunt"
 _REAL_SECONDS_MAX: Final = 120.0
 #: Runs that the server or the machine ended, not the scheduler.
@@ -73,25 +74,22 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 def confirm(order: bytes) -> bytes:
     """Run a find anew on its target, shrink it and write its case; all as JSON."""
     given = msgspec.json.decode(order, type=Order)
-    find, ours = given.find, TargetOptions()
-    raw = with_pauses(find)
-    is_shown = shows(raw, find, given.target, times=2)
-    if not is_shown and find.promise == WAKES:
-        # Ours has settled after each step; in real time a step has to wait for that.
-        calm = _settled(raw)
-        if shows(calm, find, given.target, times=2):
-            raw, is_shown = calm, True
-    whole = raw
-    is_ours = shows(raw, find, ours, times=1) if given.target != ours else is_shown
+    find, ours, seconds = given.find, TargetOptions(), given.seconds
+    whole = with_pauses(find.world.raw)
+    shown = _shown(whole, find, given.target, times=2)
+    is_shown = shown is not None
+    in_ours = _shown(whole, find, ours, times=1) if given.target != ours else shown
+    raw = shown or in_ours or whole
     # Without its devices or its room a smaller case has no placement.
     if find.promise != PLACES:
-        if is_ours:
-            raw = _smaller(raw, find, ours, seconds=given.seconds / 2)
-        if is_shown and not (is_ours and shows(raw, find, given.target, times=1)):
-            raw = _smaller(whole, find, given.target, seconds=given.seconds)
-    kind = "only ours" if is_ours else "chance"
+        if in_ours is not None:
+            raw = _smaller(in_ours, find, ours, seconds=seconds)
+        if shown is not None:
+            small = _shown(raw, find, given.target, times=1) if in_ours is not None else None
+            raw = small or _smaller(shown, find, given.target, seconds=seconds)
+    kind = "only ours" if in_ours is not None else "chance"
     if is_shown:
-        is_greedy = find.promise == PLACES and find.pair == GROUP
+        is_greedy = find.promise == PLACES and find.world.pair == GROUP
         kind = "incomplete" if is_greedy else "confirmed"
     case = given.path if kind != "chance" else ""
     if case:
@@ -100,37 +98,53 @@ def confirm(order: bytes) -> bytes:
         Finding(
             promise=find.promise,
             sentence=find.text,
-            pair=str(find.pair),
+            pair=str(find.world.pair),
             seed=find.seed,
-            variations=find.variations,
+            variations=find.world.variations,
             objects=size_of(raw),
             case=case,
             confirmed=kind == "confirmed",
             kind=kind,
-            also={name: shows(raw, find, each, times=1) for name, each in given.others.items()},
+            also={
+                name: _shown(raw, find, each, times=1) is not None
+                for name, each in given.others.items()
+            },
         )
     )
 
 
-def with_pauses(find: Find) -> Json:
-    """Return the case of a find with pauses for the longest backoff, up to the broken promise."""
-    steps = objects(find.raw["steps"])
-    return {**find.raw, "steps": [_PAUSE if step == PAUSE else step for step in steps]}
-
-
-def _settled(raw: Json) -> Json:
-    """Return a case that waits after each change until the scheduler has come to rest."""
-    quiet: list[Json] = []
-    for step in objects(raw["steps"]):
-        quiet += [step] if step.keys() & {"advance", "wait_until_settled"} else [step, SETTLE]
-    return {**raw, "steps": quiet}
+def with_pauses(raw: Json) -> Json:
+    """Return a case with pauses for the longest backoff."""
+    return {**raw, "steps": [_PAUSE if s == PAUSE else s for s in objects(raw["steps"])]}
 
 
 def size_of(raw: Json) -> int:
-    """Return the number of objects of a case, without the control."""
+    """Return the number of objects of a case."""
+    created = [objects(step.get("create")) for step in objects(raw["steps"])]
+    return len(objects(raw.get("cluster"))) + sum(map(len, created))
+
+
+def _shown(raw: Json, find: Find, target: TargetOptions, *, times: int) -> Json | None:
+    """Return the form of a case in which a target breaks the promise; None if it does not."""
+    forms = _forms(raw, in_real_time=target.in_real_time)
+    return next((form for form in forms if shows(form, find, target, times=times)), None)
+
+
+def _forms(raw: Json, *, in_real_time: bool) -> Iterator[Json]:
+    """Yield a case; then with its objects created while the scheduler runs, as in a lane.
+
+    Ours has settled after each step; in real time a step may have to wait for that.
+    """
     steps = objects(raw["steps"])
-    entries = [*objects(raw.get("cluster")), *(e for s in steps for e in objects(s.get("create")))]
-    return sum(part(entry, "pod").get("name") != COPY for entry in entries)
+    late = {**raw, "steps": [create(*objects(raw.get("cluster"))), *steps]}
+    late.pop("cluster", None)
+    for form in (raw, late):
+        yield form
+        quiet: list[Json] = []
+        for step in objects(form["steps"]) if in_real_time else ():
+            quiet += [step] if step.keys() & {"advance", "wait_until_settled"} else [step, SETTLE]
+        if quiet:
+            yield {**form, "steps": quiet}
 
 
 def shows(raw: Json, find: Find, target: TargetOptions, *, times: int) -> bool:
@@ -142,7 +156,8 @@ def _breaks(raw: Json, find: Find, target: TargetOptions) -> bool:
     if target.in_real_time:
         target = msgspec.structs.replace(target, real_seconds_max=_REAL_SECONDS_MAX)
     try:
-        case = case_of(raw, area=_AREA, origin=_AREA)
+        whole = with_control(raw, find.world.changed) if find.promise == WAKES else raw
+        case = case_of(whole, area=_AREA, origin=_AREA)
     except InputError:
         # A smaller case may be none.
         return False
@@ -156,40 +171,17 @@ def _breaks(raw: Json, find: Find, target: TargetOptions) -> bool:
             )
         except NotObserved:
             return False
-        return bool(some)
+        # Another pod may have another reason.
+        return any(one.expect.get("pod") == find.expect.get("pod") for one in some)
     seen = observe(case, kind, timeout_seconds=_REAL_SECONDS_MAX)
-    if find.promise == WAKES:
-        return is_lost(seen)
-    if find.promise == PLACES:
-        pods = {pod.key.rpartition("/")[2]: pod for pod in seen.pods}
-        is_whole = {*find.members} <= {*pods} and not seen.outcome.is_bad
-        return is_whole and not all(is_on(pods[name].object, find.place) for name in find.members)
+    if find.promise != LIVES:
+        return not seen.outcome.is_bad and judged(seen, find.world)[0] in ("lost", "unplaced")
     reason = seen.outcome.reason
     return seen.outcome.is_bad and not (_REFUSED.match(reason) or _SLOW in reason)
 
 
-def is_lost(seen: Observation) -> bool:
-    """Return True if the waiter has no node when its copy is made, and the copy gets one."""
-    created = next(
-        (c.resource_version for c in seen.changes if (c.resource, c.name) == ("pods", COPY)), None
-    )
-    if created is None:
-        return False
-    before, after = seen.objects_before(created), seen.objects_before(None)
-    return _has_node(before, WAITER) is False and _has_node(after, COPY) is True
-
-
-def _has_node(there: list[Json], name: str) -> bool | None:
-    """Return whether a pod has a node, or one for its volumes; None if there is no such pod."""
-    kinds = {kind: [one for one in there if one["kind"] == kind] for kind in _KINDS}
-    pods = [pod for pod in kinds["Pod"] if part(pod, "metadata")["name"] == name]
-    if not pods:
-        return None
-    return is_placed(pods[0], kinds["PersistentVolumeClaim"], kinds["PersistentVolume"])
-
-
 @dataclass
-class _Interest:
+class _Interest(Interest):
     """A find that a smaller case must show on a target."""
 
     raw: Json
@@ -201,34 +193,20 @@ class _Interest:
         return self.find.text
 
     def may_be_in(self, raw: Json) -> bool:
-        """Return True if the backoff passes at the end, or before the control of a lost wake-up."""
-        steps = objects(raw["steps"])
+        """Return True if the backoff passes at the end; what changes the waiter must stay."""
+        steps, whole = objects(raw["steps"]), objects(self.raw["steps"])
         if self.find.promise != WAKES:
-            return _PAUSE in steps or _PAUSE not in objects(self.raw["steps"])
-        control = next((number for number, step in enumerate(steps) if _makes_copy(step)), 0)
-        differs = _differing(raw)
-        has_pause = _PAUSE in steps[max(0, control - 2) : control]
-        return has_pause and differs is not None and differs <= (_differing(self.raw) or set())
+            return _PAUSE in steps or _PAUSE not in whole
+        changes = [step for step in whole if self.find.world.changed and _changes_waiter(step)]
+        return _PAUSE in steps[-2:] and all(step in steps for step in changes)
 
     def is_in(self, raw: Json) -> bool:
         return shows(raw, self.find, self.target, times=1)
 
-    def finished(self, raw: Json) -> Json:
-        return raw
 
-
-def _differing(raw: Json) -> set[str] | None:
-    """Return the fields in which the control differs from the waiter; None if one is missing."""
-    pods = {
-        str(pod["name"]): pod
-        for step in objects(raw["steps"])
-        for entry in objects(step.get("create"))
-        if (pod := part(entry, "pod")) and pod.get("name") in (WAITER, COPY)
-    }
-    if len(pods) < 2:
-        return None
-    one, other = pods[WAITER], pods[COPY]
-    return {name for name in {*one, *other} - {"name"} if one.get(name) != other.get(name)}
+def _changes_waiter(step: Json) -> bool:
+    changed = part(step, "patch") or part(step, "update_status")
+    return str(changed.get("pod")).rpartition("/")[2] == WAITER
 
 
 def _smaller(raw: Json, find: Find, target: TargetOptions, *, seconds: float) -> Json:
@@ -240,28 +218,23 @@ def _smaller(raw: Json, find: Find, target: TargetOptions, *, seconds: float) ->
 def _write(path: Path, raw: Json, find: Find) -> None:
     """Write the case of a find, which expects what the scheduler should have done."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    steps = objects(raw["steps"])
+    world = find.world
     expected: Json = find.expect or {"nodes": "no_overcommit"}
     if find.promise == WAKES:
-        control = next(number for number, step in enumerate(steps) if _makes_copy(step))
-        pod = part(objects(steps[control]["create"])[0], "pod")
-        name = str(subject_of({**pod, "name": WAITER})["pod"])
-        steps, expected = steps[:control], {"pods": [name], "bound_count": 1}
+        name = WAITER if world.namespace == "default" else f"{world.namespace}/{WAITER}"
+        expected = {"pods": [name], "bound_count": 1}
     elif find.promise == PLACES:
-        expected = {"pods": [*find.members], "bound_count": len(find.members)}
-        if find.place:
-            expected = {"node": find.place, "pod_count": len(find.members)}
+        members = world.members or ()
+        expected = {"pods": [*members], "bound_count": len(members)}
+        if world.place:
+            expected = {"node": world.place, "pod_count": len(members)}
     case: Json = {
         "name": path.stem,
         "source": INVARIANTS[find.promise].source if find.promise in INVARIANTS else _HINTS,
-        "description": f"{find.pair}. {find.text}",
+        "description": f"{world.pair}. {find.text}",
         **{name: raw[name] for name in ("gates", "config", "cluster") if name in raw},
-        "steps": [*steps, {"expect": expected}],
+        "steps": [*objects(raw["steps"]), {"expect": expected}],
     }
     write_case(path, {"area": _AREA, "cases": [case]})
-    text = bug_report(case, title=f"{find.promise}: {find.pair}", seen=find.text)
+    text = bug_report(case, title=f"{find.promise}: {world.pair}", seen=find.text)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
-
-
-def _makes_copy(step: Json) -> bool:
-    return any(part(entry, "pod").get("name") == COPY for entry in objects(step.get("create")))

@@ -23,6 +23,7 @@ from ..outcome import ALL_ASPECTS, Verdict
 from ..run.observation import Recorder
 from ..run.running import Progress, started
 from .vocabulary import COPY, WAITER
+from .world import with_control
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ..api import Json
     from ..format.case import Case
     from ..invariants import Violation
+    from ..run.observation import Observation
     from ..run.running import Running
     from ..targets.target import TargetKind
     from .world import World
@@ -41,15 +43,18 @@ _KEPT: Final = frozenset({"Lease", "Event", "PriorityClass", "APIService"})
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 #: In real time the shortest backoff that there is.
 _CONFIG: Final[Json] = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
+_DISKS: Final = ("'gcePersistent", "'awsElastic", "'rbd'", "'iscsi'")
 #: Parts of a case in which an invariant does not judge. A pod may have no condition if that was
 #: refused, if its volumes are being bound, or while its group waits; the rules of `no_pod_starved`
 #: know neither groups nor disks; a scheduler that ends loses the events that it has not sent;
-#: evictions that take seconds may be for a pod that is gone.
+#: evictions that take seconds may be for a pod that is gone. After some expired watches a client
+#: waits for many seconds before it lists again.
 _UNJUDGED: Final[Mapping[str, tuple[str, ...]]] = {
-    "no_pod_lost": ("'pods/status'", "'persistentVolumeClaim'", "'pod_group'"),
-    "no_pod_starved": ("'pod_group'", "'gcePersistent", "'awsElastic", "'rbd'", "'iscsi'"),
+    "no_pod_lost": ("'pods/status'", "'persistentVolumeClaim'", "'pod_group'", "'expired'"),
+    "no_pod_starved": ("'pod_group'", "'expired'", *_DISKS),
     "events_agree": ("'restart'",),
     "victims_of_lower_priority": ("'delay'",),
+    "victims_minimal": ("'delay'",),
     "victims_asked_once": ("'delay'",),
 }
 
@@ -77,7 +82,8 @@ class Lane:
 
     async def run(self, world: World) -> Seen:
         """Run a world, judge it, and empty the cluster. Raises ConformanceError for a dead lane."""
-        case = case_of(world.raw, area="hunt", origin="hunt")
+        raw = world.raw if world.members is not None else with_control(world.raw, world.changed)
+        case = case_of(raw, area="hunt", origin="hunt")
         self._recorder.forget()
         try:
             return await self._run(world, case)
@@ -92,59 +98,24 @@ class Lane:
             await running.carry_out([Step("cluster", Create(objects=[*case.cluster]))])
             await running.target.settle()
         if world.members is not None:
-            return await self._placed(world, case, world.members)
-        *course, settle, control, last = case.steps
-        namespace = world.namespace
-        await running.carry_out(course[: world.first])
-        rest = course[world.first :]
-        if world.message and rest:
-            await running.carry_out(rest[:1])
-            first = await running.api.find(Ref("Pod", WAITER, namespace))
-            if world.message not in _message(first):
-                await running.carry_out([*rest[1:], settle])
-                broken = self._violations(world, case)
-                return Seen(verdict="no reason", text=_message(first), violations=broken)
-            rest = rest[1:]
-        await running.carry_out([*rest, settle])
-        verdict, text = "woken", ""
-        before = await running.api.find(Ref("Pod", WAITER, namespace))
-        if before is not None and not await self._is_placed(before):
-            await running.carry_out([control, last])
-            copied = await running.api.find(Ref("Pod", COPY, namespace))
-            verdict, text = "no remedy", f"the copy is not bound: {_message(copied)}"
-            if copied is not None and await self._is_placed(copied):
-                verdict = "lost"
-                text = f"pod {WAITER} still waits ({_message(before)}), and its copy is bound"
-        return Seen(verdict=verdict, text=text, violations=self._violations(world, case))
+            await running.carry_out(case.steps)
+        else:
+            *course, settle, control, last = case.steps
+            start = world.first + bool(world.message)
+            await running.carry_out(course[:start])
+            message = _message(_pod_in(self._seen(case).objects(), WAITER))
+            await running.carry_out([*course[start:], settle])
+            if world.message not in message:
+                broken = _violations(world, self._seen(case))
+                return Seen(verdict="no reason", text=message, violations=broken)
+            if judged(self._seen(case), world)[0] != "woken":
+                await running.carry_out([control, last])
+        seen = self._seen(case)
+        verdict, text = judged(seen, world)
+        return Seen(verdict=verdict, text=text, violations=_violations(world, seen))
 
-    async def _placed(self, world: World, case: Case, members: Iterable[str]) -> Seen:
-        """Run a world that has no waiter, but pods for which a placement exists."""
-        await self._running.carry_out(case.steps)
-        pods = [await self._running.api.find(Ref("Pod", name, "default")) for name in members]
-        left = [pod for pod in pods if not is_on(pod, world.place)]
-        return Seen(
-            verdict="unplaced" if left else "woken",
-            text=f"a placement exists: {_message(left[0])}" if left else "",
-            violations=self._violations(world, case),
-        )
-
-    async def _is_placed(self, pod: Json) -> bool:
-        api = self._running.api
-        if not objects(part(pod, "spec").get("volumes")):
-            return is_placed(pod, (), ())
-        claims = await api.list("PersistentVolumeClaim")
-        return is_placed(pod, claims, await api.list("PersistentVolume"))
-
-    def _violations(self, world: World, case: Case) -> tuple[Violation, ...]:
-        """Return the promises of single decisions that a world has broken."""
-        history = History(self._recorder.observation(case.outcome(Verdict.PASSED)))
-        text = str(world.raw)
-        return tuple(
-            violation
-            for name, one in INVARIANTS.items()
-            if one.check is not None and not any(p in text for p in _UNJUDGED.get(name, ()))
-            for violation in one.check(history)
-        )
+    def _seen(self, case: Case) -> Observation:
+        return self._recorder.observation(case.outcome(Verdict.PASSED))
 
     async def _empty(self, case: Case) -> None:
         """Delete the objects of a world, and wait until the scheduler has seen it."""
@@ -202,30 +173,64 @@ async def lane(
         yield Lane(running, recorder)
 
 
-def is_on(pod: Json | None, place: str) -> bool:
+def judged(seen: Observation, world: World) -> tuple[str, str]:
+    """Return the verdict on a world that has run, and a text."""
+    end = seen.objects()
+    if world.members is not None:
+        members = [_pod_in(end, name) for name in world.members]
+        left = [pod for pod in members if not _is_on(pod, world.place)]
+        return ("unplaced", f"a placement exists: {_message(left[0])}") if left else ("woken", "")
+    controls = (each for each in seen.changes if (each.resource, each.name) == ("pods", COPY))
+    control = next(controls, None)
+    before = seen.objects_before(control.resource_version if control else None)
+    waiter, copied = _pod_in(before, WAITER), _pod_in(end, COPY)
+    if waiter is None or _is_placed(waiter, before):
+        return "woken", ""
+    if copied is None or not _is_placed(copied, end):
+        return "no remedy", f"the copy is not bound: {_message(copied)}"
+    return "lost", f"pod {WAITER} still waits ({_message(waiter)}), and its copy is bound"
+
+
+def _violations(world: World, seen: Observation) -> tuple[Violation, ...]:
+    """Return the promises of single decisions that a world has broken."""
+    history, text = History(seen), str(world.raw)
+    return tuple(
+        violation
+        for name, one in INVARIANTS.items()
+        if one.check is not None and not any(p in text for p in _UNJUDGED.get(name, ()))
+        for violation in one.check(history)
+    )
+
+
+def _pod_in(there: Iterable[Json], name: str) -> Json | None:
+    pods = (obj for obj in there if obj["kind"] == "Pod" and part(obj, "metadata")["name"] == name)
+    return next(pods, None)
+
+
+def _is_on(pod: Json | None, place: str) -> bool:
     """Return True if a pod has a node, or one is nominated for it: `place`, or any if empty."""
     node_name = part(pod or {}, "spec").get("nodeName")
     name = node_name or part(pod or {}, "status").get("nominatedNodeName")
     return name == place if place else bool(name)
 
 
-def is_placed(pod: Json, claims: Iterable[Json], volumes: Iterable[Json]) -> bool:
+def _is_placed(pod: Json, there: Iterable[Json]) -> bool:
     """Return True if a pod has a node, or a node is chosen and its volumes are being bound."""
     spec = part(pod, "spec")
-    if spec.get("nodeName"):
-        return True
     names = {
         part(volume, "persistentVolumeClaim").get("claimName")
         for volume in objects(spec.get("volumes"))
     }
-    chosen = {part(part(volume, "spec"), "claimRef").get("name") for volume in volumes}
-    unbound = [
-        part(claim, "metadata") for claim in claims if not part(claim, "spec").get("volumeName")
-    ]
-    return any(
+    specs = [(obj["kind"], part(obj, "metadata"), part(obj, "spec")) for obj in there]
+    chosen = {
+        part(disk, "claimRef").get("name") for kind, _, disk in specs if kind == "PersistentVolume"
+    }
+    return bool(spec.get("nodeName")) or any(
         claim["name"] in names
+        and not wanted.get("volumeName")
         and (_SELECTED in part(claim, "annotations") or claim["name"] in chosen)
-        for claim in unbound
+        for kind, claim, wanted in specs
+        if kind == "PersistentVolumeClaim"
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import random
 import re
 from typing import TYPE_CHECKING, Final
@@ -33,10 +34,14 @@ if TYPE_CHECKING:
 WAKES: Final = "no_wake_up_lost"
 LIVES: Final = "scheduler_lives"
 PLACES: Final = "existing_placement_found"
+#: In real time most worlds wait.
+LANES: Final = 16
 _QUIET_SECONDS: Final = 0.15
 #: A world that takes longer has a scheduler that hangs.
 _WORLD_SECONDS_MAX: Final = 60.0
 _LANE_WORLDS_MAX: Final = 300
+#: Objects until garbage is collected; the usual threshold takes a tenth of the search's time.
+_GARBAGE: Final = (50_000, 20, 50)
 _UNKNOWN: Final = re.compile(r"(?:unrecognized feature gate:|cannot set feature gate) (\w+)")
 _FATAL: Final = re.compile(r"panic:|fatal error:|Observed a panic|^F\d{4} ")
 
@@ -50,20 +55,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     stop: int
     table: int
     seconds: float
-    lanes: int
 
 
 class Find(msgspec.Struct, frozen=True, kw_only=True):
-    """A broken promise in a world. `raw` is the case of the world."""
+    """A broken promise in a world; `expect` is what the world's case should have expected."""
 
     promise: str
     text: str
-    pair: Pair
     seed: str
-    variations: tuple[str, ...]
-    raw: Json
-    members: tuple[str, ...] = ()
-    place: str = ""
+    world: World
     expect: Json = {}
 
 
@@ -83,10 +83,13 @@ class Explored(msgspec.Struct, kw_only=True):
             self.notes[name] = f"{seen.verdict}: {seen.text}"
         promise = {"lost": WAKES, "unplaced": PLACES}.get(seen.verdict)
         if promise is not None:
-            self._add(world, seed, promise, seen.text)
-        for broken in seen.violations:
-            if not (broken.invariant == "no_pod_starved" and promise is not None):
-                self._add(world, seed, broken.invariant, broken.text, expect=broken.expect)
+            self.finds.append(Find(promise=promise, text=seen.text, seed=seed, world=world))
+        for one in seen.violations:
+            if not (one.invariant == "no_pod_starved" and promise is not None):
+                found = Find(
+                    promise=one.invariant, text=one.text, seed=seed, world=world, expect=one.expect
+                )
+                self.finds.append(found)
 
     def died(self, world: World, seed: str, error: ConformanceError) -> None:
         """Add the end of the scheduler, with the line of its log that has the cause."""
@@ -94,23 +97,7 @@ class Explored(msgspec.Struct, kw_only=True):
         last = next((line for line in log if _FATAL.search(line)), log[-1] if log else "")
         text = f"{error}: {last}" if last and last not in str(error) else str(error)
         self.errors.append(f"{world.pair} ({seed}): {text}")
-        self._add(world, seed, LIVES, text)
-
-    def _add(
-        self, world: World, seed: str, promise: str, text: str, expect: Json | None = None
-    ) -> None:
-        find = Find(
-            promise=promise,
-            text=text,
-            pair=world.pair,
-            seed=seed,
-            variations=world.variations,
-            raw=world.raw,
-            members=world.members or (),
-            place=world.place,
-            expect=expect or {},
-        )
-        self.finds.append(find)
+        self.finds.append(Find(promise=LIVES, text=text, seed=seed, world=world))
 
 
 @functools.cache
@@ -140,7 +127,12 @@ def explore(task: bytes) -> bytes:
     """Run the worlds of a task and return an Explored, both as JSON."""
     order = msgspec.json.decode(task, type=Task)
     result = Explored()
-    run_quietly(_explored(order, result))
+    usual = gc.get_threshold()
+    gc.set_threshold(*_GARBAGE)
+    try:
+        run_quietly(_explored(order, result))
+    finally:
+        gc.set_threshold(*usual)
     return msgspec.json.encode(result)
 
 
@@ -156,7 +148,8 @@ async def _explored(order: Task, result: Explored) -> None:
                 if not await _lane_of(order, gates, numbers, result, deadline, folder):
                     return
 
-        await asyncio.gather(*(work() for _ in range(order.lanes)))
+        lanes = LANES if order.target.in_real_time else 1
+        await asyncio.gather(*(work() for _ in range(lanes)))
 
 
 async def _lane_of(

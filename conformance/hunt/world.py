@@ -6,7 +6,10 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from ..format.resources import part
+import msgspec
+
+from ..api import Json
+from ..format.resources import objects, part
 from .table import REASONS
 from .vocabulary import COPY, HOST, PAUSE, SETTLE, WAITER, create, node, pod, subject_of
 
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..api import Json
     from .vocabulary import Fields
 
 
@@ -28,11 +30,11 @@ class Pair(NamedTuple):
         return f"{self.reason}: {self.remedy}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """A world as a case: the steps up to the control, and the name of the pair.
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """A world as a case without its control, and the name of the pair.
 
     `first` is the number of steps up to the creation of the waiter, which is in `namespace`.
+    `changed` are the fields in which the control differs from the waiter.
     """
 
     pair: Pair
@@ -41,6 +43,7 @@ class World:
     first: int = 1
     namespace: str = "default"
     message: str = ""
+    changed: Json = {}
     #: Of a world without a waiter: the pods that must get a node, as there is room for them.
     members: tuple[str, ...] | None = None
     #: The node that they must get; empty for any.
@@ -65,6 +68,15 @@ def raw_case(
     }
 
 
+def with_control(raw: Json, changed: Json) -> Json:
+    """Return a case at whose end a copy of the waiter is created; it differs in some fields."""
+    steps = objects(raw["steps"])
+    created = [part(entry, "pod") for step in steps for entry in objects(step.get("create"))]
+    waiters = [each for each in created if each.get("name") == WAITER]
+    control = [create({"pod": {**each, **changed, "name": COPY}}) for each in waiters[:1]]
+    return {**raw, "steps": [*steps, *control, SETTLE]}
+
+
 def pairs() -> list[Pair]:
     """Return the table: each reason with each of its remedies."""
     return [Pair(name, each) for name, one in REASONS.items() for each in one.remedy_names]
@@ -82,13 +94,11 @@ def world_of(pair: Pair, rng: random.Random) -> World:
         for name, (chance, vary) in _VARIATIONS.items()
         if rng.random() < chance and vary(course, rng)
     ]
-    changed = {**sketch.changed.get(pair.remedy, {}), **sketch.control}
-    control = {**waiter, **changed, "name": COPY}
     steps: list[Fields] = [*sketch.before, *course.first, create({"pod": waiter})]
     steps += [SETTLE] * course.settles + course.before + course.steps
     if "inject" in str(steps):
         steps.append({"clear_faults": None})
-    steps += [PAUSE, SETTLE, create({"pod": control}), SETTLE]
+    steps += [PAUSE, SETTLE]
     return World(
         pair=pair,
         variations=tuple(variations),
@@ -96,6 +106,7 @@ def world_of(pair: Pair, rng: random.Random) -> World:
         first=len(sketch.before) + len(course.first) + 1,
         namespace=str(waiter.get("namespace", "default")),
         message=one.message if course.settles else "",
+        changed={**sketch.changed.get(pair.remedy, {}), **sketch.control},
     )
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Rule = Callable[[Json, Json, State], "str | None"]
 
 
+_BOUND: Final = "pv.kubernetes.io/bind-completed"
 #: The taint for which `spec.unschedulable` stands.
 _UNSCHEDULABLE: Final[Json] = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -198,7 +199,7 @@ def volumes(pod: Json, node: Json, state: State) -> str | None:
         if claim is None:
             return f"its claim {name} does not exist"
         volume = state.find("PersistentVolume", str(part(claim, "spec").get("volumeName")))
-        if volume is None:
+        if volume is None or _BOUND not in part(part(claim, "metadata"), "annotations"):
             return f"its claim {name} is not bound"
         affinity = part(part(volume, "spec"), "nodeAffinity").get("required")
         if isinstance(affinity, dict) and not any_term_matches(

@@ -18,6 +18,7 @@ _HEAD: Final = """\
 Made by `kubesched-conformance bugs` from the cases with `known_bug:`, and held fresh by a test.
 Each case expects the right behaviour. The case fails on the stock binaries of these versions, of
 1.34.4, 1.35.4, 1.36.3 and 1.37.2. A case with `since` or `until` was run between these only.
+[What each version's search found](README.md#what-the-search-has-found) is on the suite's page.
 """
 
 

@@ -192,8 +192,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     def settings(self, cases: Sequence[Case]) -> Settings:
         """Return the settings of a run of some of these cases."""
         target, version = self.target, self.scheduler_version
-        if target.in_process == OUR_SCHEDULER:
-            if target.is_ours and version.without_patch not in OUR_VERSIONS:
+        if target.in_process == OUR_SCHEDULER and not target.in_real_time:
+            if version.without_patch not in OUR_VERSIONS:
                 expected = f"{', '.join(OUR_VERSIONS[:-1])} or {OUR_VERSIONS[-1]}"
                 raise InputError(f"--scheduler-version: expected {expected}, got {version}")
             ours = f"{OUR_SCHEDULER_AS}{version.without_patch}"

@@ -23,6 +23,8 @@ def target_kind(options: TargetOptions) -> TargetKind:
             "--plugin is for the scheduler in process; in --target-command write the command's own "
             "flag, such as: kubesched --plugin MODULE:CLASS --kubeconfig {kubeconfig}"
         )
+    if options.command and options.in_process != OUR_SCHEDULER:
+        raise InputError("--target-command: not together with --target or --in-process")
     if options.kubeconfig:
         if options.command:
             raise InputError("--kubeconfig judges the cluster's scheduler: no --target-command")

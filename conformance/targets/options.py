@@ -55,6 +55,8 @@ _CHOICE: Final = (
     _context,
     _scheduler(
         "--in-process",
+        "--target",
+        "in_process",
         metavar="MODULE:FUNCTION",
         default=_DEFAULTS.in_process,
         show_default=True,

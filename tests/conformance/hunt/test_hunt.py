@@ -41,8 +41,6 @@ def world(*apps: str) -> World:
         {"delete": {"pod": "db"}},
         {"advance": "3s"},
         SETTLE,
-        create(pod("copy", affinity=away_from(*apps))),
-        SETTLE,
     ]
     cluster = [node("a"), node("b", unschedulable=True), pod("db", node="a", labels={"app": "db"})]
     return World(
@@ -123,9 +121,7 @@ def test_a_lane_runs_world_after_world_and_finds_the_lost_wake_up() -> None:
 
 def test_a_find_is_confirmed_shrunk_and_written_as_a_case_without_mistakes(tmp_path: Path) -> None:
     some = world("db", "web")
-    find = Find(
-        promise=WAKES, text="It waits.", pair=some.pair, seed="1", variations=(), raw=some.raw
-    )
+    find = Find(promise=WAKES, text="It waits.", seed="1", world=some)
     path = tmp_path / "lost.yaml"
     order = Order(find=find, target=TargetOptions(), path=str(path))
     finding = msgspec.json.decode(confirm(msgspec.json.encode(order)), type=Finding)
@@ -140,9 +136,7 @@ def test_a_find_is_confirmed_shrunk_and_written_as_a_case_without_mistakes(tmp_p
 
 def test_a_find_that_does_not_happen_again_is_chance(tmp_path: Path) -> None:
     some = world("db")
-    find = Find(
-        promise=WAKES, text="It waits.", pair=some.pair, seed="1", variations=(), raw=some.raw
-    )
+    find = Find(promise=WAKES, text="It waits.", seed="1", world=some)
     order = Order(find=find, target=TargetOptions(), path=str(tmp_path / "lost.yaml"))
     finding = msgspec.json.decode(confirm(msgspec.json.encode(order)), type=Finding)
     assert (finding.kind, finding.confirmed, finding.case) == ("chance", False, "")
@@ -242,7 +236,6 @@ def test_worlds_whose_gates_a_scheduler_does_not_know_are_noted() -> None:
         stop=2,
         table=2,
         seconds=60.0,
-        lanes=1,
     )
     explored = msgspec.json.decode(explore(msgspec.json.encode(task)), type=Explored)
     assert explored.errors == []
@@ -286,4 +279,4 @@ def test_a_version_of_ours_is_a_target(tmp_path: Path, monkeypatch: pytest.Monke
     assert result.exit_code in (0, 1), result.output
     both = CliRunner().invoke(cli.hunt, [*options, "--target-command", "true {config}"])
     assert both.exit_code == 2
-    assert "--target: not together with --target-command" in both.output
+    assert "--target-command: not together with --target or --in-process" in both.output

@@ -47,8 +47,6 @@ def world(*cluster: Any, remedy: Any = UNTAINTED, waiter: Any = None, **more: An
         remedy,
         PAUSE,
         SETTLE,
-        create(pod("copy", **fields)),
-        SETTLE,
     ]
     return World(pair=PAIR, raw=raw_case([TAINTED, *cluster], steps), **more)
 
@@ -129,9 +127,7 @@ def test_a_verdict_is_counted_noted_and_found(
 
 
 def explored(target: Callable[..., object], *, worlds: int) -> Explored:
-    task = Task(
-        target=in_process(target), seed=1, start=0, stop=worlds, table=0, seconds=60.0, lanes=1
-    )
+    task = Task(target=in_process(target), seed=1, start=0, stop=worlds, table=0, seconds=60.0)
     return msgspec.json.decode(explore(msgspec.json.encode(task)), type=Explored)
 
 
@@ -145,7 +141,7 @@ def test_a_scheduler_that_dies_in_a_world_is_a_find(monkeypatch: pytest.MonkeyPa
     poisoned = World(pair=PAIR, raw=raw_case([TAINTED], steps), members=())
     monkeypatch.setattr(search, "world_number", lambda *_, **__: poisoned)
     (find,) = explored(schedulers.binds_all_to_a, worlds=1).finds
-    assert (find.promise, find.seed, find.raw) == (LIVES, "1/0/0", poisoned.raw)
+    assert (find.promise, find.seed, find.world.raw) == (LIVES, "1/0/0", poisoned.raw)
     assert "choked on poison" in find.text
 
 
