@@ -192,7 +192,7 @@ class HttpHandler:
             async with self._faults.channel(http, watcher, write) as channel:
                 await watcher.serve(channel.write, watch.timeout_seconds)
             await response.write_eof()
-        except ConnectionError:
+        except ConnectionResetError:
             pass  # the client has left
         finally:
             del self.watchers[watcher]
