@@ -48,9 +48,11 @@ def _using(claim: str, name: str = "p", *, node: str = "") -> Json:
     return _pod(name, node=node, volumes=[volume])
 
 
-def _claim(volume: str = "", *modes: str) -> Json:
+def _claim(volume: str = "", *modes: str, is_completed: bool = True) -> Json:
     spec = {"volumeName": volume, "accessModes": [*modes]}
-    return {"kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": spec}
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if is_completed else {}
+    metadata = {"name": "c", "annotations": annotations}
+    return {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
 def _volume(*zones: str) -> Json:
@@ -64,6 +66,7 @@ def _volume(*zones: str) -> Json:
     [
         ([], [], "its claim c does not exist"),
         ([_claim()], [], "its claim c is not bound"),
+        ([_claim("v", is_completed=False), _volume()], [], "its claim c is not bound"),
         ([_claim("v"), _volume()], [], None),
         ([_claim("v"), _volume("z1")], [], None),
         (
