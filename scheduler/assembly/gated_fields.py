@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scheduler.api.dynamic_resources import ResourceSliceSpec
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
-from scheduler.devices.allocator import BINDING_CONDITIONS, CONSUMABLE_CAPACITY
+from scheduler.devices.rules import BINDING_CONDITIONS, CONSUMABLE_CAPACITY
 from scheduler.plugins.dynamic_resources.node_allocatable import NODE_ALLOCATABLE_RESOURCES
 from scheduler.plugins.node_declared_features import DECLARED_FEATURES
 

@@ -27,6 +27,7 @@ from scheduler.devices.requests import (
     ClaimAllocation,
     requests_of,
 )
+from scheduler.devices.rules import CONSUMABLE_CAPACITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -44,11 +45,6 @@ if TYPE_CHECKING:
 CounterSets = dict[str, dict[str, int]]
 
 _ADMIN_ACCESS: Final = "DRAAdminAccess"
-CONSUMABLE_CAPACITY: Final = "DRAConsumableCapacity"
-#: Both are needed for devices that are attached while a pod is bound.
-BINDING_CONDITIONS: Final = frozenset(
-    {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"}
-)
 
 
 class AllocationTimeoutError(Exception):
@@ -91,15 +87,15 @@ class Allocator:
         self._class_of: Final = class_of
         self._gates: Final = gates
         self.shares_capacity: Final = CONSUMABLE_CAPACITY in gates
-        #: Without the gates of both features upstream takes its `stable` allocator.
-        self.is_stable: Final = not self.shares_capacity and not gates >= BINDING_CONDITIONS
+        #: Without the gates of these features upstream takes its `stable` allocator.
+        self.is_stable: Final = not self.shares_capacity and not gates >= rules.status_gates
         #: By claims: their requests. The claims are kept, so that their ids stay theirs.
         self._requests: Final[dict[tuple[int, ...], _Prepared]] = {}
         #: By claims and group of nodes.
         self._answers: Final[dict[object, list[ClaimAllocation] | None]] = {}
         #: The search that was paused, by its claims and group.
         self._paused: Final[dict[object, _Search]] = {}
-        #: By `rules.pool_key`.
+        #: By `rules.counters_key`.
         self.available_counters: Final[dict[object, CounterSets]] = {}
 
     def allocate(
@@ -161,18 +157,21 @@ class Allocator:
                         "but the feature is disabled"
                     )
 
-    def counters(self, pool: Pool) -> CounterSets:
-        """Return the counters of a pool that no allocated device has consumed."""
-        key = self.rules.pool_key(pool)
+    def counters(self, pool: Pool, device: PoolDevice) -> CounterSets:
+        """Return the counters for a device of a pool that no allocated device has consumed."""
+        rules = self.rules
+        key = rules.counters_key(pool, device)
         available = self.available_counters.get(key)
         if available is None:
             available = {
-                name: {key: _nanos(counter) for key, counter in counter_set.counters.items()}
-                for name, counter_set in pool.counter_sets.items()
+                counter_set.name: {
+                    name: _nanos(counter) for name, counter in counter_set.counters.items()
+                }
+                for counter_set in rules.counter_sets(pool, device)
             }
-            for device in (*pool.devices, *pool.unreachable):
-                if self.state.is_allocated(device.id):
-                    _subtract(available, device)
+            for other in (*pool.devices, *pool.unreachable):
+                if rules.counters_key(pool, other) == key and rules.consumes(self.state, other.id):
+                    _subtract(available, other)
             self.available_counters[key] = available
         return available
 
@@ -343,9 +342,10 @@ class _Search:
         else:
             positions = self._free_devices(claim, request, start)
         for position in positions:
-            undo = self._allocate(claim, request, position, must=request.wants_all)
+            undo = self._allocate(claim, request, number, position)
             if undo is not None:
-                are_too_many = yield self._devices(claim, index, request, number + 1, position + 1)
+                following = 0 if self._allocator.rules.starts_over else position + 1
+                are_too_many = yield self._devices(claim, index, request, number + 1, following)
                 undo()
                 if are_too_many:
                     return True
@@ -406,13 +406,14 @@ class _Search:
         return self._state.has_device(device_id) or bool(self._allocating.get(device_id))
 
     def _allocate(
-        self, claim: int, request: Request, position: int, *, must: bool
+        self, claim: int, request: Request, number: int, position: int
     ) -> Callable[[], None] | None:
         """Take a device that the selectors match; return how to give it back, None if impossible.
 
-        The caller has checked the capacity, unless the request `must` have the device.
-        Raises `AllocationError` if a constraint refuses a device that the request must have.
+        The caller has checked the capacity, unless the request is for all devices.
+        Raises `AllocationError` if a constraint refuses a device that such a request must have.
         """
+        rules, must = self._allocator.rules, request.wants_all
         pool, device = self._node_pools.devices[position]
         is_shared = bool(device.device.allow_multiple_allocations)
         if request.has_admin_access:
@@ -420,42 +421,57 @@ class _Search:
                 return None
         elif self._is_in_use(device.id):
             return None
-        if not self._allocator.rules.supports(self._node_pools.node, device.slice):
+        if not rules.supports(self._node_pools.node, device.slice):
             return None
         leave_counters = self._join_counters(pool, device, is_shared=is_shared)
         if leave_counters is None:
             return None
-        added = 0
-        constraints = self._constraints[claim]
-        violated = False
         is_tolerated = all(map(request.tolerates, device.device.taints))
-        for constraint in constraints if is_tolerated else ():
-            if not constraint.add(request, device):
-                violated = True
-                break
-            added += 1
-
-        def undo_checks() -> None:
-            for constraint in reversed(constraints[:added]):
-                constraint.remove(request)
-            leave_counters()
-
-        is_refused = not is_tolerated or violated
-        if is_refused or (must and not self._has_capacity(request, device)):
-            undo_checks()
-            if violated and must:
+        leave_constraints = self._join_constraints(claim, request, device) if is_tolerated else None
+        if leave_constraints is None:
+            if rules.rolls_back:
+                leave_counters()
+            if is_tolerated and must:
                 raise AllocationError(
                     f"claim {request.claim.key}, request {request.name}: cannot add device "
                     f"{device.id} because a claim constraint would not be satisfied"
                 )
             return None
+        compared = rules.compared(device, number)
+        if (must or compared is not device) and not self._has_capacity(request, compared):
+            if rules.rolls_back:
+                leave_constraints()
+                leave_counters()
+            elif not is_shared:
+                self._allocating.setdefault(device.id, set()).add(claim)
+            return None
         undo_choice = self._choose(claim, request, position, device, is_shared=is_shared)
 
         def undo() -> None:
             undo_choice()
-            undo_checks()
+            leave_constraints()
+            if rules.rolls_back or not is_shared:
+                leave_counters()
 
         return undo
+
+    def _join_constraints(
+        self, claim: int, request: Request, device: PoolDevice
+    ) -> Callable[[], None] | None:
+        """Add a device to the constraints of a claim; return the undoing, None if one refuses."""
+        constraints = self._constraints[claim]
+        refusing = next(
+            (at for at, each in enumerate(constraints) if not each.add(request, device)), None
+        )
+
+        def undo() -> None:
+            for constraint in reversed(constraints[:refusing]):
+                constraint.remove(request)
+
+        if refusing is None:
+            return undo
+        undo()
+        return None
 
     def _join_counters(
         self, pool: Pool, device: PoolDevice, *, is_shared: bool
@@ -466,8 +482,7 @@ class _Search:
         """
         rules = self._allocator.rules
         if not device.device.consumes_counters or (
-            is_shared
-            and (rules.has_shares(self._state, device.id) or device.id in self._allocating_capacity)
+            is_shared and rules.has_shares(self._state, device.id, self._allocating_capacity)
         ):
             return _nothing
         leave_groups = self._groups.add(pool, device) if rules.checks_groups else _nothing
@@ -517,9 +532,9 @@ class _Search:
 
     def _take_counters(self, pool: Pool, device: PoolDevice) -> bool:
         """Consume the counters of a device; False, and nothing consumed, if there are too few."""
-        available = self._allocator.counters(pool)
+        available = self._allocator.counters(pool, device)
         self._count_counters(pool, device, sign=1)
-        consumed = self._consumed_counters[self._allocator.rules.pool_key(pool)]
+        consumed = self._consumed_counters[self._allocator.rules.counters_key(pool, device)]
         for name, counters in available.items():
             of_set = consumed.get(name, {})
             if any(left < of_set.get(key, 0) for key, left in counters.items()):
@@ -528,7 +543,7 @@ class _Search:
         return True
 
     def _count_counters(self, pool: Pool, device: PoolDevice, *, sign: int) -> None:
-        key = self._allocator.rules.pool_key(pool)
+        key = self._allocator.rules.counters_key(pool, device)
         consumed = self._consumed_counters.setdefault(key, {})
         for consumption in device.device.consumes_counters:
             of_set = consumed.setdefault(consumption.counter_set, {})

@@ -1,8 +1,8 @@
 """The rules in the search for devices that differ between versions and feature gates.
 
 `device_rules` chooses once, when the devices' manager is created; the search asks for no version.
-Source: `k8s.io/dynamic-resource-allocation/structured/internal/{incubating,experimental}`, v0.36.3
-and v0.37.2.
+Source: `k8s.io/dynamic-resource-allocation/structured/internal/{incubating,experimental}`, v0.34.4,
+v0.35.4, v0.36.3 and v0.37.2.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from scheduler.devices.constraints import (
     PairwiseDistinctAttribute,
     attribute_of,
 )
-from scheduler.devices.pools import targets_node, targets_node_or_has_counters
+from scheduler.devices.pools import PoolDevice, targets_node, targets_node_or_has_counters
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import configuration_by_request, configuration_once
 from scheduler.devices.selectors import LIST_TYPE_ATTRIBUTES, SelectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from scheduler.api.core import Node
     from scheduler.api.dynamic_resources import (
         AllocationResult,
         CapacityRequirements,
+        CounterSet,
         DeviceAllocationConfiguration,
         DeviceAttribute,
         DeviceCapacity,
@@ -42,11 +43,16 @@ if TYPE_CHECKING:
     )
     from scheduler.config import FeatureGates
     from scheduler.devices.allocated import AllocatedState
-    from scheduler.devices.pools import DeviceId, Pool, PoolDevice
+    from scheduler.devices.pools import DeviceId, Pool
     from scheduler.devices.requests import ClaimAllocation, Request
     from scheduler.devices.selectors import SelectorVerdicts
 
+#: Both are needed for devices that are attached while a pod is bound.
+BINDING_CONDITIONS: Final = frozenset(
+    {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"}
+)
 COMPATIBILITY_GROUPS: Final = "DRADeviceCompatibilityGroups"
+CONSUMABLE_CAPACITY: Final = "DRAConsumableCapacity"
 DERIVED_ATTRIBUTES: Final = "DRADerivedAttributes"
 FRACTIONAL_CAPACITY: Final = "DRAFractionalCapacityRange"
 #: The gate, and the feature that nodes declare.
@@ -67,9 +73,21 @@ class DeviceRules(NamedTuple):
     #: Raise `AllocationError` for more devices than a claim can have.
     check_request_limit: Callable[[Request, int, int], None]
     check_claim_limit: Callable[[ResourceClaim, int], None]
-    #: What counters left are kept by.
-    pool_key: Callable[[Pool], object]
-    has_shares: Callable[[AllocatedState, DeviceId], bool]
+    #: With all these gates upstream does not take its `stable` allocator.
+    status_gates: frozenset[str]
+    #: True if the search for each device of a request begins at the first device of the node.
+    starts_over: bool
+    #: What the counters left for a device are kept by.
+    counters_key: Callable[[Pool, PoolDevice], object]
+    counter_sets: Callable[[Pool, PoolDevice], Iterable[CounterSet]]
+    #: True if a device takes counters because of the claims that have it.
+    consumes: Callable[[AllocatedState, DeviceId], bool]
+    #: True if a shared device has its counters already; with the devices chosen in this search.
+    has_shares: Callable[[AllocatedState, DeviceId, Collection[DeviceId]], bool]
+    #: False if devices that are refused, and shares that are given back, keep their counters.
+    rolls_back: bool
+    #: The device whose capacity is compared when a device is taken as n-th one of its request.
+    compared: Callable[[PoolDevice, int], PoolDevice]
     fits: Callable[..., bool]
     consumed: Callable[
         [CapacityRequirements | None, Mapping[str, DeviceCapacity]], dict[str, capacity.Amount]
@@ -89,8 +107,16 @@ class DeviceRules(NamedTuple):
 
 def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
     """Return the rules of a version with these gates."""
-    if version < SchedulerVersion.V1_37:
-        return _RULES_OF_1_36
+    # Without shared devices the order of a request's devices decides nothing.
+    starts_over = CONSUMABLE_CAPACITY in gates
+    if version == SchedulerVersion.V1_34:
+        return _RULES_OF_1_34._replace(starts_over=starts_over)
+    if version == SchedulerVersion.V1_35:
+        return _RULES_OF_1_35._replace(starts_over=starts_over)
+    return _RULES_OF_1_36 if version == SchedulerVersion.V1_36 else _rules_of_1_37(gates)
+
+
+def _rules_of_1_37(gates: FeatureGates) -> DeviceRules:
     has_lists, has_groups = LIST_TYPE_ATTRIBUTES in gates, COMPATIBILITY_GROUPS in gates
     is_fractional, is_derived = FRACTIONAL_CAPACITY in gates, DERIVED_ATTRIBUTES in gates
     skips = OPTIONAL_NODE_OPERATIONS in gates
@@ -101,8 +127,8 @@ def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
         check_derived=_nothing_to_check if is_derived else _refuse_derived,
         check_request_limit=_request_limit_of_1_37,
         check_claim_limit=_nothing_to_check,
-        pool_key=lambda pool: pool.id,
-        has_shares=lambda state, device: state.is_shared(device),
+        counters_key=lambda pool, device: pool.id,
+        has_shares=lambda state, device, chosen: state.is_shared(device) or device in chosen,
         fits=functools.partial(capacity.fits_if_representable, is_fractional=is_fractional),
         consumed=functools.partial(capacity.consumed_in_steps, is_fractional=is_fractional),
         counts_full_devices=True,
@@ -163,6 +189,12 @@ def _request_limit_of_1_37(request: Request, count: int, before: int) -> None:
         )
 
 
+def _device_of_slice(device: PoolDevice, number: int) -> PoolDevice:
+    """Return the device that is n-th one of the slice; else, where upstream panics, the device."""
+    devices = device.slice.spec.devices
+    return PoolDevice(device.slice, devices[number]) if number < len(devices) else device
+
+
 def _all(part: ResourceSlice) -> bool:
     return True
 
@@ -206,9 +238,15 @@ _RULES_OF_1_36: Final = DeviceRules(
     check_derived=_nothing_to_check,
     check_request_limit=_nothing_to_check,
     check_claim_limit=_claim_limit_of_1_36,
+    status_gates=BINDING_CONDITIONS,
+    starts_over=False,
     # As upstream: pools of two drivers with one name are mixed.
-    pool_key=lambda pool: pool.id.pool,
-    has_shares=lambda state, device: bool(state.capacity(device)),
+    counters_key=lambda pool, device: pool.id.pool,
+    counter_sets=lambda pool, device: pool.counter_sets.values(),
+    consumes=lambda state, device: state.is_allocated(device),
+    has_shares=lambda state, device, chosen: bool(state.capacity(device)) or device in chosen,
+    rolls_back=True,
+    compared=lambda device, number: device,
     fits=capacity.fits,
     consumed=capacity.consumed,
     counts_full_devices=False,
@@ -218,4 +256,17 @@ _RULES_OF_1_36: Final = DeviceRules(
     checks_groups=False,
     supports=_any_node,
     needs_declaration=_never,
+)
+
+_RULES_OF_1_35: Final = _RULES_OF_1_36._replace(
+    consumes=lambda state, device: state.has_device(device),
+    rolls_back=False,
+)
+
+_RULES_OF_1_34: Final = _RULES_OF_1_35._replace(
+    status_gates=frozenset({"DRAResourceClaimDeviceStatus"}),
+    counters_key=lambda pool, device: device.slice.metadata.name,
+    counter_sets=lambda pool, device: device.slice.spec.shared_counters,
+    has_shares=lambda state, device, chosen: False,
+    compared=_device_of_slice,
 )

@@ -11,7 +11,7 @@ from scheduler.api import field
 from scheduler.api.duration import SECOND, Duration
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.config.versions import SchedulerVersion
-from scheduler.devices.allocator import BINDING_CONDITIONS
+from scheduler.devices.rules import BINDING_CONDITIONS
 
 if TYPE_CHECKING:
     from scheduler.api.field import FieldError

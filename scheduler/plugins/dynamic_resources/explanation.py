@@ -157,10 +157,14 @@ class MissingDevices:
 
     def _counters(self) -> Iterator[str]:
         """Return the counters that are left in each pool whose devices consume any."""
+        allocator = self._allocator()
         for pool in self._node_pools.pools:
-            for name, counters in self._allocator().counters(pool).items():
-                listed = ", ".join(f"{key} {left / _NANO:g}" for key, left in counters.items())
-                yield f"pool {pool.id}, counter set {name} has left: {listed}"
+            devices = (*pool.devices, *pool.unreachable)
+            by_key = {allocator.rules.counters_key(pool, device): device for device in devices}
+            for device in by_key.values():
+                for name, counters in allocator.counters(pool, device).items():
+                    listed = ", ".join(f"{key} {left / _NANO:g}" for key, left in counters.items())
+                    yield f"pool {pool.id}, counter set {name} has left: {listed}"
 
 
 def _with_constraints(
