@@ -217,6 +217,7 @@ class _Hunt:
                     self._errors.append(f"confirming: {type(error).__name__}: {error}")
                     continue
                 findings.append(finding)
+                self._write("findings", findings)  # kept if the run is ended
                 click.echo(f"{finding.kind}: {finding.promise}: {finding.pair}: {finding.case}")
         return sorted(findings, key=lambda each: (each.kind, each.promise, each.pair))
 
@@ -232,8 +233,8 @@ class _Hunt:
             rows[str(pair)] = {"worlds": counts.total(), "built": built, **counts}
             if not built:
                 rows[str(pair)]["note"] = self._notes.get(str(pair), "not reached")
-        _write_json(options.output / "findings.json", [msgspec.to_builtins(f) for f in findings])
-        _write_json(options.output / "coverage.json", {"pairs": rows, "errors": self._errors})
+        self._write("findings", findings)
+        self._write("coverage", {"pairs": rows, "errors": self._errors})
         notes = {name: row["note"] for name, row in rows.items() if "note" in row}
         for name, note in notes.items():
             click.echo(f"not built: {name}: {note}")
@@ -243,6 +244,10 @@ class _Hunt:
             f"confirmed, {len(findings) - real} listed apart, seed {options.seed}, "
             f"{self._seconds:.0f}s"
         )
+
+    def _write(self, name: str, content: object) -> None:
+        text = msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+        (self._options.output / f"{name}.json").write_bytes(text)
 
 
 def _simplest(finds: list[Find]) -> Find:
@@ -257,7 +262,3 @@ def _slug(find: Find, number: int) -> str:
     words = f"{find.promise} {find.world.pair.reason} {find.world.pair.remedy}".lower()
     text = "-".join("".join(c if c.isalnum() else " " for c in words).split())
     return f"{text[:80].rstrip('-')}-{number}"
-
-
-def _write_json(path: Path, content: object) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")

@@ -20,6 +20,21 @@ def find_of(pair: Pair, *variations: str) -> Find:
     return Find(promise=WAKES, text="lost", seed="1", world=world)
 
 
+def confirmed(order: Order) -> bytes:
+    finding = Finding(
+        promise=WAKES,
+        sentence="lost",
+        pair=str(order.find.world.pair),
+        seed="1",
+        variations=(),
+        objects=1,
+        case=order.path,
+        confirmed=True,
+        kind="confirmed",
+    )
+    return msgspec.json.encode(finding)
+
+
 class TickingClock:
     """A clock that goes on by a second each time it is read."""
 
@@ -63,19 +78,7 @@ def test_the_simplest_find_of_each_pair_is_confirmed(
         orders.append(given)
         if given.find.world.pair == TAINT:
             raise TimeoutError("too long")
-        return msgspec.json.encode(
-            Finding(
-                promise=WAKES,
-                sentence="lost",
-                pair=str(given.find.world.pair),
-                seed="1",
-                variations=(),
-                objects=1,
-                case=given.path,
-                confirmed=True,
-                kind="confirmed",
-            )
-        )
+        return confirmed(given)
 
     monkeypatch.setattr(cli, "confirm", confirm)
     result = run(tmp_path, "--also", "true --kubeconfig {kubeconfig}")
@@ -97,6 +100,23 @@ def test_the_simplest_find_of_each_pair_is_confirmed(
     assert {*coverage["errors"]} == {"one died", "confirming: TimeoutError: too long"}
     # Each table has its turn, and its worlds go on where they ended.
     assert [(task.table, task.start) for task in tasks[:3]] == [(0, 0), (1, 0), (0, 200)]
+
+
+def test_what_was_confirmed_is_kept_if_the_run_is_ended(
+    tmp_path: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def confirm(order: bytes) -> bytes:
+        return confirmed(msgspec.json.decode(order, type=Order))
+
+    def echo(text: str, *, err: bool = False) -> None:
+        if text.startswith("confirmed:"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "confirm", confirm)
+    monkeypatch.setattr(cli.click, "echo", echo)
+    run(tmp_path, "--also", "true --kubeconfig {kubeconfig}")
+    (finding,) = msgspec.json.decode((tmp_path / "findings.json").read_bytes())
+    assert finding["kind"] == "confirmed"
 
 
 def test_another_scheduler_is_searched_after_ours(
