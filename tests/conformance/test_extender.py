@@ -1,4 +1,4 @@
-"""The extender of a case: what it answers, and how requests are compared."""
+"""The extender of a case: the answers, and the comparison of requests."""
 
 import contextlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The rules for devices of each version; `conformance/cases` has what they make of a pod."""
+"""The rules for devices of each version. `conformance/cases` has the decisions on pods."""
 
 import pytest
 

@@ -200,7 +200,7 @@ def test_devices_of_v1_36_take_what_they_stand_for(
 ) -> None:
     on_cpu = device(nodeAllocatableResourceMappings={"cpu": mapping})
     assert filtered(to_allocate(), on_cpu, version=V1_36) == (None, tuple(expected))
-    # What was allocated before does not count, and a share of another capacity neither.
+    # Earlier allocations do not count. A share of another capacity does not count.
     assert filtered(allocated(), on_cpu, version=V1_36) == (None, ())
     by_cores = device(
         allowMultipleAllocations=True,

@@ -25,7 +25,7 @@ KINDS = (
 
 
 class Cluster:
-    """A ledger, the objects that it learns of, and what it reports."""
+    """A ledger, the objects of its cluster, and the jobs that it reports."""
 
     def __init__(self) -> None:
         self.handle = FakeHandle(

@@ -10,7 +10,6 @@ import stat
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -547,38 +546,6 @@ async def test_a_certificate_is_chosen_by_the_host_that_the_client_names() -> No
             assert "named" in await _certificate_for(server.url, name)
         for name in ("example.com", "a.b.example.com", "other.org"):
             assert await _certificate_for(server.url, name) == default
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (
-            {"tls_sni_cert_keys": (NamedCertKey("/nope", "/nope"),)},
-            "failed to load SNI cert and key: open /nope: no such file or directory",
-        ),
-        (
-            {"tls_curve_preferences": (30,)},
-            "curve preference 30 is not supported by the current Go version",
-        ),
-        ({"tls_curve_preferences": (29, 29)}, "duplicate curve preference 29"),
-        (
-            {
-                "authentication": AuthenticationOptions(
-                    request_header=RequestHeaderOptions(client_ca_file="/nope")
-                )
-            },
-            "unable to create request header authentication config: open /nope: no such file or "
-            "directory",
-        ),
-    ],
-)
-async def test_files_and_curves_are_checked_before_serving(
-    options: dict[str, Any], error: str
-) -> None:
-    with pytest.raises(ServingError) as raised:
-        async with _served(_options(**options)):
-            pass
-    assert str(raised.value) == error
 
 
 async def test_a_serving_certificate_that_expires_is_named_once_a_day(

@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from scheduler.serving.options import NamedCertKey, ServingError
+from scheduler.serving.options import (
+    AuthenticationOptions,
+    NamedCertKey,
+    RequestHeaderOptions,
+    ServingError,
+)
 from scheduler.serving.tls import generate_self_signed
 from tests.serving.test_serve import TLS, _certificate_for, _options, _served
 
@@ -36,6 +41,15 @@ async def test_a_certificate_without_names_is_for_the_hosts_in_it(tmp_path: Path
     ("options", "error"),
     [
         (
+            {"tls_sni_cert_keys": (NamedCertKey("/nope", "/nope"),)},
+            "failed to load SNI cert and key: open /nope: no such file or directory",
+        ),
+        (
+            {"tls_curve_preferences": (30,)},
+            "curve preference 30 is not supported by the current Go version",
+        ),
+        ({"tls_curve_preferences": (29, 29)}, "duplicate curve preference 29"),
+        (
             {"tls_curve_preferences": (65536,)},
             "curve preference 65536 is out of range (must be 1-65535)",
         ),
@@ -43,9 +57,18 @@ async def test_a_certificate_without_names_is_for_the_hosts_in_it(tmp_path: Path
             {"tls_cert_file": "/dev/null", "tls_private_key_file": "/dev/null"},
             'missing content for serving cert "serving-cert::/dev/null::/dev/null"',
         ),
+        (
+            {
+                "authentication": AuthenticationOptions(
+                    request_header=RequestHeaderOptions(client_ca_file="/nope")
+                )
+            },
+            "unable to create request header authentication config: open /nope: no such file or "
+            "directory",
+        ),
     ],
 )
-async def test_curves_out_of_range_and_empty_files_are_refused(
+async def test_files_and_curves_are_checked_before_serving(
     options: dict[str, Any], error: str
 ) -> None:
     with pytest.raises(ServingError) as raised:
