@@ -15,6 +15,7 @@ import numpy as np
 
 from scheduler.api import resources
 from scheduler.api.host_ports import conflicts
+from scheduler.snapshot.columns import run_starts
 
 if TYPE_CHECKING:
     from scheduler.framework.handle import Worlds
@@ -79,8 +80,7 @@ class Reprieve:
         left, worlds = np.repeat(room, pods.counts, axis=1) - used, pods.worlds
         foreseen = np.zeros(len(pods.pods), dtype=np.bool_)
         while len(short := np.flatnonzero((left < 0).any(axis=0))):
-            is_first = np.diff(worlds[short], prepend=-1) > 0
-            first = short[is_first]
+            first = short[run_starts(worlds[short])]
             foreseen[first] = True
             freed = np.zeros_like(room)
             freed[:, worlds[first]] = needs[:, first]

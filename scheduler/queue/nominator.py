@@ -127,12 +127,9 @@ class Nominator:
         self, node_names: Iterable[str]
     ) -> tuple[list[PodInfo], list[int]]:
         """Return the pods that are nominated to some nodes, and their number on each node."""
-        pods: list[PodInfo] = []
-        counts: list[int] = []
-        for name in node_names:
-            on_node = self._pods_on.get(name, _NO_PODS)
-            pods += on_node.values()
-            counts.append(len(on_node))
+        on_nodes = [self._pods_on.get(name, _NO_PODS) for name in node_names]
+        pods = [pod for on_node in on_nodes for pod in on_node.values()]
+        counts = [*map(len, on_nodes)]
         in_flight = self.in_flight
         if not in_flight.isdisjoint(self._node_of):
             pods = [_bare(pod) if pod.uid in in_flight else pod for pod in pods]

@@ -21,7 +21,7 @@ from scheduler.framework.status import Code, Rejections, Status, as_verdict, unr
 from scheduler.framework.types import PreFilterResult
 from scheduler.runtime.meter import measured
 from scheduler.runtime.worlds import PodExtensions, Worlds, WorldStates
-from scheduler.snapshot.columns import ABSENT, IntArray
+from scheduler.snapshot.columns import ABSENT, IntArray, run_starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -207,7 +207,7 @@ class Filters:
         nominated, at = self._nominated_pods(pod, nodes)
         if not nominated:
             return rejections
-        is_first = np.diff(at, prepend=-1) != 0
+        is_first = run_starts(at)
         positions = at[is_first]
         worlds = Worlds(self, state, pod, nodes.take(positions), run=self.run)
         worlds.add_pods(np.cumsum(is_first) - 1, nominated)
