@@ -54,7 +54,8 @@ class ConditionMatch(Part, frozen=True, kw_only=True):
 class EventMatch(Part, frozen=True, kw_only=True):
     """An expected event about a pod. `count` is the number of occurrences, also within a series.
 
-    `series_count` is the count of one event's series.
+    `series_count` is the count of one event's series. `related` is the name of the other object to
+    which the event refers, empty for none.
     """
 
     reason: str
@@ -64,6 +65,7 @@ class EventMatch(Part, frozen=True, kw_only=True):
     note_prefix: str | None = None
     note_contains: str | None = None
     reporting_controller: str | None = None
+    related: str | None = None
     count: int | Bounds | None = None
     series_count: int | Bounds | None = None
 

@@ -378,14 +378,15 @@ def _no_event(look: _Look) -> _Found:
 
 def _fields_problem(event: Json, wanted: EventMatch) -> str | None:
     fields = (
-        ("type", wanted.type),
-        ("action", wanted.action),
-        ("reportingController", wanted.reporting_controller),
+        ("type", wanted.type, text_in(event, "type")),
+        ("action", wanted.action, text_in(event, "action")),
+        ("reportingController", wanted.reporting_controller, text_in(event, "reportingController")),
+        ("related", wanted.related, text_in(part(event, "related"), "name")),
     )
-    for field, value in fields:
-        if value is not None and text_in(event, field) != value:
-            found = text_in(event, field) or "none"
-            return f"expected an event {wanted.reason} with {field} {value}, found {found}"
+    for field, value, found in fields:
+        if value is not None and found != value:
+            parts = f"{field} {value or 'none'}, found {found or 'none'}"
+            return f"expected an event {wanted.reason} with {parts}"
     return None
 
 

@@ -209,7 +209,16 @@ class _Api(InMemoryApi):
         action: str,
         note: str,
     ) -> None:
-        """Keep the preemptor of a victim; drop any other event."""
-        if reason == "Preempted" and related is not None:
+        """Keep the preemptor of a victim; drop any other event.
+
+        Since 1.36 the event refers to a preemptor that is a pod by the uid in its note only.
+        """
+        if reason != "Preempted":
+            return
+        if related is not None:
             preemptor = f"{related.namespace}/{related.name}"
-            self.preemptors[regarding.metadata.uid] = preemptor
+        else:
+            uid = note.removeprefix("Preempted by pod ").partition(" ")[0]
+            pods = self.objects(PODS.plural).list()
+            preemptor = next((pod.key for pod in pods if pod.metadata.uid == uid), "")
+        self.preemptors[regarding.metadata.uid] = preemptor

@@ -74,6 +74,19 @@ class Preemptor(NamedTuple):
         )
 
 
+def _any_preemptor(preemptor: Preemptor) -> ObjectReference | None:
+    """Return the reference of an event to the pod that preempts: the rule up to 1.35."""
+    return preemptor.reference
+
+
+def _pod_group_only(preemptor: Preemptor) -> ObjectReference | None:
+    """Return the reference to a pod group that preempts; a pod has none since 1.36.
+
+    Upstream passes a wrapper of the pod to the recorder, and no scheme knows its type.
+    """
+    return preemptor.reference if preemptor.reference.kind == "PodGroup" else None
+
+
 def _is_never_pending(pod: Pod) -> bool:
     """Wait no longer once the eviction of the last victim has begun: the rule of 1.34."""
     del pod
@@ -111,10 +124,9 @@ class Executor:
         self._is_pending: Final = self._is_not_deleted if waits_for_last else _is_never_pending
         #: Before 1.35 an eviction fails if its victim does not exist at its beginning.
         self._fails_without_victim: Final = not waits_for_last
-        finds_in_pre_bind = version >= SchedulerVersion.V1_36
-        self._in_pre_bind: Final = (
-            handle.get_pod_in_pre_bind if finds_in_pre_bind else _is_in_no_pre_bind
-        )
+        is_new = version >= SchedulerVersion.V1_36
+        self._in_pre_bind: Final = handle.get_pod_in_pre_bind if is_new else _is_in_no_pre_bind
+        self._related: Final = _pod_group_only if is_new else _any_preemptor
 
     def is_running_preemption(self, uid: str) -> bool:
         """True if a pod, or a pod group, must wait for the end of its own preemption."""
@@ -218,7 +230,7 @@ class Executor:
             return
         self._handle.event_recorder.event(
             victim.pod,
-            related=preemptor.reference,
+            related=self._related(preemptor),
             type="Normal",
             reason="Preempted",
             action="Preempting",

@@ -2,11 +2,14 @@
 
 import pytest
 
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.api.core import ObjectReference, Pod
+from scheduler.config import DEFAULT_FEATURE_GATES, SchedulerVersion
 from scheduler.framework import Code, NominatingInfo, NominatingMode, Status
-from scheduler.preemption.executor import ASYNC_PREEMPTION
+from scheduler.preemption.executor import ASYNC_PREEMPTION, Executor, Preemptor
+from scheduler.preemption.importance import Candidate, Victims
 from scheduler.snapshot import PodInfo
-from scheduler.testing import make_pod
+from scheduler.testing import FakeHandle, make_pod
+from scheduler.testing.fake_api import RecordedEvents
 from tests.preemption.builders import Scene, running
 
 VICTIMS = [running(f"v{i}", "x", priority=i, cpu="1") for i in range(4)]
@@ -42,6 +45,27 @@ async def test_the_event_names_the_victim_and_the_preemptor() -> None:
         "Preempting",
         "Preempted by pod uid-default-p on node x",
     )
+
+
+class _References(RecordedEvents):
+    """Keeps the names of the objects that events refer to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def event(self, regarding: Pod, *, related: ObjectReference | None = None, **text: str) -> None:
+        self.names.append(related.name if related else "")
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.35", "p"), ("1.36", "")])
+async def test_the_event_refers_to_the_preemptor_until_1_35(version: str, name: str) -> None:
+    handle = FakeHandle(version=SchedulerVersion.parse(version), feature_gates=frozenset())
+    handle.event_recorder = events = _References()
+    preemptor = Preemptor.from_pod(PodInfo(make_pod("p")))
+    victims = Candidate("x", Victims([PodInfo(VICTIMS[0])], 0))
+    assert await Executor("test", handle).actuate(victims, preemptor) is None
+    assert events.names == [name]
 
 
 @pytest.mark.parametrize("still_there", [True, False])

@@ -61,8 +61,7 @@ class _Api(InMemoryApi):
         note: str,
     ) -> None:
         event = [f"Pod/{regarding.key}", type, reason, action, note]
-        if related is not None and related.kind == "PodGroup":
-            # Upstream's events of other preemptions do not name the preemptor.
+        if related is not None:
             event.append(f"{related.kind}/{related.namespace}/{related.name}")
         self.events.append(event)
 

@@ -72,11 +72,13 @@ def test_the_final_objects_events_and_stories_are_there(tmp_path: Path) -> None:
     assert "next" not in [each["metadata"]["name"] for each in before]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("reference", ["related", "note"])
+@pytest.mark.parametrize(
+    ("target", "reference"), [("kubesched@1.35", "related"), ("kubesched@1.36", "note")]
+)
 def test_a_victim_has_the_preemptor_that_its_event_refers_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, reference: str
 ) -> None:
-    seen = _observed(tmp_path, TargetOptions())
+    seen = _observed(tmp_path, TargetOptions(in_process=target))
     left_out = {"related": "note", "note": "related"}[reference]
     events = [{key: event[key] for key in event if key != left_out} for event in seen.events]
     monkeypatch.setattr(Observation, "events", events)
