@@ -21,6 +21,7 @@ from scheduler.client.kinds import (
     read_as,
     resource_named,
 )
+from scheduler.config import uses_queueing_hints
 from scheduler.devices.taint_rules import taint_selector
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.handle import KindNotWatchedError
@@ -82,8 +83,9 @@ class Informers:
         self._transforms: Final = gated_fields.transforms(gates, version)
         without_cache = [extender for extender in extenders if not extender.node_cache_capable]
         sends_victims = any(extender.preempt_verb for extender in without_cache)
+        compares_all = not uses_queueing_hints(gates, version)
         self.pods: Final = factory.informer(
-            replace(PODS, keeps_json=bool(extenders)),
+            replace(PODS, keeps_json=bool(extenders) or compares_all),
             field_selector=UNFINISHED,
             transform=PartSharing(
                 keeps_json=sends_victims, first=self._transforms.get(PODS.plural)

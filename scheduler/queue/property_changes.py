@@ -62,9 +62,10 @@ def pod_scheduling_properties_change(
 def is_pod_updated(new: Pod, old: Pod) -> bool:
     """True if more than the status changed, or the names of the pod's claims in it.
 
-    The rule without SchedulerQueueingHints, where any such change retries the pod.
+    The rule without SchedulerQueueingHints, where any such change retries the pod. The pods have
+    their JSON, as the change of a field counts that the scheduler does not read.
     """
-    return _without_status(new) != _without_status(old)
+    return _without_status(new) != _without_status(old) or _unread(new) != _unread(old)
 
 
 def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent]:
@@ -93,6 +94,30 @@ def node_scheduling_properties_change(new: Node, old: Node) -> list[ClusterEvent
         ),
     )
     return [ClusterEvent(EventResource.NODE, action) for changed, action in changes if changed]
+
+
+class _UnreadOwner(msgspec.Struct, frozen=True, rename="camel"):
+    block_owner_deletion: bool | None = None
+
+
+class _UnreadMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    owner_references: tuple[_UnreadOwner, ...] = ()
+
+
+class _UnreadSpec(msgspec.Struct, frozen=True, rename="camel"):
+    active_deadline_seconds: int | None = None
+    ephemeral_containers: tuple[msgspec.Raw, ...] = ()
+
+
+class _Unread(msgspec.Struct, frozen=True):
+    """The fields of a waiting pod that may change, and that `Pod` does not have."""
+
+    metadata: _UnreadMetadata = _UnreadMetadata()
+    spec: _UnreadSpec = _UnreadSpec()
+
+
+def _unread(pod: Pod) -> _Unread | None:
+    return msgspec.json.decode(pod.json, type=_Unread) if pod.json else None
 
 
 def _without_status(pod: Pod) -> Pod:

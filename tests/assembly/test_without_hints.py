@@ -1,6 +1,7 @@
 """A whole core with SchedulerQueueingHints on and off: which changes retry a waiting pod."""
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
@@ -9,18 +10,21 @@ from scheduler.api.core import Namespace, ObjectMeta, Pod
 from scheduler.api.storage import StorageClass
 from scheduler.assembly.core import SchedulerOptions
 from scheduler.assembly.in_memory_api import InMemoryApi
-from scheduler.client import NODES, PODS
+from scheduler.assembly.informers import Informers
+from scheduler.client import NODES, PODS, ApiObject, Informer, Resource
 from scheduler.client.kinds import resource_named
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, DEFAULT_SCHEDULER_VERSION, FeatureGates
 from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.reports.decision import result_of
 from scheduler.testing import make_node, make_pod
+from scheduler.virtual_clock import VirtualClock
 from tests.assembly.test_core import core_of
 
 HINTS = frozenset({"SchedulerQueueingHints"})
 SMALL = make_node("small", allocatable={"cpu": "1", "pods": "9"})
 RUNNING = make_pod("running", node_name="small")
 HOLDER = make_pod("holder", node_name="small", host_ports=[80])
+T = TypeVar("T", bound=ApiObject)
 Change = Callable[[InMemoryApi, Pod], None]
 
 
@@ -46,9 +50,36 @@ def _label_itself(api: InMemoryApi, pod: Pod) -> None:
     api.put(PODS.plural, replace(pod, metadata=labelled))
 
 
+def _write_json(text: str) -> Change:
+    """Change a field that only the JSON of the pod has."""
+    return lambda api, pod: api.put(PODS.plural, replace(pod, json=text.encode()))
+
+
 def _add_class(mode: str) -> Change:
     added = StorageClass(metadata=ObjectMeta(name="fast"), volume_binding_mode=mode)
     return lambda api, _: api.put(resource_named(StorageClass).plural, added)
+
+
+class _Kinds(InMemoryApi):
+    """Remembers the kinds whose objects keep their JSON."""
+
+    def __init__(self) -> None:
+        super().__init__(VirtualClock())
+        self.with_json: list[str] = []
+
+    def informer(self, resource: Resource[T], **options: Any) -> Informer[T]:
+        if resource.keeps_json:
+            self.with_json.append(resource.plural)
+        return super().informer(resource, **options)
+
+
+@pytest.mark.parametrize(
+    ("gates", "kinds"), [(DEFAULT_FEATURE_GATES, []), (DEFAULT_FEATURE_GATES - HINTS, ["pods"])]
+)
+def test_pods_keep_their_json_only_without_hints(gates: FeatureGates, kinds: list[str]) -> None:
+    api = _Kinds()
+    Informers(api, [], gates, DEFAULT_SCHEDULER_VERSION)
+    assert api.with_json == kinds
 
 
 LARGE = {"requests": {"cpu": "2"}}
@@ -68,6 +99,34 @@ NEAR_WEB = {
     ("pod", "change", "with_hints", "without_hints"),
     [
         pytest.param(LARGE, _label_itself, False, True, id="the pod itself changes"),
+        pytest.param(
+            LARGE,
+            _write_json('{"spec":{"activeDeadlineSeconds":9}}'),
+            False,
+            True,
+            id="it gets a deadline",
+        ),
+        pytest.param(
+            LARGE,
+            _write_json('{"spec":{"ephemeralContainers":[{"name":"debugger"}]}}'),
+            False,
+            True,
+            id="it gets a container for debugging",
+        ),
+        pytest.param(
+            LARGE,
+            _write_json('{"metadata":{"ownerReferences":[{"blockOwnerDeletion":true}]}}'),
+            False,
+            True,
+            id="its owner waits for its deletion",
+        ),
+        pytest.param(
+            LARGE,
+            _write_json('{"metadata":{"managedFields":[{}]},"spec":{},"status":{}}'),
+            False,
+            False,
+            id="its managed fields change",
+        ),
         pytest.param(PORT, _delete_running, False, True, id="a pod without the port is gone"),
         pytest.param(LARGE, _add_node(), True, True, id="a node with room is new"),
         pytest.param(
@@ -87,7 +146,7 @@ def test_changes_retry_a_pod(
         (DEFAULT_FEATURE_GATES - HINTS, without_hints),
     ):
         api, core = core_of(SchedulerOptions(feature_gates=gates))
-        waiting = make_pod("waiting", **pod)  # type: ignore[arg-type]
+        waiting = replace(make_pod("waiting", **pod), json=b"{}")  # type: ignore[arg-type]
         default = Namespace(metadata=ObjectMeta(name="default"))
         api.load(
             {
