@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,9 +128,3 @@ def test_the_dump_command_names_the_kinds_of_plugins() -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     assert "configmaps,quotas.example.com -A" in result.stdout
-
-
-def test_the_readme_has_the_dump_command() -> None:
-    readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
-    command = CliRunner().invoke(main, ["--dump-command"]).stdout
-    assert f"{command.strip()} | kubesched-explain --manifests -" in readme

@@ -13,7 +13,7 @@ from tests.simulate.study.small_trace import write_small_trace
 from tests.simulate.what_if import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-HISTORIES = (ROOT / "docs" / "histories.md").read_text(encoding="utf-8")
+FGD = (ROOT / "docs" / "fgd.md").read_text(encoding="utf-8")
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
@@ -66,16 +66,9 @@ def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     ]
 
 
-def test_policies_are_compared_as_in_the_readme(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_study_runs_as_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    tables = {
-        f"{name}.csv": _block(f"`{name}.csv`", "csv", page=HISTORIES) for name in ("nodes", "pods")
-    }
-    _files({**tables, "packed.yaml": _block("`packed.yaml`:", "yaml", page=HISTORIES)})
-    write_small_trace(Path("openb"))
-    block = _block("## Policies side by side, in virtual time", "sh")
-    _, compared, studied = _outputs(block, "--workers", "0")
-    assert "packed" in compared
-    assert studied.splitlines()[-1] == "2 of 2 runs in study/results.csv"
+    write_small_trace(Path("DIR"))
+    commands = _block("Here the policies are plugins", "bash", page=FGD).splitlines()
+    (studied,) = _outputs(commands[-1].replace("default", "small"), "--workers", "0")
+    assert studied.splitlines()[-1] == "5 of 5 runs in OUT/results.csv"

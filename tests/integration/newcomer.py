@@ -1,0 +1,100 @@
+"""A newcomer who copies the commands of a page of documentation into a shell."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent.parent
+SCRIPTS = Path(sys.executable).parent
+TIMEOUT_SECONDS = 120
+
+_BLOCK = re.compile(r"(?:`(\S+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A fenced block; `name` is its file, if the text names one."""
+
+    language: str
+    name: str
+    text: str
+
+
+class Page:
+    """A page of documentation, by its path in the repository."""
+
+    def __init__(self, path: str) -> None:
+        self.folder = (ROOT / path).parent
+        self.text = (ROOT / path).read_text(encoding="utf-8")
+        self.blocks = [Block(m[2], m[1] or "", m[3]) for m in _BLOCK.finditer(self.text)]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files that the page has its reader write."""
+        return {block.name: block.text for block in self.blocks if block.name}
+
+    def of(self, language: str) -> list[str]:
+        """Return the blocks of a language without a file name."""
+        blocks = (b for b in self.blocks if b.language == language and not b.name)
+        return [block.text.strip() for block in blocks]
+
+
+def run(command: str, directory: Path) -> str:
+    """Return the output of a command; it must succeed."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=_environ(directory),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@contextlib.asynccontextmanager
+async def running(command: str, directory: Path) -> AsyncIterator[None]:
+    """Run a command while the block runs; it must end well on SIGTERM."""
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-c", f"exec {command}"),
+        cwd=directory,
+        env=_environ(directory),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            _, stderr = await process.communicate()
+        assert process.returncode == 0, stderr.decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines with text, runs of spaces as one."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def write_kubeconfig(home: Path, kubeconfig: str) -> None:
+    """Write the kubeconfig to the place where the pages have it, `~/.kube/config`."""
+    (home / ".kube").mkdir()
+    (home / ".kube" / "config").write_text(kubeconfig, encoding="utf-8")
+
+
+def _environ(home: Path) -> dict[str, str]:
+    """A newcomer's shell, our environment's commands first in it."""
+    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    path = os.pathsep.join((str(SCRIPTS), environ["PATH"]))
+    return {**environ, "PATH": path, "HOME": str(home), "COLUMNS": "200"}
