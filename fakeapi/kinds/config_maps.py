@@ -9,10 +9,11 @@ import base64
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, Column, size
-from fakeapi.types.errors import FieldError, forbidden, invalid, too_long
+from fakeapi.types.errors import FieldError, forbidden, too_long
 from fakeapi.types.kind import NAMESPACED_FIELDS, Kind, KindRules, value_at
 from fakeapi.types.names import config_map_key
 from fakeapi.types.objects import Json, child, mapping, set_defaults, string_map, text
+from fakeapi.validation.checks import name_errors
 
 _CONFIG_BYTES_MAX: Final = 1024 * 1024
 
@@ -30,7 +31,7 @@ def _validate(config_map: Json) -> list[FieldError]:
     size = 0
     for bag in ("data", "binaryData"):
         for key, value in mapping(config_map.get(bag)).items():
-            errors += [invalid(f"{bag}[{key}]", key, why) for why in config_map_key(key)]
+            errors += name_errors(key, f"{bag}[{key}]", config_map_key)
             size += len(text(value).encode())
     if size > _CONFIG_BYTES_MAX:
         errors.append(too_long("", _CONFIG_BYTES_MAX))

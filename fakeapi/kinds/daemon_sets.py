@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.kinds.pod_templates import set_template_defaults
 from fakeapi.kinds.replica_sets import DAEMON_SET, validate_workload
 from fakeapi.types.client_text import parse_int
@@ -22,6 +21,7 @@ from fakeapi.types.columns import (
 )
 from fakeapi.types.kind import Generation, Kind, KindRules
 from fakeapi.types.objects import Json, child, mapping, metadata_of, set_defaults, text
+from fakeapi.validation.checks import fixed
 
 if TYPE_CHECKING:
     from fakeapi.types.errors import FieldError

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.kinds.pod_templates import set_template_defaults
 from fakeapi.kinds.replica_sets import validate_workload
 from fakeapi.types.columns import (
@@ -23,7 +22,7 @@ from fakeapi.types.columns import (
 from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported
 from fakeapi.types.kind import REPLICAS, Generation, Kind, KindRules
 from fakeapi.types.objects import Json, child, integer, mapping, set_defaults, text
-from fakeapi.validation.numbers import number_errors, share_errors
+from fakeapi.validation.checks import fixed, number_errors, share_errors
 
 _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 

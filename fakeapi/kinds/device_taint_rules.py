@@ -10,10 +10,11 @@ from typing import Final
 
 from fakeapi.kinds.pod_groups import validate_condition
 from fakeapi.types.columns import AGE, NAME, Column, age_at, find_text
-from fakeapi.types.errors import FieldError, invalid, too_many
+from fakeapi.types.errors import FieldError, too_many
 from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules, UpdateRules
 from fakeapi.types.names import dns_label
 from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text
+from fakeapi.validation.checks import each, name_errors
 from fakeapi.validation.devices import validate_driver, validate_pool_name, validate_taint
 
 _CONDITIONS_MAX: Final = 8
@@ -42,15 +43,13 @@ def _validate(rule: Json) -> list[FieldError]:
     if (pool := selector.get("pool")) is not None:
         errors += validate_pool_name(text(pool), f"{path}.pool")
     if (device := selector.get("device")) is not None:
-        errors += [invalid(f"{path}.device", device, why) for why in dns_label(text(device))]
+        errors += name_errors(text(device), f"{path}.device", dns_label)
     return errors + validate_taint(mapping(spec.get("taint")), "spec.taint")
 
 
 def _validate_status(new: Json, _old: Json) -> list[FieldError]:
     conditions = mappings(mapping(new.get("status")).get("conditions"))
-    errors = []
-    for index, condition in enumerate(conditions):
-        errors += validate_condition(condition, f"status.conditions[{index}]")
+    errors = each(conditions, "status.conditions", validate_condition)
     if len(conditions) > _CONDITIONS_MAX:
         errors.append(too_many("status.conditions", len(conditions), _CONDITIONS_MAX))
     return errors

@@ -9,7 +9,6 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types.columns import AGE, NAME, NAME_AND_AGE, Column, find
 from fakeapi.types.errors import FieldError, forbidden, invalid
 from fakeapi.types.gotext import quoted
@@ -25,11 +24,11 @@ from fakeapi.types.kind import (
 )
 from fakeapi.types.objects import Json, child, is_deleting, mapping, mappings, set_defaults, text
 from fakeapi.types.pod_resources import is_extended_resource
+from fakeapi.validation.checks import each, fixed
 from fakeapi.validation.device_slices import validate_slice
 from fakeapi.validation.devices import (
     allocated_devices,
     device_key,
-    each,
     validate_claim_spec,
     validate_claim_status,
     validate_config,

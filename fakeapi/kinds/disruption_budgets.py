@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, Column, or_else
-from fakeapi.types.errors import FieldError, invalid, not_supported
+from fakeapi.types.errors import FieldError, invalid
 from fakeapi.types.kind import Generation, Kind, KindRules, UpdateRules
 from fakeapi.types.objects import Json, mapping
+from fakeapi.validation.checks import number_errors, optional_choice_errors, share_errors
 from fakeapi.validation.metadata import validate_label_selector
-from fakeapi.validation.numbers import number_errors, share_errors
 
 _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 _BUDGET_NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
@@ -36,11 +36,8 @@ def _validate(budget: Json) -> list[FieldError]:
         if name in spec:
             errors += share_errors(spec[name], f"spec.{name}")
     errors += validate_label_selector(spec.get("selector"), "spec.selector")
-    policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _EVICTION_POLICIES:
-        field = "spec.unhealthyPodEvictionPolicy"
-        errors.append(not_supported(field, policy, _EVICTION_POLICIES))
-    return errors
+    policy, field = spec.get("unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy"
+    return errors + optional_choice_errors(policy, field, _EVICTION_POLICIES)
 
 
 def _validate_status(new: Json, old: Json) -> list[FieldError]:

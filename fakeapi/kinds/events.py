@@ -13,7 +13,8 @@ from fakeapi.types.durations import age
 from fakeapi.types.errors import FieldError, invalid, required
 from fakeapi.types.kind import NAMESPACED_FIELDS, GarbagePolicy, Kind, KindRules, value_at
 from fakeapi.types.objects import Json, integer, mapping, namespace_of, text
-from fakeapi.validation.metadata import IMMUTABLE, validate_label_key
+from fakeapi.validation.checks import IMMUTABLE
+from fakeapi.validation.metadata import validate_label_key
 
 _REASON_MAX, _ACTION_MAX, _INSTANCE_MAX, _NOTE_MAX = 128, 128, 128, 1024
 _FIXED: Final = (

@@ -26,7 +26,7 @@ from fakeapi.types.columns import (
     wide,
 )
 from fakeapi.types.durations import age, human_duration
-from fakeapi.types.errors import FieldError, invalid, not_supported, required
+from fakeapi.types.errors import FieldError, invalid, required
 from fakeapi.types.kind import (
     NAMESPACED_FIELDS,
     GarbagePolicy,
@@ -47,8 +47,8 @@ from fakeapi.types.objects import (
     text,
 )
 from fakeapi.types.times import epoch_seconds
-from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
-from fakeapi.validation.numbers import number_errors
+from fakeapi.validation.checks import IMMUTABLE, choice_errors, fixed, number_errors
+from fakeapi.validation.metadata import validate_label_selector
 from fakeapi.validation.pods import validate_spec
 
 _NUMBERS: Final = (
@@ -56,7 +56,8 @@ _NUMBERS: Final = (
     "ttlSecondsAfterFinished",
 )  # fmt: skip
 _FIXED: Final = (
-    "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy",
+    "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy",
+    "spec.successPolicy",
 )  # fmt: skip
 _RESTART: Final = ("OnFailure", "Never")
 #: The labels with the name and the uid of the Job, old and new form.
@@ -188,11 +189,11 @@ def _template_errors(spec: Json) -> list[FieldError]:
     policy, field = text(pod_spec.get("restartPolicy")), "spec.template.spec.restartPolicy"
     if policy in ("", "Always"):
         errors.append(required(field, 'valid values: "OnFailure", "Never"'))
-    elif policy not in _RESTART:
-        errors.append(not_supported(field, policy, _RESTART))
-    elif "podFailurePolicy" in spec and policy != "Never":
+    elif "podFailurePolicy" in spec and policy == "OnFailure":
         why = 'only "Never" is supported when podFailurePolicy is specified'
         errors.append(invalid(field, policy, why))
+    else:
+        errors += choice_errors(policy, field, _RESTART)
     return errors
 
 
@@ -205,13 +206,8 @@ def _validate_update(new: Json, old: Json) -> list[FieldError]:
     errors = _spec_errors(spec)
     if spec.get("completions") != old_spec.get("completions"):
         errors += _completions_errors(spec)
-    fixed = _FIXED if old_spec.get("suspend") is True else ("template", *_FIXED)
-    errors += [
-        invalid(f"spec.{name}", spec.get(name), IMMUTABLE)
-        for name in ("selector", *fixed)
-        if spec.get(name) != old_spec.get(name)
-    ]
-    return errors
+    template = () if old_spec.get("suspend") is True else ("spec.template",)
+    return errors + fixed("spec.selector", *template, *_FIXED)(new, old)
 
 
 def _completions_errors(spec: Json) -> list[FieldError]:

@@ -9,12 +9,11 @@ import re
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, Column
-from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported, required
+from fakeapi.types.errors import FieldError, forbidden, invalid, required
 from fakeapi.types.kind import NAMESPACED_FIELDS, Kind, KindRules, value_at
 from fakeapi.types.names import config_map_key, qualified_name
 from fakeapi.types.objects import Json, mapping, text
-from fakeapi.validation.metadata import IMMUTABLE
-from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.checks import NOT_NEGATIVE, choice_errors, fixed, name_errors
 
 _STRATEGY: Final = "spec.strategy"
 _OLDEST: Final = "OldestEmulationVersion"
@@ -48,8 +47,8 @@ def _strategy_errors(strategy: str) -> list[FieldError]:
     # Upstream names the field twice.
     path = f"{_STRATEGY}.strategy"
     if "/" in strategy:
-        return [invalid(path, strategy, why) for why in qualified_name(strategy)]
-    return [] if strategy == _OLDEST else [not_supported(path, strategy, (_OLDEST,))]
+        return name_errors(strategy, path, qualified_name)
+    return choice_errors(strategy, path, (_OLDEST,))
 
 
 def _validate_candidate(candidate: Json) -> list[FieldError]:
@@ -88,11 +87,6 @@ def version_key(version: str) -> tuple[object, ...]:
     return (*(int(number) for number in match.groups()[:3]), not pre, pre)
 
 
-def _validate_candidate_update(new: Json, old: Json) -> list[FieldError]:
-    name, stored = (mapping(obj.get("spec")).get("leaseName") for obj in (new, old))
-    return [] if name == stored else [invalid("spec.leaseName", name, IMMUTABLE)]
-
-
 KINDS: Final = (
     Kind(
         "coordination.k8s.io", "v1", "leases", "Lease", schema="coordination/v1.Lease",
@@ -112,7 +106,7 @@ KINDS: Final = (
         ),
         rules=KindRules(
             check_name=config_map_key, validate=_validate_candidate,
-            validate_update=_validate_candidate_update,
+            validate_update=fixed("spec.leaseName"),
         ),
     ),
 )  # fmt: skip

@@ -33,8 +33,9 @@ from fakeapi.types.objects import (
     texts,
 )
 from fakeapi.types.quantity import parse_nano
+from fakeapi.validation.checks import IMMUTABLE, choice_errors, optional_name_errors
 from fakeapi.validation.containers import MORE_THAN_ONE, NAMED_OTHERWISE
-from fakeapi.validation.metadata import IMMUTABLE, validate_label_selector
+from fakeapi.validation.metadata import validate_label_selector
 from fakeapi.validation.scheduling import validate_node_selector
 
 #: Labels of nodes that have another name since they are GA (upstream's `betaToGALabel`).
@@ -129,9 +130,7 @@ def _validate_volume(volume: Json) -> list[FieldError]:
             why = "must be greater than zero"
             errors.append(invalid(f"spec.capacity[{name}]", value, why))
     policy = text(spec.get("persistentVolumeReclaimPolicy"))
-    if policy not in _RECLAIM_POLICIES:
-        field = "spec.persistentVolumeReclaimPolicy"
-        errors.append(not_supported(field, policy, _RECLAIM_POLICIES))
+    errors += choice_errors(policy, "spec.persistentVolumeReclaimPolicy", _RECLAIM_POLICIES)
     required_terms = mapping(spec.get("nodeAffinity")).get("required")
     if isinstance(required_terms, dict):
         errors += validate_node_selector(required_terms, "spec.nodeAffinity.required")
@@ -181,11 +180,8 @@ def _source_of(spec: Json) -> Json:
 def _access_mode_errors(spec: Json, hint: str) -> list[FieldError]:
     modes = texts(spec.get("accessModes"))
     errors = [] if modes else [required("spec.accessModes", hint)]
-    errors += [
-        not_supported("spec.accessModes", mode, _ACCESS_MODES)
-        for mode in modes
-        if mode not in _ACCESS_MODES
-    ]
+    for mode in modes:
+        errors += choice_errors(mode, "spec.accessModes", _ACCESS_MODES)
     if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
         why = "may not use ReadWriteOncePod with other access modes"
         errors.append(forbidden("spec.accessModes", why))
@@ -202,16 +198,12 @@ def _validate_claim(claim: Json) -> list[FieldError]:
     elif parse_nano(text(size)) <= 0:
         errors.append(invalid("spec.resources[storage]", size, "must be greater than zero"))
     errors += _class_errors(spec, "storageClassName")
-    mode = text(spec.get("volumeMode"))
-    if mode not in _VOLUME_MODES:
-        errors.append(not_supported("spec.volumeMode", mode, _VOLUME_MODES))
+    errors += choice_errors(text(spec.get("volumeMode")), "spec.volumeMode", _VOLUME_MODES)
     return errors + _class_errors(spec, "volumeAttributesClassName")
 
 
 def _class_errors(spec: Json, name: str) -> list[FieldError]:
-    value = text(spec.get(name))
-    complaints = names.dns_subdomain(value) if value else ()
-    return [invalid(f"spec.{name}", value, why) for why in complaints]
+    return optional_name_errors(text(spec.get(name)), f"spec.{name}", names.dns_subdomain)
 
 
 def _validate_claim_update(claim: Json, old_claim: Json) -> list[FieldError]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types import names
 from fakeapi.types.columns import (
     AGE,
@@ -28,14 +27,23 @@ from fakeapi.types.errors import (
     FieldError,
     duplicate,
     invalid,
-    not_supported,
     required,
     too_long,
     too_many,
 )
 from fakeapi.types.kind import CLIENT_METADATA, Kind, KindRules, UpdateRules
 from fakeapi.types.objects import Json, child, integer, mapping, mappings, set_defaults, text
-from fakeapi.validation.metadata import IMMUTABLE, validate_label_key
+from fakeapi.validation.checks import (
+    IMMUTABLE,
+    choice_errors,
+    each,
+    fixed,
+    name_errors,
+    optional_choice_errors,
+    optional_name_errors,
+    required_name_errors,
+)
+from fakeapi.validation.metadata import validate_label_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +55,7 @@ _PRIORITY_MAX: Final = 1_000_000_000
 _CLAIMS_MAX: Final = 4
 _TEMPLATES_MAX: Final = 8
 _TOPOLOGIES_MAX: Final = 1
+_AT_LEAST_ONE: Final = "must be greater than or equal to 1"
 _STATUSES: Final = ("False", "True", "Unknown")
 _REASON_MAX: Final = 1024
 _MESSAGE_MAX: Final = 32 * 1024
@@ -95,47 +104,41 @@ def _validate_workload(workload: Json) -> list[FieldError]:
     if spec.get("controllerRef") is not None:
         owner, field = mapping(spec["controllerRef"]), "spec.controllerRef"
         group = text(owner.get("apiGroup"))
-        if group:
-            errors += _name_errors(group, f"{field}.apiGroup", names.dns_subdomain)
+        errors += optional_name_errors(group, f"{field}.apiGroup", names.dns_subdomain)
         for name in ("kind", "name"):
-            errors += _name_errors(text(owner.get(name)), f"{field}.{name}", names.path_segment)
+            value = text(owner.get(name))
+            errors += required_name_errors(value, f"{field}.{name}", names.path_segment)
     templates, field = mappings(spec.get("podGroupTemplates")), "spec.podGroupTemplates"
     if not templates:
         return [*errors, required(field)]
     if len(templates) > _TEMPLATES_MAX:
         return [*errors, too_many(field, len(templates), _TEMPLATES_MAX)]
-    errors += _duplicates(templates, field)
-    for index, template in enumerate(templates):
-        path = f"{field}[{index}]"
-        errors += _name_errors(text(template.get("name")), f"{path}.name", names.dns_label)
-        errors += _group_errors(template, path)
-    return errors
+    return errors + _duplicates(templates, field) + each(templates, field, _template_errors)
+
+
+def _template_errors(template: Json, field: str) -> list[FieldError]:
+    name = text(template.get("name"))
+    errors = required_name_errors(name, f"{field}.name", names.dns_label)
+    return errors + _group_errors(template, field)
 
 
 def _validate_workload_of_1_35(workload: Json) -> list[FieldError]:
     groups, field = mappings(mapping(workload.get("spec")).get("podGroups")), "spec.podGroups"
     if not groups:
         return [required(field)]
-    errors = _duplicates(groups, field)
-    for index, group in enumerate(groups):
-        path = f"{field}[{index}]"
-        errors += _name_errors(text(group.get("name")), f"{path}.name", names.dns_label)
-        policy = mapping(group.get("policy"))
-        if len({"basic", "gang"} & policy.keys()) != 1:
-            why = "must specify exactly one of: `basic`, `gang`"
-            errors.append(invalid(f"{path}.policy", "", why))
-        elif "gang" in policy and integer(mapping(policy["gang"]).get("minCount")) < 1:
-            count = integer(mapping(policy["gang"]).get("minCount"))
-            why = "must be greater than or equal to 1"
-            errors.append(invalid(f"{path}.policy.gang.minCount", count, why))
+    return _duplicates(groups, field) + each(groups, field, _group_errors_of_1_35)
+
+
+def _group_errors_of_1_35(group: Json, field: str) -> list[FieldError]:
+    errors = required_name_errors(text(group.get("name")), f"{field}.name", names.dns_label)
+    policy = mapping(group.get("policy"))
+    count = integer(mapping(policy.get("gang")).get("minCount"))
+    if len({"basic", "gang"} & policy.keys()) != 1:
+        why = "must specify exactly one of: `basic`, `gang`"
+        errors.append(invalid(f"{field}.policy", "", why))
+    elif "gang" in policy and count < 1:
+        errors.append(invalid(f"{field}.policy.gang.minCount", count, _AT_LEAST_ONE))
     return errors
-
-
-def _name_errors(value: str, field: str, grammar: Grammar) -> list[FieldError]:
-    """Return the errors of a name that may not be empty."""
-    if not value:
-        return [required(field)]
-    return [invalid(field, value, why) for why in grammar(value)]
 
 
 def _reference_errors(reference: Json, field: str) -> list[FieldError]:
@@ -145,8 +148,8 @@ def _reference_errors(reference: Json, field: str) -> list[FieldError]:
     workload, path = mapping(reference["workload"]), f"{field}.workload"
     name, template = text(workload.get("workloadName")), text(workload.get("podGroupTemplateName"))
     return [
-        *_name_errors(name, f"{path}.workloadName", names.dns_subdomain),
-        *_name_errors(template, f"{path}.podGroupTemplateName", names.dns_label),
+        *required_name_errors(name, f"{path}.workloadName", names.dns_subdomain),
+        *required_name_errors(template, f"{path}.podGroupTemplateName", names.dns_label),
     ]
 
 
@@ -170,12 +173,9 @@ def _group_errors(spec: Json, field: str) -> list[FieldError]:
         mappings(constraints.get("topology")), f"{field}.schedulingConstraints.topology"
     )
     errors += _claims_errors(mappings(spec.get("resourceClaims")), f"{field}.resourceClaims")
-    mode = spec.get("disruptionMode")
-    if mode is not None and mode not in _DISRUPTION_MODES:
-        errors.append(not_supported(f"{field}.disruptionMode", mode, _DISRUPTION_MODES))
-    class_name = text(spec.get("priorityClassName"))
-    if class_name:
-        errors += _name_errors(class_name, f"{field}.priorityClassName", names.dns_subdomain)
+    mode, class_name = spec.get("disruptionMode"), text(spec.get("priorityClassName"))
+    errors += optional_choice_errors(mode, f"{field}.disruptionMode", _DISRUPTION_MODES)
+    errors += optional_name_errors(class_name, f"{field}.priorityClassName", names.dns_subdomain)
     if integer(spec.get("priority")) > _PRIORITY_MAX:
         why = f"must be less than or equal to {_PRIORITY_MAX}"
         errors.append(invalid(f"{field}.priority", spec.get("priority"), why))
@@ -191,7 +191,7 @@ def _policy_errors(policy: Json, field: str) -> list[FieldError]:
     if not count:
         return [*errors, required(path)]
     if count < 1:
-        return [*errors, invalid(path, count, "must be greater than or equal to 1")]
+        return [*errors, invalid(path, count, _AT_LEAST_ONE)]
     return errors
 
 
@@ -213,7 +213,7 @@ def _claims_errors(claims: list[Json], field: str) -> list[FieldError]:
     for index, claim in enumerate(claims):
         path = f"{field}[{index}]"
         errors += _union_errors(claim, path, *sources)
-        errors += _name_errors(text(claim.get("name")), f"{path}.name", names.dns_label)
+        errors += required_name_errors(text(claim.get("name")), f"{path}.name", names.dns_label)
         for name in sources:
             errors += _claim_name_errors(claim, path, name)
     return errors
@@ -222,8 +222,7 @@ def _claims_errors(claims: list[Json], field: str) -> list[FieldError]:
 def _claim_name_errors(claim: Json, field: str, name: str) -> list[FieldError]:
     if claim.get(name) is None:
         return []
-    value = text(claim[name])
-    return [invalid(f"{field}.{name}", value, why) for why in names.dns_subdomain(value)]
+    return name_errors(text(claim[name]), f"{field}.{name}", names.dns_subdomain)
 
 
 def _duplicates(items: list[Json], field: str) -> list[FieldError]:
@@ -269,8 +268,7 @@ def validate_condition(condition: Json, field: str) -> list[FieldError]:
     """Return the errors of a metav1.Condition. Source: ValidateCondition of apimachinery."""
     errors = validate_label_key(text(condition.get("type")), f"{field}.type")
     status, reason = text(condition.get("status")), text(condition.get("reason"))
-    if status not in _STATUSES:
-        errors.append(not_supported(f"{field}.status", status, _STATUSES))
+    errors += choice_errors(status, f"{field}.status", _STATUSES)
     generation = integer(condition.get("observedGeneration"))
     if generation < 0:
         why = "must be greater than or equal to zero"

@@ -5,14 +5,17 @@ Source: pkg/apis/core/v1/defaults.go of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fakeapi.kinds.persistent_volumes import set_claim_spec_defaults
-from fakeapi.types.errors import FieldError, not_supported
 from fakeapi.types.kind import Generation, Kind, KindRules
 from fakeapi.types.objects import Json, child, labels_of, mapping, mappings, set_defaults, text
+from fakeapi.validation.checks import choice_errors
 from fakeapi.validation.metadata import validate_labels
 from fakeapi.validation.pods import validate_spec
+
+if TYPE_CHECKING:
+    from fakeapi.types.errors import FieldError
 
 _PERMISSIONS: Final = 0o644
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -126,9 +129,7 @@ def template_errors(template: Json) -> list[FieldError]:
     errors = validate_labels(labels_of(template), f"{field}.metadata.labels")
     errors += validate_spec(spec, f"{field}.spec", is_pod=False)
     policy = text(spec.get("restartPolicy"))
-    if policy != "Always":
-        errors.append(not_supported(f"{field}.spec.restartPolicy", policy, ("Always",)))
-    return errors
+    return errors + choice_errors(policy, f"{field}.spec.restartPolicy", ("Always",))
 
 
 KINDS: Final = (

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.types.columns import AGE, NAME, Column
-from fakeapi.types.errors import FieldError, forbidden, invalid, not_supported
+from fakeapi.types.errors import FieldError, forbidden
 from fakeapi.types.kind import Generation, Kind, KindRules
 from fakeapi.types.objects import Json, integer, name_of, set_defaults, text
-from fakeapi.validation.metadata import IMMUTABLE
+from fakeapi.validation.checks import choice_errors, fixed
+from fakeapi.validation.pods import PREEMPTION_POLICIES
 
 _SYSTEM_PREFIX: Final = "system-"
 _USER_PRIORITY_MAX: Final = 1_000_000_000
@@ -20,7 +21,6 @@ SYSTEM_PRIORITIES: Final = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
-_PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 
 
 def _set_defaults(priority_class: Json) -> None:
@@ -42,18 +42,14 @@ def _validate(priority_class: Json) -> list[FieldError]:
         why = f"maximum allowed value of a user defined priority is {_USER_PRIORITY_MAX}"
         errors.append(forbidden("value", why))
     policy = text(priority_class.get("preemptionPolicy"))
-    if policy not in _PREEMPTION_POLICIES:
-        errors.append(not_supported("preemptionPolicy", policy, _PREEMPTION_POLICIES))
-    return errors
+    return errors + choice_errors(policy, "preemptionPolicy", PREEMPTION_POLICIES)
 
 
 def _validate_update(new: Json, old: Json) -> list[FieldError]:
     errors = []
     if new.get("value") != old.get("value"):
         errors.append(forbidden("value", "may not be changed in an update."))
-    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        errors.append(invalid("preemptionPolicy", new.get("preemptionPolicy"), IMMUTABLE))
-    return errors
+    return errors + fixed("preemptionPolicy")(new, old)
 
 
 def _deletion_problem(name: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from fakeapi.decoding.selectors import SelectorError, label_selector_of
-from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.kinds.pod_templates import set_template_defaults, template_errors
 from fakeapi.types.columns import (
     AGE,
@@ -30,8 +29,8 @@ from fakeapi.types.kind import (
     number_at,
 )
 from fakeapi.types.objects import Json, child, labels_of, mapping, set_defaults
+from fakeapi.validation.checks import fixed, number_errors
 from fakeapi.validation.metadata import validate_label_selector
-from fakeapi.validation.numbers import number_errors
 
 STATEFUL_SET: Final = "statefulset"
 DAEMON_SET: Final = "daemonset"

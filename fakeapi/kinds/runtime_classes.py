@@ -5,25 +5,24 @@ Source: pkg/apis/node/validation of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types import names
 from fakeapi.types.columns import AGE, NAME, Column
-from fakeapi.types.errors import FieldError, invalid, required
 from fakeapi.types.kind import Kind, KindRules
 from fakeapi.types.objects import Json, mapping, mappings, text
+from fakeapi.validation.checks import fixed, required_name_errors
 from fakeapi.validation.metadata import validate_labels
 from fakeapi.validation.resources import validate_overhead
 from fakeapi.validation.scheduling import validate_tolerations
 
+if TYPE_CHECKING:
+    from fakeapi.types.errors import FieldError
+
 
 def _validate(runtime_class: Json) -> list[FieldError]:
     handler = text(runtime_class.get("handler"))
-    if not handler:
-        errors = [required("handler")]
-    else:
-        errors = [invalid("handler", handler, why) for why in names.dns_label(handler)]
+    errors = required_name_errors(handler, "handler", names.dns_label)
     overhead = mapping(runtime_class.get("overhead")).get("podFixed")
     errors += validate_overhead(overhead, "overhead.podFixed")
     scheduling = mapping(runtime_class.get("scheduling"))

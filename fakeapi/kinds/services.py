@@ -30,16 +30,22 @@ from fakeapi.types.columns import (
     or_else,
     wide,
 )
-from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, required
 from fakeapi.types.kind import NAMESPACED_FIELDS, Generation, Kind, KindRules, value_at
-from fakeapi.types.objects import Json, child, integer, mapping, mappings, set_defaults, text, texts
+from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text, texts
+from fakeapi.validation.checks import (
+    name_errors,
+    optional_choice_errors,
+    port_errors,
+    required_choice_errors,
+    required_name_errors,
+)
+from fakeapi.validation.containers import PROTOCOLS
 from fakeapi.validation.metadata import validate_labels
 
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES: Final = ("ClientIP", "None")
 _POLICIES: Final = ("Cluster", "Local")
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
 _LOAD_BALANCER_ONLY: Final = "may only be used when `type` is 'LoadBalancer'"
 _SERVING_TYPES: Final = ("ClusterIP", "NodePort", "LoadBalancer")
 
@@ -93,8 +99,8 @@ def _validate_service(service: Json) -> list[FieldError]:
         *_type_errors(spec),
         *_port_errors(spec),
         *validate_labels(spec.get("selector"), "spec.selector"),
-        *_one_of("spec.sessionAffinity", spec.get("sessionAffinity"), _AFFINITIES),
-        *_one_of("spec.type", spec.get("type"), _TYPES),
+        *required_choice_errors(spec.get("sessionAffinity"), "spec.sessionAffinity", _AFFINITIES),
+        *required_choice_errors(spec.get("type"), "spec.type", _TYPES),
         *_duplicate_errors(mappings(spec.get("ports"))),
         *_policy_errors(spec),
     ]
@@ -126,9 +132,7 @@ def _type_errors(spec: Json) -> list[FieldError]:
         if spec.get(field)
     ]
     name = text(spec.get("externalName")).removesuffix(".")
-    if not name:
-        return [*errors, required("spec.externalName")]
-    return errors + [invalid("spec.externalName", name, why) for why in names.dns_subdomain(name)]
+    return errors + required_name_errors(name, "spec.externalName", names.dns_subdomain)
 
 
 def _port_errors(spec: Json) -> list[FieldError]:
@@ -139,29 +143,18 @@ def _port_errors(spec: Json) -> list[FieldError]:
         if not name and len(ports) > 1:
             errors.append(required(f"{field}.name"))
         elif name:
-            errors += [invalid(f"{field}.name", name, why) for why in names.dns_label(name)]
+            errors += name_errors(name, f"{field}.name", names.dns_label)
             if name in seen:
                 errors.append(duplicate(f"{field}.name", name))
             seen.add(name)
-        errors += _number_errors(f"{field}.port", port.get("port"))
-        errors += _one_of(f"{field}.protocol", port.get("protocol"), _PROTOCOLS)
+        errors += port_errors(port.get("port"), f"{field}.port")
+        errors += required_choice_errors(port.get("protocol"), f"{field}.protocol", PROTOCOLS)
         field, target = f"{field}.targetPort", port.get("targetPort")
         if isinstance(target, str):
-            errors += [invalid(field, target, why) for why in names.port_name(target)]
+            errors += name_errors(target, field, names.port_name)
         else:
-            errors += _number_errors(field, target)
+            errors += port_errors(target, field)
     return errors
-
-
-def _number_errors(field: str, value: object) -> list[FieldError]:
-    number = integer(value)
-    return [] if 1 <= number <= 65535 else [invalid(field, number, _PORT_RANGE)]
-
-
-def _one_of(field: str, value: object, supported: tuple[str, ...]) -> list[FieldError]:
-    if value in (None, ""):
-        return [required(field)]
-    return [] if value in supported else [not_supported(field, value, supported)]
 
 
 def _duplicate_errors(ports: list[Json]) -> list[FieldError]:
@@ -197,13 +190,11 @@ def _policy_errors(spec: Json) -> list[FieldError]:
         ]
     external, internal = spec.get("externalTrafficPolicy"), spec.get("internalTrafficPolicy")
     if is_external(spec):
-        errors += _one_of("spec.externalTrafficPolicy", external, _POLICIES)
+        errors += required_choice_errors(external, "spec.externalTrafficPolicy", _POLICIES)
     elif external:
         why = "may only be set for externally-accessible services"
         errors.append(invalid("spec.externalTrafficPolicy", external, why))
-    if internal is not None and internal not in _POLICIES:
-        errors.append(not_supported("spec.internalTrafficPolicy", internal, _POLICIES))
-    return errors
+    return errors + optional_choice_errors(internal, "spec.internalTrafficPolicy", _POLICIES)
 
 
 def _external_ip(service: Json, _now_seconds: float) -> str:

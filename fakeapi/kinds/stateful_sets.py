@@ -32,7 +32,7 @@ from fakeapi.types.objects import (
     set_defaults,
     text,
 )
-from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.checks import NOT_NEGATIVE
 
 _STRATEGIES: Final = ("RollingUpdate", "OnDelete")
 _POD_MANAGEMENT: Final = ("OrderedReady", "Parallel")

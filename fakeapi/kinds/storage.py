@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.kinds.fixed_fields import fixed
 from fakeapi.types import names
 from fakeapi.types.columns import (
     AGE,
@@ -25,17 +24,21 @@ from fakeapi.types.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
-    too_long,
 )
 from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules
 from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text, texts
 from fakeapi.types.quantity import parse_nano
-from fakeapi.validation.metadata import validate_label_selector
-from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.checks import (
+    NOT_NEGATIVE,
+    choice_errors,
+    fixed,
+    name_errors,
+    number_errors,
+)
+from fakeapi.validation.devices import validate_driver
+from fakeapi.validation.metadata import validate_label_key, validate_label_selector
 
-_DRIVER_NAME_MAX: Final = 63
 _BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
 _CLASS_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _TOKENS_IN_SECRETS: Final = (
@@ -82,13 +85,9 @@ def _validate_class(storage_class: Json) -> list[FieldError]:
     else:
         complaints = names.qualified_name(provisioner.lower())
         errors = [invalid("provisioner", provisioner, why) for why in complaints]
-    policy = text(storage_class.get("reclaimPolicy"))
-    if policy not in ("Delete", "Retain"):
-        errors.append(not_supported("reclaimPolicy", policy, ("Delete", "Retain")))
-    mode = text(storage_class.get("volumeBindingMode"))
-    if mode not in _BINDING_MODES:
-        errors.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
-    return errors
+    policy, mode = (text(storage_class.get(k)) for k in ("reclaimPolicy", "volumeBindingMode"))
+    errors += choice_errors(policy, "reclaimPolicy", ("Delete", "Retain"))
+    return errors + choice_errors(mode, "volumeBindingMode", _BINDING_MODES)
 
 
 def _validate_csi_node(csi_node: Json) -> list[FieldError]:
@@ -97,35 +96,28 @@ def _validate_csi_node(csi_node: Json) -> list[FieldError]:
     for index, driver in enumerate(mappings(mapping(csi_node.get("spec")).get("drivers"))):
         path = f"spec.drivers[{index}]"
         name = text(driver.get("name"))
-        if not name:
-            errors.append(required(f"{path}.name"))
-        elif len(name) > _DRIVER_NAME_MAX:
-            errors.append(too_long(f"{path}.name", _DRIVER_NAME_MAX))
-        complaints = names.dns_subdomain(name.lower()) if name else ()
-        errors += [invalid(f"{path}.name", name, why) for why in complaints]
+        errors += validate_driver(name, f"{path}.name")
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
         if not driver.get("nodeID"):
             errors.append(required(f"{path}.nodeID"))
-        count = mapping(driver.get("allocatable")).get("count")
-        if isinstance(count, int) and count < 0:
-            errors.append(invalid(f"{path}.allocatable.count", count, NOT_NEGATIVE))
+        allocatable = mapping(driver.get("allocatable"))
+        errors += number_errors(allocatable, f"{path}.allocatable", ("count",))
         keys = texts(driver.get("topologyKeys"))
         for position, key in enumerate(keys):
             if not key:
                 errors.append(required(path))
             if key in keys[:position]:
                 errors.append(duplicate(path, key))
-            errors += [invalid(path, key, why) for why in names.qualified_name(key)]
+            errors += validate_label_key(key, path)
     return errors
 
 
 def _validate_capacity(capacity: Json) -> list[FieldError]:
     errors = validate_label_selector(capacity.get("nodeTopology"), "nodeTopology")
     class_name = text(capacity.get("storageClassName"))
-    complaints = names.dns_subdomain(class_name)
-    errors += [invalid("storageClassName", class_name, why) for why in complaints]
+    errors += name_errors(class_name, "storageClassName", names.dns_subdomain)
     amount = capacity.get("capacity")
     if isinstance(amount, str) and parse_nano(amount) < 0:
         errors.append(invalid("capacity", amount, NOT_NEGATIVE))
@@ -143,8 +135,7 @@ def _validate_attachment(attachment: Json) -> list[FieldError]:
     elif len(sources) > 1:
         errors.append(forbidden("spec.source", why))
     node_name = text(spec.get("nodeName"))
-    complaints = names.dns_subdomain(node_name)
-    return errors + [invalid("spec.nodeName", node_name, why) for why in complaints]
+    return errors + name_errors(node_name, "spec.nodeName", names.dns_subdomain)
 
 
 def _audiences(requests: object) -> str:

@@ -9,16 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.types import names
-from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, required
 from fakeapi.types.objects import Json, integer, mapping, mappings, text
+from fakeapi.validation.checks import (
+    choice_errors,
+    each,
+    port_errors,
+    required_name_errors,
+)
 from fakeapi.validation.resources import validate_container_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-_MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_POLICIES: Final = {
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+}
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS: Final = ("lifecycle", *_PROBES)
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
@@ -34,7 +42,15 @@ _LABELLED_PATHS: Final = (
 MORE_THAN_ONE: Final = "may not specify more than 1 volume type"
 #: Volume sources that upstream's errors spell differently from the API.
 NAMED_OTHERWISE: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-_PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
+#: The field that each of these volume sources must have.
+_SOURCE_FIELDS: Final = {
+    "persistentVolumeClaim": "claimName",
+    "ephemeral": "volumeClaimTemplate",
+    "hostPath": "path",
+    "csi": "driver",
+    "secret": "secretName",
+    "configMap": "name",
+}
 
 
 def validate_volumes(volumes: list[Json], field: str) -> tuple[list[FieldError], dict[str, Json]]:
@@ -45,9 +61,7 @@ def validate_volumes(volumes: list[Json], field: str) -> tuple[list[FieldError],
         path = f"{field}[{index}]"
         own = _source_errors(volume, path)
         name = text(volume.get("name"))
-        if not name:
-            own.append(required(f"{path}.name"))
-        own += [invalid(f"{path}.name", name, why) for why in names.dns_label(name) if name]
+        own += required_name_errors(name, f"{path}.name", names.dns_label)
         if name in good:
             own.append(duplicate(f"{path}.name", name))
         if own:
@@ -63,21 +77,9 @@ def _source_errors(volume: Json, path: str) -> list[FieldError]:
         forbidden(f"{path}.{NAMED_OTHERWISE.get(name, name)}", MORE_THAN_ONE)
         for name in sources[1:]
     ]
-    claim = volume.get("persistentVolumeClaim")
-    if isinstance(claim, dict) and not claim.get("claimName"):
-        errors.append(required(f"{path}.persistentVolumeClaim.claimName"))
-    ephemeral = volume.get("ephemeral")
-    if isinstance(ephemeral, dict) and not isinstance(ephemeral.get("volumeClaimTemplate"), dict):
-        errors.append(required(f"{path}.ephemeral.volumeClaimTemplate"))
-    host_path = volume.get("hostPath")
-    if isinstance(host_path, dict) and not host_path.get("path"):
-        errors.append(required(f"{path}.hostPath.path"))
-    driver = volume.get("csi")
-    if isinstance(driver, dict) and not driver.get("driver"):
-        errors.append(required(f"{path}.csi.driver"))
-    for name, part in (("secret", "secretName"), ("configMap", "name")):
+    for name, part in _SOURCE_FIELDS.items():
         source = volume.get(name)
-        if isinstance(source, dict) and not source.get(part):
+        if isinstance(source, dict) and source.get(part) in (None, ""):
             errors.append(required(f"{path}.{name}.{part}"))
     return errors
 
@@ -164,24 +166,15 @@ def validate_container(
     container: Json, path: str, volumes: dict[str, Json], claims: Collection[str]
 ) -> list[FieldError]:
     """Return the errors of one container of any list; duplicate names are not checked."""
-    errors: list[FieldError] = []
-    name, image = text(container.get("name")), text(container.get("image"))
-    if not name:
-        errors.append(required(f"{path}.name"))
-    else:
-        errors += [invalid(f"{path}.name", name, why) for why in names.dns_label(name)]
-    if not image:
+    errors = required_name_errors(text(container.get("name")), f"{path}.name", names.dns_label)
+    if not container.get("image"):
         errors.append(required(f"{path}.image"))
-    policy = text(container.get("terminationMessagePolicy"))
-    if policy not in _MESSAGE_POLICIES:
-        errors.append(not_supported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES))
-    policy = text(container.get("imagePullPolicy"))
-    if policy not in _PULL_POLICIES:
-        errors.append(not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES))
+    for name, policies in _POLICIES.items():
+        errors += choice_errors(text(container.get(name)), f"{path}.{name}", policies)
     if "ports" in container:
         errors += _port_errors(mappings(container["ports"]), f"{path}.ports")
     if "env" in container:
-        errors += _environment_errors(mappings(container["env"]), f"{path}.env")
+        errors += each(mappings(container["env"]), f"{path}.env", _environment_errors)
     if "volumeMounts" in container or "volumeDevices" in container:
         errors += _mount_errors(container, path, volumes)
     resources = mapping(container.get("resources"))
@@ -200,16 +193,13 @@ def _port_errors(ports: list[Json], field: str) -> list[FieldError]:
             if not complaints and name in seen:
                 errors.append(duplicate(f"{path}.name", name))
             seen.add(name)
-        number, host_number = integer(port.get("containerPort")), integer(port.get("hostPort"))
-        if not number:
+        if port.get("containerPort"):
+            errors += port_errors(port["containerPort"], f"{path}.containerPort")
+        else:
             errors.append(required(f"{path}.containerPort"))
-        elif not 1 <= number <= 65535:
-            errors.append(invalid(f"{path}.containerPort", number, _PORT_RANGE))
-        if host_number and not 1 <= host_number <= 65535:
-            errors.append(invalid(f"{path}.hostPort", host_number, _PORT_RANGE))
-        protocol = text(port.get("protocol"))
-        if protocol not in _PROTOCOLS:
-            errors.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
+        if port.get("hostPort"):
+            errors += port_errors(port["hostPort"], f"{path}.hostPort")
+        errors += choice_errors(text(port.get("protocol")), f"{path}.protocol", PROTOCOLS)
     return errors
 
 
@@ -228,22 +218,15 @@ def _host_port_errors(containers: list[Json], field: str) -> list[FieldError]:
     return errors
 
 
-def _environment_errors(variables: list[Json], field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, variable in enumerate(variables):
-        path = f"{field}[{index}]"
-        name = text(variable.get("name"))
-        if not name:
-            errors.append(required(f"{path}.name"))
-        else:
-            complaints = names.environment_name(name)
-            errors += [invalid(f"{path}.name", name, why) for why in complaints]
-        if "valueFrom" in variable and variable.get("value"):
-            why = "may not be specified when `value` is not empty"
-            errors.append(invalid(f"{path}.valueFrom", "", why))
-        reference = mapping(variable.get("valueFrom")).get("fieldRef")
-        if isinstance(reference, dict):
-            errors += _field_errors(reference, f"{path}.valueFrom.fieldRef")
+def _environment_errors(variable: Json, path: str) -> list[FieldError]:
+    name = text(variable.get("name"))
+    errors = required_name_errors(name, f"{path}.name", names.environment_name)
+    if "valueFrom" in variable and variable.get("value"):
+        why = "may not be specified when `value` is not empty"
+        errors.append(invalid(f"{path}.valueFrom", "", why))
+    reference = mapping(variable.get("valueFrom")).get("fieldRef")
+    if isinstance(reference, dict):
+        errors += _field_errors(reference, f"{path}.valueFrom.fieldRef")
     return errors
 
 
@@ -258,9 +241,7 @@ def _field_errors(reference: Json, path: str) -> list[FieldError]:
     if name not in _FIELD_PATHS and name not in _LABELLED_PATHS:
         why = f"error converting fieldPath: field label not supported: {name}"
         return [invalid(f"{path}.fieldPath", name, why)]
-    if name not in _FIELD_PATHS:
-        return [not_supported(f"{path}.fieldPath", name, _FIELD_PATHS)]
-    return []
+    return choice_errors(name, f"{path}.fieldPath", _FIELD_PATHS)
 
 
 def _mount_errors(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:

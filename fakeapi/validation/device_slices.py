@@ -21,17 +21,15 @@ from fakeapi.types.errors import (
 )
 from fakeapi.types.objects import Json, integer, mapping, mappings, text, texts
 from fakeapi.types.quantity import NANO, parse_nano, render
+from fakeapi.validation.checks import each, fixed, name_errors, required_name_errors
 from fakeapi.validation.devices import (
-    each,
     name_of_item,
     validate_binding_conditions,
     validate_driver,
-    validate_name,
     validate_pool_name,
     validate_qualified_name,
     validate_taint,
 )
-from fakeapi.validation.metadata import IMMUTABLE
 from fakeapi.validation.scheduling import validate_node_selector
 
 if TYPE_CHECKING:
@@ -63,6 +61,7 @@ _NONE_ON_DEVICES: Final = (
 )
 _NUMBER: Final = r"(0|[1-9]\d*)"
 _PRE_RELEASE: Final = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+_fixed = fixed("spec.pool.name", "spec.driver", "spec.nodeName")
 _match_version = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRE_RELEASE}(\.{_PRE_RELEASE})*)?"
     r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
@@ -76,7 +75,7 @@ def validate_slice(resource_slice: Json, old: Json | None = None) -> list[FieldE
     pool = mapping(spec.get("pool"))
     errors = validate_driver(text(spec.get("driver")), "spec.driver") + _pool_errors(pool)
     if old is not None:
-        errors += _immutable_errors(spec, mapping(old.get("spec")))
+        errors += _fixed(resource_slice, old)
     errors += _node_errors(spec, "spec", _ON_SLICES)
     if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         why = "only one of `sharedCounters` or `devices` is allowed"
@@ -110,18 +109,6 @@ def _pool_errors(pool: Json) -> list[FieldError]:
     return errors
 
 
-def _immutable_errors(spec: Json, old: Json) -> list[FieldError]:
-    pool, old_pool = mapping(spec.get("pool")), mapping(old.get("pool"))
-    values = {
-        "spec.pool.name": (pool.get("name"), old_pool.get("name")),
-        "spec.driver": (spec.get("driver"), old.get("driver")),
-        "spec.nodeName": (spec.get("nodeName"), old.get("nodeName")),
-    }
-    return [
-        invalid(field, new, IMMUTABLE) for field, (new, before) in values.items() if new != before
-    ]
-
-
 def _node_errors(owner: Json, field: str, fields: Sequence[str]) -> list[FieldError]:
     """Return the errors of the nodes of a slice, or of a device that has its own."""
     is_slice = fields is _ON_SLICES
@@ -138,7 +125,7 @@ def _node_errors(owner: Json, field: str, fields: Sequence[str]) -> list[FieldEr
                 unset = "must be either unset or set to a non-empty string"
                 errors.append(invalid(path, "", unset if is_slice else "must not be empty"))
                 continue
-            errors += [invalid(path, value, why) for why in names.dns_subdomain(value)]
+            errors += name_errors(value, path, names.dns_subdomain)
         else:
             errors += _selector_errors(mapping(value), path, one_term=is_slice)
         chosen.append(f"`{name}`")
@@ -161,7 +148,7 @@ def _selector_errors(selector: Json, field: str, *, one_term: bool) -> list[Fiel
 
 
 def _device_errors(device: Json, field: str, *, has_own_nodes: bool) -> list[FieldError]:
-    errors = validate_name(name_of_item(device), f"{field}.name")
+    errors = name_errors(name_of_item(device), f"{field}.name", names.dns_label)
     attributes, capacity = mapping(device.get("attributes")), mapping(device.get("capacity"))
     total = len(attributes) + len(capacity)
     if total > _ATTRIBUTES_MAX:
@@ -198,13 +185,13 @@ def _device_errors(device: Json, field: str, *, has_own_nodes: bool) -> list[Fie
 def _counter_set_errors(key: str, counters: Json, field: str) -> list[FieldError]:
     """Return the errors of a counter set, or of the counters that a device consumes."""
     name, path = text(counters.get(key)), f"{field}.counters"
-    errors = validate_name(name, f"{field}.{key}") if name else [required(f"{field}.{key}")]
+    errors = required_name_errors(name, f"{field}.{key}", names.dns_label)
     values = mapping(counters.get("counters"))
     if not values:
         return [*errors, required(path)]
     if len(values) > _COUNTERS_MAX:
         return [*errors, too_many(path, len(values), _COUNTERS_MAX)]
-    return errors + [error for one in values for error in validate_name(one, path)]
+    return errors + [error for one in values for error in name_errors(one, path, names.dns_label)]
 
 
 def _attribute_errors(attribute: Json, field: str) -> list[FieldError]:

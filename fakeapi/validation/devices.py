@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import uuid
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -22,19 +22,21 @@ from fakeapi.types.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
     too_many,
 )
 from fakeapi.types.objects import Json, integer, is_deleting, mapping, mappings, text, texts
-from fakeapi.validation.metadata import validate_label_key, validate_labels
+from fakeapi.validation.checks import (
+    choice_errors,
+    each,
+    name_errors,
+    required_choice_errors,
+    required_name_errors,
+)
+from fakeapi.validation.metadata import validate_label_key, validate_label_value, validate_labels
 from fakeapi.validation.scheduling import validate_node_selector
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-_T = TypeVar("_T")
 #: The subrequests of each request by name, None for a request without any.
 _Requests = dict[str, frozenset[str] | None]
 
@@ -70,37 +72,9 @@ _EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 _match_identifier = re.compile(_IDENTIFIER).fullmatch
 
 
-def each(
-    items: Sequence[_T],
-    field: str,
-    check: Callable[[_T, str], list[FieldError]],
-    *,
-    maximum: int,
-    key: Callable[[_T], Hashable] | None = None,
-) -> list[FieldError]:
-    """Return the errors of a list; with `key`, two items may not have the same key."""
-    if len(items) > maximum:
-        return [too_many(field, len(items), maximum)]
-    errors = [
-        error for index, item in enumerate(items) for error in check(item, f"{field}[{index}]")
-    ]
-    seen: set[Hashable] = set()
-    for index, item in enumerate(items if key is not None else ()):
-        identity = key(item) if key is not None else None
-        if identity in seen:
-            errors.append(duplicate(f"{field}[{index}]", identity))
-        seen.add(identity)
-    return errors
-
-
 def name_of_item(item: Json) -> str:
     """Return the name of an entry in a list."""
     return text(item.get("name"))
-
-
-def validate_name(value: str, field: str) -> list[FieldError]:
-    """Return the errors of a DNS label."""
-    return [invalid(field, value, why) for why in names.dns_label(value)]
 
 
 def validate_driver(value: str, field: str) -> list[FieldError]:
@@ -117,7 +91,7 @@ def validate_pool_name(value: str, field: str) -> list[FieldError]:
         return [required(field)]
     errors = [too_long(field, _POOL_MAX)] if len(value) > _POOL_MAX else []
     for part in value.split("/"):
-        errors += [invalid(field, part, why) for why in names.dns_subdomain(part)]
+        errors += name_errors(part, field, names.dns_subdomain)
     return errors
 
 
@@ -151,18 +125,12 @@ def _full_name_errors(value: str, field: str) -> list[FieldError]:
     return errors
 
 
-def _effect_errors(effect: str, field: str) -> list[FieldError]:
-    return [] if effect in _EFFECTS else [not_supported(field, effect, _EFFECTS)]
-
-
 def validate_taint(taint: Json, field: str) -> list[FieldError]:
     """Return the errors of a device's taint."""
     value, effect = text(taint.get("value")), text(taint.get("effect"))
     errors = validate_label_key(text(taint.get("key")), f"{field}.key")
-    errors += [invalid(f"{field}.value", value, why) for why in names.label_value(value)]
-    if not effect:
-        return [*errors, required(f"{field}.effect")]
-    return errors + _effect_errors(effect, f"{field}.effect")
+    errors += validate_label_value(value, f"{field}.value")
+    return errors + required_choice_errors(effect, f"{field}.effect", _EFFECTS)
 
 
 def _toleration_errors(toleration: Json, field: str) -> list[FieldError]:
@@ -173,10 +141,10 @@ def _toleration_errors(toleration: Json, field: str) -> list[FieldError]:
         if value:
             errors.append(invalid(f"{field}.value", value, "must be empty for operator `Exists`"))
     elif operator == "Equal":
-        errors += [invalid(f"{field}.value", value, why) for why in names.label_value(value)]
+        errors += validate_label_value(value, f"{field}.value")
     else:
-        errors.append(not_supported(f"{field}.operator", operator, ("Equal", "Exists")))
-    return errors + (_effect_errors(effect, f"{field}.effect") if effect else [])
+        errors += choice_errors(operator, f"{field}.operator", ("Equal", "Exists"))
+    return errors + choice_errors(effect, f"{field}.effect", _EFFECTS) if effect else errors
 
 
 def validate_claim_spec(spec: Json, field: str) -> list[FieldError]:
@@ -207,7 +175,7 @@ def _known_requests(requests: list[Json]) -> _Requests:
 
 
 def _request_errors(request: Json, field: str) -> list[FieldError]:
-    errors = validate_name(name_of_item(request), f"{field}.name")
+    errors = name_errors(name_of_item(request), f"{field}.name", names.dns_label)
     choices, exactly = mappings(request.get("firstAvailable")), request.get("exactly")
     if choices and exactly is not None:
         why = f"{_ONE_KIND}, but multiple fields are set"
@@ -223,15 +191,14 @@ def _request_errors(request: Json, field: str) -> list[FieldError]:
 
 
 def _subrequest_errors(request: Json, field: str) -> list[FieldError]:
-    return validate_name(name_of_item(request), f"{field}.name") + _wish_errors(request, field)
+    errors = name_errors(name_of_item(request), f"{field}.name", names.dns_label)
+    return errors + _wish_errors(request, field)
 
 
 def _wish_errors(wish: Json, field: str) -> list[FieldError]:
     """Return the errors of the fields that requests and subrequests share."""
-    class_name, at = text(wish.get("deviceClassName")), f"{field}.deviceClassName"
-    errors = [invalid(at, class_name, why) for why in names.dns_subdomain(class_name)]
-    if not class_name:
-        errors = [required(at)]
+    class_name = text(wish.get("deviceClassName"))
+    errors = required_name_errors(class_name, f"{field}.deviceClassName", names.dns_subdomain)
     errors += validate_selectors(mappings(wish.get("selectors")), f"{field}.selectors")
     mode, count = text(wish.get("allocationMode")), integer(wish.get("count"))
     if mode == "All":
@@ -242,11 +209,9 @@ def _wish_errors(wish: Json, field: str) -> list[FieldError]:
         if count <= 0:
             errors.append(invalid(f"{field}.count", count, "must be greater than zero"))
     else:
-        modes = ("All", "ExactCount")
-        errors.append(not_supported(f"{field}.allocationMode", mode, modes))
-    for index, toleration in enumerate(mappings(wish.get("tolerations"))):
-        errors += _toleration_errors(toleration, f"{field}.tolerations[{index}]")
-    return errors
+        errors += choice_errors(mode, f"{field}.allocationMode", ("All", "ExactCount"))
+    tolerations = mappings(wish.get("tolerations"))
+    return errors + each(tolerations, f"{field}.tolerations", _toleration_errors)
 
 
 def validate_selectors(selectors: list[Json], field: str) -> list[FieldError]:
@@ -288,7 +253,7 @@ def _reference_errors(requests: _Requests, name: str, field: str) -> list[FieldE
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(field, name, _REFERENCE_RULE)]
-    errors = [error for part in parts for error in validate_name(part, field)]
+    errors = [error for part in parts for error in name_errors(part, field, names.dns_label)]
     exists = parts[0] in requests and (len(parts) == 1 or parts[1] in (requests[parts[0]] or ()))
     return errors if exists else [*errors, invalid(field, name, _REFERENCE_RULE)]
 
@@ -349,7 +314,7 @@ def validate_claim_status(new: Json, old: Json) -> list[FieldError]:
     )
     check = functools.partial(_device_status_errors, allocated_devices(new))
     devices = mappings(status.get("devices"))
-    errors += each(devices, "status.devices", check, maximum=len(devices), key=device_key)
+    errors += each(devices, "status.devices", check, key=device_key)
     allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
     if users and allocation is None:
         why = "may not be specified when `allocated` is not set"
@@ -381,7 +346,7 @@ def _device_status_errors(
 ) -> list[FieldError]:
     errors = validate_driver(text(device.get("driver")), f"{field}.driver")
     errors += validate_pool_name(text(device.get("pool")), f"{field}.pool")
-    errors += validate_name(text(device.get("device")), f"{field}.device")
+    errors += name_errors(text(device.get("device")), f"{field}.device", names.dns_label)
     errors += _share_errors(device, field)
     key = device_key(device)
     if key not in allocated:
@@ -429,18 +394,13 @@ def _result_errors(requests: _Requests, result: Json, field: str) -> list[FieldE
     errors = _reference_errors(requests, text(result.get("request")), f"{field}.request")
     errors += validate_driver(text(result.get("driver")), f"{field}.driver")
     errors += validate_pool_name(text(result.get("pool")), f"{field}.pool")
-    errors += validate_name(text(result.get("device")), f"{field}.device")
+    errors += name_errors(text(result.get("device")), f"{field}.device", names.dns_label)
     return errors + validate_binding_conditions(result, field) + _share_errors(result, field)
 
 
 def _allocated_config_errors(requests: _Requests, config: Json, field: str) -> list[FieldError]:
-    source, path = text(config.get("source")), f"{field}.source"
-    if not source:
-        errors = [required(path)]
-    elif source not in ("FromClaim", "FromClass"):
-        errors = [not_supported(path, source, ("FromClaim", "FromClass"))]
-    else:
-        errors = []
+    sources = ("FromClaim", "FromClass")
+    errors = required_choice_errors(text(config.get("source")), f"{field}.source", sources)
     return errors + _config_errors(requests, config, field)
 
 

@@ -19,14 +19,13 @@ from fakeapi.types.objects import (
     text,
     texts,
 )
-from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.checks import IMMUTABLE, NOT_NEGATIVE, each, name_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     NameRule = Callable[[str], tuple[str, ...]]
 
-IMMUTABLE: Final = "field is immutable"
 _ANNOTATIONS_BYTES_MAX: Final = 256 * 1024
 _GARBAGE_FINALIZERS: Final = ("orphan", "foregroundDeletion")
 _STANDARD_FINALIZERS: Final = ("kubernetes", *_GARBAGE_FINALIZERS)
@@ -59,14 +58,13 @@ def validate_metadata(
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        errors += [invalid("metadata.name", name, why) for why in check_name(name)]
+        errors += name_errors(name, "metadata.name", check_name)
     namespace = text(metadata.get("namespace"))
     if namespaced:
         if not namespace:
             errors.append(required("metadata.namespace"))
         else:
-            complaints = names.dns_label(namespace)
-            errors += [invalid("metadata.namespace", namespace, why) for why in complaints]
+            errors += name_errors(namespace, "metadata.namespace", names.dns_label)
     generation = metadata.get("generation")
     if isinstance(generation, int) and generation < 0:
         errors.append(invalid("metadata.generation", generation, NOT_NEGATIVE))
@@ -104,8 +102,8 @@ def validate_labels(labels: object, field: str) -> list[FieldError]:
     """Return the errors of a set of labels, or of a node selector."""
     errors: list[FieldError] = []
     for key, value in mapping(labels).items():
-        errors += [invalid(field, key, why) for why in names.qualified_name(key)]
-        errors += [invalid(field, value, why) for why in names.label_value(text(value))]
+        errors += validate_label_key(key, field)
+        errors += validate_label_value(text(value), field)
     return errors
 
 
@@ -114,12 +112,17 @@ def validate_label_selector(selector: object, field: str) -> list[FieldError]:
     if not isinstance(selector, dict):
         return []
     errors = validate_labels(selector.get("matchLabels"), f"{field}.matchLabels")
-    for index, expression in enumerate(mappings(selector.get("matchExpressions"))):
-        errors += _requirement_errors(expression, f"{field}.matchExpressions[{index}]")
-    return errors
+    expressions = mappings(selector.get("matchExpressions"))
+    return errors + each(expressions, f"{field}.matchExpressions", validate_requirement)
 
 
-def _requirement_errors(expression: Json, field: str) -> list[FieldError]:
+def validate_requirement(
+    expression: Json, field: str, *, compares: bool = False, any_value: bool = False
+) -> list[FieldError]:
+    """Return the errors of a requirement of a selector.
+
+    With `compares` it may compare numbers, as on nodes; with `any_value` no value is checked.
+    """
     errors: list[FieldError] = []
     operator, values = text(expression.get("operator")), texts(expression.get("values"))
     if operator in ("In", "NotIn"):
@@ -130,18 +133,24 @@ def _requirement_errors(expression: Json, field: str) -> list[FieldError]:
         if values:
             why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             errors.append(forbidden(f"{field}.values", why))
+    elif operator in ("Gt", "Lt") and compares:
+        if len(values) != 1:
+            why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            errors.append(required(f"{field}.values", why))
     else:
         errors.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
     errors += validate_label_key(text(expression.get("key")), f"{field}.key")
-    for index, value in enumerate(values):
-        complaints = names.label_value(value)
-        errors += [invalid(f"{field}.values[{index}]", value, why) for why in complaints]
-    return errors
+    return errors if any_value else errors + each(values, f"{field}.values", validate_label_value)
 
 
 def validate_label_key(key: str, field: str) -> list[FieldError]:
     """Return the errors of the key of a label, taint or toleration."""
-    return [invalid(field, key, why) for why in names.qualified_name(key)]
+    return name_errors(key, field, names.qualified_name)
+
+
+def validate_label_value(value: str, field: str) -> list[FieldError]:
+    """Return the errors of the value of a label."""
+    return name_errors(value, field, names.label_value)
 
 
 def _shared_errors(metadata: Json) -> list[FieldError]:
@@ -191,7 +200,7 @@ def _finalizer_errors(finalizers: list[str], *, must_be_standard: bool) -> list[
     errors: list[FieldError] = []
     for index, name in enumerate(finalizers):
         at = f"{field}[{index}]"
-        errors += [invalid(at, name, why) for why in names.qualified_name(name)]
+        errors += validate_label_key(name, at)
         if must_be_standard and "/" not in name and name not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid(at, name, why))

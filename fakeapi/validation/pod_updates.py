@@ -17,8 +17,9 @@ import msgspec
 from fakeapi.types import names
 from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, required
 from fakeapi.types.objects import Json, integer, mapping, mappings, metadata_of, text
+from fakeapi.validation.checks import IMMUTABLE, name_errors, required_name_errors
 from fakeapi.validation.containers import validate_container, validate_volumes
-from fakeapi.validation.metadata import IMMUTABLE, validate_label_key
+from fakeapi.validation.metadata import validate_label_key
 from fakeapi.validation.pods import validate_spec
 from fakeapi.validation.scheduling import validate_tolerations
 
@@ -228,7 +229,7 @@ def validate_status_update(pod: Json, old_pod: Json) -> list[FieldError]:
     nominated = text(status.get("nominatedNodeName"))
     field = "status.nominatedNodeName"
     if nominated and nominated != old.get("nominatedNodeName"):
-        errors += [invalid(field, nominated, why) for why in names.dns_subdomain(nominated)]
+        errors += name_errors(nominated, field, names.dns_subdomain)
         if mapping(old_pod.get("spec")).get("nodeName"):
             why = "may not be set on pods that are already bound to a node"
             errors.append(forbidden(field, why))
@@ -256,8 +257,7 @@ def _claim_status_errors(spec: Json, status: Json) -> list[FieldError]:
         seen.add(name)
         claim = entry.get("resourceClaimName")
         if isinstance(claim, str):
-            complaints = names.dns_subdomain(claim)
-            errors += [invalid(f"{path}.resourceClaimName", claim, why) for why in complaints]
+            errors += name_errors(claim, f"{path}.resourceClaimName", names.dns_subdomain)
     extended = status.get("extendedResourceClaimStatus")
     return errors + (_extended_claim_errors(spec, extended) if isinstance(extended, dict) else [])
 
@@ -283,18 +283,14 @@ def _extended_claim_errors(spec: Json, status: Json) -> list[FieldError]:
             errors.append(invalid(f"{path}.containerName", container, _NO_CONTAINER))
         elif resource not in requests[container]:
             errors.append(invalid(f"{path}.resourceName", resource, _NO_RESOURCE))
-        complaints = names.dns_label(request)
-        errors += [invalid(f"{field}.requestName", request, why) for why in complaints]
+        errors += name_errors(request, f"{field}.requestName", names.dns_label)
         if values in seen:
             errors += [
                 duplicate(f"{path}.{key}", value) for key, value in zip(keys, values, strict=True)
             ]
         seen.add(values)
-    claim = text(status.get("resourceClaimName"))
-    if not claim:
-        return [*errors, required(f"{field}.resourceClaimName")]
-    complaints = names.dns_subdomain(claim)
-    return errors + [invalid(f"{field}.resourceClaimName", claim, why) for why in complaints]
+    claim, path = text(status.get("resourceClaimName")), f"{field}.resourceClaimName"
+    return errors + required_name_errors(claim, path, names.dns_subdomain)
 
 
 def validate_ephemeral_containers(pod: Json, old: Json) -> list[FieldError]:

@@ -13,11 +13,11 @@ from fakeapi.types.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
 )
 from fakeapi.types.objects import Json, integer, mapping, mappings, text
+from fakeapi.validation.checks import name_errors, required_choice_errors
 from fakeapi.validation.containers import (
     validate_containers,
     validate_images,
@@ -33,18 +33,22 @@ from fakeapi.validation.scheduling import (
     validate_topology_spread,
 )
 
-_RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
-_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_POLICIES: Final = {
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+}
 _HOSTNAME_MAX: Final = 64
-_PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
+PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 _INT32_MAX: Final = 2**31 - 1
 DEADLINE_RANGE: Final = f"must be between 1 and {_INT32_MAX}, inclusive"
-_SUBDOMAIN_FIELDS: Final = (
-    "serviceAccountName",
-    "nodeName",
-    "priorityClassName",
-    "runtimeClassName",
-)
+_NAMES: Final = {
+    "serviceAccountName": names.dns_subdomain,
+    "nodeName": names.dns_subdomain,
+    "priorityClassName": names.dns_subdomain,
+    "runtimeClassName": names.dns_subdomain,
+    "hostname": names.dns_label,
+    "subdomain": names.dns_label,
+}
 
 
 def validate_create(pod: Json) -> list[FieldError]:
@@ -81,18 +85,9 @@ def validate_spec(spec: Json, field: str, *, is_pod: bool) -> list[FieldError]:
     errors += validate_pod_resources(spec, f"{field}.resources")
     if spec.get("hostNetwork"):
         errors += _host_network_errors(containers, f"{field}.containers", is_pod=is_pod)
-    errors += _one_of(spec, "restartPolicy", _RESTART_POLICIES, field)
-    errors += _one_of(spec, "dnsPolicy", _DNS_POLICIES, field)
+    for name, policies in _POLICIES.items():
+        errors += required_choice_errors(text(spec.get(name)), f"{field}.{name}", policies)
     return errors + _scheduling_errors(spec, field) + _name_errors(spec, field)
-
-
-def _one_of(spec: Json, name: str, supported: tuple[str, ...], field: str) -> list[FieldError]:
-    value = text(spec.get(name))
-    if value in supported:
-        return []
-    if not value:
-        return [required(f"{field}.{name}")]
-    return [not_supported(f"{field}.{name}", value, supported)]
 
 
 def _scheduling_errors(spec: Json, field: str) -> list[FieldError]:
@@ -109,7 +104,8 @@ def _scheduling_errors(spec: Json, field: str) -> list[FieldError]:
         errors += validate_topology_spread(mappings(spec["topologySpreadConstraints"]), path)
     errors += validate_tolerations(mappings(spec.get("tolerations")), f"{field}.tolerations")
     if "preemptionPolicy" in spec:
-        errors += _one_of(spec, "preemptionPolicy", _PREEMPTION_POLICIES, field)
+        policy, path = text(spec["preemptionPolicy"]), f"{field}.preemptionPolicy"
+        errors += required_choice_errors(policy, path, PREEMPTION_POLICIES)
     errors += _host_user_errors(spec, field)
     if "overhead" in spec:
         errors += validate_overhead(spec["overhead"], f"{field}.overhead")
@@ -122,19 +118,14 @@ def _group_errors(group: Json, field: str) -> list[FieldError]:
     name = group.get("podGroupName")
     if not isinstance(name, str):
         return [invalid(f"{field}.podGroupName", None, "must specify one of: `podGroupName`")]
-    return [invalid(f"{field}.podGroupName", name, why) for why in names.dns_subdomain(name)]
+    return name_errors(name, f"{field}.podGroupName", names.dns_subdomain)
 
 
 def _name_errors(spec: Json, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for part in _SUBDOMAIN_FIELDS:
-        value = text(spec.get(part))
-        if value:
-            errors += [invalid(f"{field}.{part}", value, why) for why in names.dns_subdomain(value)]
-    for part in ("hostname", "subdomain"):
-        value = text(spec.get(part))
-        if value:
-            errors += [invalid(f"{field}.{part}", value, why) for why in names.dns_label(value)]
+    for part, grammar in _NAMES.items():
+        if spec.get(part):
+            errors += name_errors(text(spec[part]), f"{field}.{part}", grammar)
     errors += _hostname_errors(spec, f"{field}.hostnameOverride")
     if "activeDeadlineSeconds" in spec:
         deadline = integer(spec["activeDeadlineSeconds"])
@@ -171,7 +162,7 @@ def _hostname_errors(spec: Json, field: str) -> list[FieldError]:
     ]
     if len(name) > _HOSTNAME_MAX:
         errors.append(too_long(field, _HOSTNAME_MAX))
-    return errors + [invalid(field, name, why) for why in names.dns_subdomain(name)]
+    return errors + name_errors(name, field, names.dns_subdomain)
 
 
 def _claim_errors(claims: list[Json], field: str) -> list[FieldError]:
@@ -185,7 +176,7 @@ def _claim_errors(claims: list[Json], field: str) -> list[FieldError]:
         elif name in seen:
             errors.append(duplicate(f"{path}.name", name))
         else:
-            errors += [invalid(f"{path}.name", name, why) for why in names.dns_label(name)]
+            errors += name_errors(name, f"{path}.name", names.dns_label)
         seen.add(name)
         sources = ("resourceClaimName", "resourceClaimTemplateName")
         sources_set = [part for part in sources if part in claim]
@@ -203,8 +194,7 @@ def _claim_errors(claims: list[Json], field: str) -> list[FieldError]:
             why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             errors.append(invalid(path, shown, why))
         for part in sources_set:
-            value = text(claim[part])
-            errors += [invalid(f"{path}.{part}", value, why) for why in names.dns_subdomain(value)]
+            errors += name_errors(text(claim[part]), f"{path}.{part}", names.dns_subdomain)
     return errors
 
 

@@ -13,7 +13,7 @@ from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_
 from fakeapi.types.objects import Json, mapping, mappings, text
 from fakeapi.types.pod_resources import REQUESTS_PREFIX, is_extended_resource, is_native_resource
 from fakeapi.types.quantity import NANO, QuantityError, parse_nano, render
-from fakeapi.validation.numbers import NOT_NEGATIVE
+from fakeapi.validation.checks import NOT_NEGATIVE, name_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,7 +39,7 @@ _INTEGERS: Final = frozenset(
 
 def validate_resource_name(name: str, field: str) -> list[FieldError]:
     """Return an error unless the resource has a standard name or a name with a domain."""
-    errors = [invalid(field, name, why) for why in names.qualified_name(name)]
+    errors = name_errors(name, field, names.qualified_name)
     if not errors and "/" not in name and not _is_standard(name):
         errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
     return errors
@@ -151,15 +151,12 @@ def _requirements(
 ) -> list[FieldError]:
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
     errors: list[FieldError] = []
-    for name, value in limits.items():
-        path = f"{field}.limits[{name}]"
-        errors += check_name(name, path)
-        errors += validate_quantity(name, text(value), path)
-    for name, value in requests.items():
-        path = f"{field}.requests[{name}]"
-        errors += check_name(name, path)
-        errors += validate_quantity(name, text(value), path)
-        errors += _against_limit(name, text(value), limits.get(name), field)
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, value in amounts.items():
+            path = f"{field}.{part}[{name}]"
+            errors += check_name(name, path) + validate_quantity(name, text(value), path)
+            if part == "requests":
+                errors += _against_limit(name, text(value), limits.get(name), field)
     names = limits.keys() | requests.keys()
     if any(name.startswith(_HUGE_PAGES) for name in names) and not names & {"cpu", "memory"}:
         errors.append(forbidden(field, "HugePages require cpu or memory"))

@@ -5,14 +5,26 @@ Source: pkg/apis/core/validation/validation.go of Kubernetes v1.36.3.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
 from fakeapi.types import names
-from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, required
 from fakeapi.types.gotext import quoted
 from fakeapi.types.objects import Json, integer, mapping, mappings, text, texts
-from fakeapi.validation.metadata import validate_label_key, validate_label_selector
+from fakeapi.validation.checks import (
+    choice_errors,
+    each,
+    name_errors,
+    optional_choice_errors,
+    required_choice_errors,
+)
+from fakeapi.validation.metadata import (
+    validate_label_key,
+    validate_label_selector,
+    validate_requirement,
+)
 
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*").fullmatch
 _DIGITS: Final = re.compile(r"[-+]?[0-9]{1,4000}").fullmatch
@@ -26,10 +38,7 @@ _SPREAD_POLICIES: Final = ("Honor", "Ignore")
 
 def validate_tolerations(tolerations: list[Json], field: str) -> list[FieldError]:
     """Return the errors of tolerations. The operators of an alpha gate, Gt and Lt, are accepted."""
-    errors: list[FieldError] = []
-    for index, toleration in enumerate(tolerations):
-        errors += _toleration_errors(toleration, f"{field}[{index}]")
-    return errors
+    return each(tolerations, field, _toleration_errors)
 
 
 def _toleration_errors(toleration: Json, path: str) -> list[FieldError]:
@@ -58,10 +67,8 @@ def _toleration_errors(toleration: Json, path: str) -> list[FieldError]:
     elif operator in ("Lt", "Gt"):
         errors += _integer_errors(value, f"{path}.value")
     else:
-        errors.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
-    if effect and effect not in _EFFECTS:
-        errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
-    return errors
+        errors += choice_errors(operator, f"{path}.operator", ("Equal", "Exists"))
+    return errors + choice_errors(effect, f"{path}.effect", _EFFECTS) if effect else errors
 
 
 def _integer_errors(value: str, path: str) -> list[FieldError]:
@@ -89,10 +96,7 @@ def validate_taints(taints: list[Json], field: str) -> list[FieldError]:
         complaints = names.label_value(value)
         if complaints:
             errors.append(invalid(f"{path}.value", value, ";".join(complaints)))
-        if not effect:
-            errors.append(required(f"{path}.effect"))
-        elif effect not in _EFFECTS:
-            errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+        errors += required_choice_errors(effect, f"{path}.effect", _EFFECTS)
         if (key, effect) in seen:
             shown = {
                 "Key": key,
@@ -113,21 +117,24 @@ def validate_affinity(affinity: Json, field: str) -> list[FieldError]:
     if isinstance(node_affinity.get(_REQUIRED), dict):
         path = f"{field}.nodeAffinity.{_REQUIRED}"
         errors += validate_node_selector(mapping(node_affinity[_REQUIRED]), path)
-    for index, preferred in enumerate(mappings(node_affinity.get(_PREFERRED))):
-        path = f"{field}.nodeAffinity.{_PREFERRED}[{index}]"
-        errors += _weight_errors(preferred, path)
-        term, at = mapping(preferred.get("preference")), f"{path}.preference"
-        errors += _node_term_errors(term, at, any_value=True)
+    preferred, path = mappings(node_affinity.get(_PREFERRED)), f"{field}.nodeAffinity.{_PREFERRED}"
+    errors += each(preferred, path, _preferred_node_errors)
     for name in ("podAffinity", "podAntiAffinity"):
-        terms = mapping(affinity.get(name))
-        for index, term in enumerate(mappings(terms.get(_REQUIRED))):
-            errors += _pod_term_errors(term, f"{field}.{name}.{_REQUIRED}[{index}]")
-        for index, preferred in enumerate(mappings(terms.get(_PREFERRED))):
-            path = f"{field}.{name}.{_PREFERRED}[{index}]"
-            errors += _weight_errors(preferred, path)
-            term = mapping(preferred.get("podAffinityTerm"))
-            errors += _pod_term_errors(term, f"{path}.podAffinityTerm")
+        terms, path = mapping(affinity.get(name)), f"{field}.{name}"
+        errors += each(mappings(terms.get(_REQUIRED)), f"{path}.{_REQUIRED}", _pod_term_errors)
+        preferred = mappings(terms.get(_PREFERRED))
+        errors += each(preferred, f"{path}.{_PREFERRED}", _preferred_pod_errors)
     return errors
+
+
+def _preferred_node_errors(preferred: Json, path: str) -> list[FieldError]:
+    term, at = mapping(preferred.get("preference")), f"{path}.preference"
+    return _weight_errors(preferred, path) + _node_term_errors(term, at, any_value=True)
+
+
+def _preferred_pod_errors(preferred: Json, path: str) -> list[FieldError]:
+    term, at = mapping(preferred.get("podAffinityTerm")), f"{path}.podAffinityTerm"
+    return _weight_errors(preferred, path) + _pod_term_errors(term, at)
 
 
 def _weight_errors(preferred: Json, path: str) -> list[FieldError]:
@@ -143,45 +150,15 @@ def validate_node_selector(selector: Json, field: str) -> list[FieldError]:
     path = f"{field}.nodeSelectorTerms"
     if not terms:
         return [required(path, "must have at least one node selector term")]
-    errors: list[FieldError] = []
-    for index, term in enumerate(terms):
-        errors += _node_term_errors(term, f"{path}[{index}]")
-    return errors
+    return each(terms, path, _node_term_errors)
 
 
 def _node_term_errors(term: Json, path: str, *, any_value: bool = False) -> list[FieldError]:
     """Return the errors of one term; with `any_value` the values are not checked."""
-    errors: list[FieldError] = []
-    for index, requirement in enumerate(mappings(term.get("matchExpressions"))):
-        at = f"{path}.matchExpressions[{index}]"
-        errors += _node_label_errors(requirement, at)
-        values = [] if any_value else texts(requirement.get("values"))
-        for position, value in enumerate(values):
-            complaints = names.label_value(value)
-            errors += [invalid(f"{at}.values[{position}]", value, why) for why in complaints]
-    for index, requirement in enumerate(mappings(term.get("matchFields"))):
-        errors += _node_field_errors(requirement, f"{path}.matchFields[{index}]")
-    return errors
-
-
-def _node_label_errors(requirement: Json, path: str) -> list[FieldError]:
-    operator, values = text(requirement.get("operator")), texts(requirement.get("values"))
-    errors: list[FieldError] = []
-    if operator in ("In", "NotIn"):
-        if not values:
-            why = "must be specified when `operator` is 'In' or 'NotIn'"
-            errors.append(required(f"{path}.values", why))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden(f"{path}.values", why))
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            errors.append(required(f"{path}.values", why))
-    else:
-        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    return errors + validate_label_key(text(requirement.get("key")), f"{path}.key")
+    check = functools.partial(validate_requirement, compares=True, any_value=any_value)
+    errors = each(mappings(term.get("matchExpressions")), f"{path}.matchExpressions", check)
+    fields = mappings(term.get("matchFields"))
+    return errors + each(fields, f"{path}.matchFields", _node_field_errors)
 
 
 def _node_field_errors(requirement: Json, path: str) -> list[FieldError]:
@@ -196,17 +173,15 @@ def _node_field_errors(requirement: Json, path: str) -> list[FieldError]:
     if key != "metadata.name":
         errors.append(invalid(f"{path}.key", key, "not a valid field selector key"))
         return errors
-    for index, value in enumerate(values):
-        complaints = names.dns_subdomain(value)
-        errors += [invalid(f"{path}.values[{index}]", value, why) for why in complaints]
-    return errors
+    check = functools.partial(name_errors, grammar=names.dns_subdomain)
+    return errors + each(values, f"{path}.values", check)
 
 
 def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
     errors = validate_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
     errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in texts(term.get("namespaces")):
-        errors += [invalid(f"{path}.namespace", name, why) for why in names.dns_label(name)]
+        errors += name_errors(name, f"{path}.namespace", names.dns_label)
     errors += _label_keys_errors(term, path)
     key = text(term.get("topologyKey"))
     if not key:
@@ -226,8 +201,7 @@ def _label_keys_errors(term: Json, path: str) -> list[FieldError]:
             why = "must not be specified when labelSelector is not set"
             errors.append(forbidden(f"{path}.{name}", why))
         elif keys:
-            for index, key in enumerate(keys):
-                errors += validate_label_key(key, f"{path}.{name}[{index}]")
+            errors += each(keys, f"{path}.{name}", validate_label_key)
     first = {key: index for index, key in reversed([*enumerate(matched)])}
     mismatching = frozenset(mismatched)
     seen = set(mapping(mapping(selector).get("matchLabels")))
@@ -266,8 +240,7 @@ def _constraint_errors(constraint: Json, path: str, *, repeats: bool) -> list[Fi
         errors.append(invalid(f"{path}.maxSkew", skew, "must be greater than zero"))
     if not constraint.get("topologyKey"):
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
-    if action not in _SPREAD_ACTIONS:
-        errors.append(not_supported(f"{path}.whenUnsatisfiable", action, _SPREAD_ACTIONS))
+    errors += choice_errors(action, f"{path}.whenUnsatisfiable", _SPREAD_ACTIONS)
     if repeats:
         shown = f"{{{', '.join(_pair(constraint))}}}"
         errors.append(duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", shown))
@@ -279,9 +252,7 @@ def _constraint_errors(constraint: Json, path: str, *, repeats: bool) -> list[Fi
             why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
             errors.append(invalid(f"{path}.minDomains", domains, why))
     for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        policy = constraint.get(name)
-        if policy is not None and policy not in _SPREAD_POLICIES:
-            errors.append(not_supported(f"{path}.{name}", policy, _SPREAD_POLICIES))
+        errors += optional_choice_errors(constraint.get(name), f"{path}.{name}", _SPREAD_POLICIES)
     errors += _label_keys_errors(constraint, path)
     return errors + validate_label_selector(
         constraint.get("labelSelector"), f"{path}.labelSelector"
