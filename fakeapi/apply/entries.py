@@ -90,6 +90,14 @@ def parse(entries: object) -> Managed:
     return managed
 
 
+def parse_stored(entries: object) -> Managed:
+    """Return the owners in a list of entries, none if the list is invalid."""
+    try:
+        return parse(entries)
+    except EntryError:
+        return Managed()
+
+
 def _parsed_entry(entry: Json, index: int) -> tuple[Manager, Owned]:
     operation, version = entry.get("operation"), entry.get("apiVersion")
     if operation not in (UPDATE, APPLY):

@@ -122,7 +122,9 @@ class FieldManager:
         """
         self._check(config)
         current = _bare(live) if live is not None else self._empty
-        managed = self._parsed(metadata_of(live).get("managedFields")) if live else Managed()
+        managed = (
+            entries.parse_stored(metadata_of(live).get("managedFields")) if live else Managed()
+        )
         wanted = _bare(config)
         problems = typed.validate(self._type, wanted)
         if problems:
@@ -179,21 +181,15 @@ class FieldManager:
         """Return the owners that the client sent, else the stored object's owners."""
         stored = metadata_of(live).get("managedFields")
         if self._subresource:
-            return self._parsed(stored)
+            return entries.parse_stored(stored)
         sent = metadata_of(new).get("managedFields")
         if entries.is_reset(sent):
             return Managed()
         try:
             managed = entries.parse(sent)
         except EntryError:
-            return self._parsed(stored)
-        return managed if managed.owned else self._parsed(stored)
-
-    def _parsed(self, listed: object) -> Managed:
-        try:
-            return entries.parse(listed)
-        except EntryError:
-            return Managed()
+            return entries.parse_stored(stored)
+        return managed if managed.owned else entries.parse_stored(stored)
 
     def _update(self, live: Json, new: Json, managed: Managed, identity: Manager, now: str) -> None:
         """Set the owners after an update, and the time of a manager that owns more than before."""

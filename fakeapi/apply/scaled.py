@@ -13,7 +13,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.apply import entries, paths, sets, types
-from fakeapi.apply.entries import EntryError, Managed
+from fakeapi.apply.entries import Managed
 from fakeapi.apply.field_manager import FieldManager
 from fakeapi.apply.updater import Owned
 from fakeapi.types import schema
@@ -61,7 +61,7 @@ class ScaleEntries:
     """
 
     def __init__(self, listed: object, replicas: Mapping[str, tuple[str, ...] | None]) -> None:
-        self._whole = _parsed(listed)
+        self._whole = entries.parse_stored(listed)
         self._paths = {
             version: path and tuple(paths.FIELD + name for name in path)
             for version, path in replicas.items()
@@ -80,7 +80,7 @@ class ScaleEntries:
         """Return the entries of the object, given the new entries of its Scale."""
         scale = {
             manager: part
-            for manager, part in _parsed(listed).owned.items()
+            for manager, part in entries.parse_stored(listed).owned.items()
             if sets.contains(part.fields, _REPLICAS)
         }
         owned: dict[Manager, Owned] = {}
@@ -105,10 +105,3 @@ class ScaleEntries:
         """Return the path of the replicas if the fields contain it."""
         path = self._paths.get(part.api_version)
         return path if path and sets.contains(part.fields, path) else None
-
-
-def _parsed(listed: object) -> Managed:
-    try:
-        return entries.parse(listed)
-    except EntryError:
-        return Managed()

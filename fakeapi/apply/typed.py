@@ -305,18 +305,15 @@ def present(kind: Type, value: object) -> FieldSet:
     return LEAF
 
 
-def validate(kind: Type, value: object, *, allow_duplicates: bool = False) -> list[str]:
+def validate(kind: Type, value: object) -> list[str]:
     """Return the errors of a value, one line each, beginning with its path."""
-    return [
-        f"{path}: {why}" if path else why
-        for path, why in _errors(kind, value, duplicates=allow_duplicates)
-    ]
+    return [f"{path}: {why}" if path else why for path, why in _errors(kind, value)]
 
 
 _Problem: TypeAlias = "tuple[str, str]"
 
 
-def _errors(kind: Type, value: object, *, duplicates: bool) -> Iterator[_Problem]:
+def _errors(kind: Type, value: object) -> Iterator[_Problem]:
     branch = branch_of(kind, value)
     if branch is Branch.SCALAR:
         problem = _scalar_problem(kind.scalar, value)
@@ -327,28 +324,28 @@ def _errors(kind: Type, value: object, *, duplicates: bool) -> Iterator[_Problem
     elif branch is Branch.MAP:
         assert kind.map is not None
         if isinstance(value, dict):
-            yield from _map_errors(kind.map, value, duplicates=duplicates)
+            yield from _map_errors(kind.map, value)
         else:
             yield ("", f"expected map, got {_go_text(value)}")
     else:
         assert kind.list is not None
         if isinstance(value, list):
-            yield from _list_errors(kind.list, value, duplicates=duplicates)
+            yield from _list_errors(kind.list, value)
         else:
             yield ("", f"expected list, got {_go_text(value)}")
 
 
-def _map_errors(kind: MapType, value: Json, *, duplicates: bool) -> Iterator[_Problem]:
+def _map_errors(kind: MapType, value: Json) -> Iterator[_Problem]:
     for name, item in value.items():
         inner = kind.type_of(name)
         if inner is None:
             yield (f".{name}", "field not declared in schema")
             return  # upstream stops at the first
-        for path, why in _errors(inner, item, duplicates=duplicates):
+        for path, why in _errors(inner, item):
             yield (f".{name}{path}", why)
 
 
-def _list_errors(kind: ListType, value: list[object], *, duplicates: bool) -> Iterator[_Problem]:
+def _list_errors(kind: ListType, value: list[object]) -> Iterator[_Problem]:
     seen: set[str] = set()
     for index, item in enumerate(value):
         element = f"{paths.INDEX}{index}"
@@ -358,10 +355,10 @@ def _list_errors(kind: ListType, value: list[object], *, duplicates: bool) -> It
             except TypedError as error:
                 yield ("", f"element {index}: {error}")
                 return
-            if element in seen and not duplicates:
+            if element in seen:
                 yield ("", f"duplicate entries for key {paths.shown((element,))}")
             seen.add(element)
-        for path, why in _errors(kind.element, item, duplicates=duplicates):
+        for path, why in _errors(kind.element, item):
             yield (paths.shown((element,)) + path, why)
 
 

@@ -34,6 +34,7 @@ from fakeapi.types.objects import (
     text,
     texts,
 )
+from fakeapi.validation.checks import fixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -118,20 +119,8 @@ def validate_new_definition(definition: Json) -> list[FieldError]:
 
 def validate_definition_update(definition: Json, old: Json) -> list[FieldError]:
     """Return the errors of changes: immutable fields, and a lost approval."""
-    spec, before = mapping(definition.get("spec")), mapping(old.get("spec"))
-    own, own_before = mapping(spec.get("names")), mapping(before.get("names"))
-    pairs = [
-        ("spec.group", spec.get("group"), before.get("group")),
-        ("spec.names.plural", own.get("plural"), own_before.get("plural")),
-    ]
-    if definitions.is_established(old):
-        pairs += [
-            ("spec.scope", spec.get("scope"), before.get("scope")),
-            ("spec.names.kind", own.get("kind"), own_before.get("kind")),
-        ]
-    errors = [
-        invalid(field, new, "field is immutable") for field, new, gone in pairs if new != gone
-    ]
+    names_once_served = ("spec.scope", "spec.names.kind") if definitions.is_established(old) else ()
+    errors = fixed("spec.group", "spec.names.plural", *names_once_served)(definition, old)
     error = _approval_error(definition)
     return errors if error is None or _approval_error(old) is not None else [*errors, error]
 

@@ -27,9 +27,10 @@ from fakeapi.types.errors import ApiError, BadRequest, MethodNotAllowed
 from fakeapi.types.media_types import JSON, YAML
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from fakeapi.faults.injector import Faults
+    from fakeapi.faults.model import Fault
     from fakeapi.http.answers import Answer
 
 #: The path of all of these.
@@ -57,11 +58,34 @@ def answer(
     if "Origin" in headers:
         raise _ForeignOrigin("requests of web pages (with the header Origin) are not served")
     rest = path.partition("?")[0][len(PATH) :].strip("/")
-    by_method = _ANSWERS.get(rest) or {"DELETE": _remove}
-    act = by_method.get(method)
-    if act is None:
-        raise MethodNotAllowed
-    return act(faults, rest, body)
+    match method, rest:
+        case "GET", "":
+            current = faults.current
+            injected = {fault.name: faults.count(fault.name) for fault in current}
+            return answers.of(200, {"faults": to_builtins(current), "injected": injected})
+        case "POST", "":
+            return answers.of(201, {"faults": to_builtins(_added(faults, body))})
+        case "DELETE", "":
+            removed = faults.current
+            faults.clear()
+            return answers.of(200, {"faults": to_builtins(removed)})
+        case "GET", "log":
+            return answers.of(200, {"log": msgspec.to_builtins(faults.log)})
+        case "GET", "script":
+            return answers.of(200, {"faults": to_builtins(faults.script())})
+        case "DELETE", name if name not in ("log", "script"):
+            if not faults.remove(name):
+                raise _NoSuchFault(f"no fault is called {name!r}")
+            return answers.success(200)
+    raise MethodNotAllowed
+
+
+def _added(faults: Faults, body: Body) -> tuple[Fault, ...]:
+    """Set the faults of a body. Raises BadRequest, UnsupportedMediaType."""
+    try:
+        return faults.add(faults_of(_value(body)))
+    except (ValueError, FaultError) as error:
+        raise BadRequest(str(error)) from error
 
 
 def _value(body: Body) -> object:
@@ -71,50 +95,3 @@ def _value(body: Body) -> object:
     if body.content_type == YAML:
         return body.yaml()
     raise unsupported(f"{JSON}, {YAML}")
-
-
-def _list(faults: Faults, rest: str, body: Body) -> Answer:
-    del rest, body
-    current = faults.current
-    injected = {fault.name: faults.count(fault.name) for fault in current}
-    return answers.of(200, {"faults": to_builtins(current), "injected": injected})
-
-
-def _add(faults: Faults, rest: str, body: Body) -> Answer:
-    del rest
-    try:
-        added = faults.add(faults_of(_value(body)))
-    except (ValueError, FaultError) as error:
-        raise BadRequest(str(error)) from error
-    return answers.of(201, {"faults": to_builtins(added)})
-
-
-def _clear(faults: Faults, rest: str, body: Body) -> Answer:
-    del rest, body
-    removed = faults.current
-    faults.clear()
-    return answers.of(200, {"faults": to_builtins(removed)})
-
-
-def _remove(faults: Faults, rest: str, body: Body) -> Answer:
-    del body
-    if not faults.remove(rest):
-        raise _NoSuchFault(f"no fault is called {rest!r}")
-    return answers.success(200)
-
-
-def _log(faults: Faults, rest: str, body: Body) -> Answer:
-    del rest, body
-    return answers.of(200, {"log": msgspec.to_builtins(faults.log)})
-
-
-def _script(faults: Faults, rest: str, body: Body) -> Answer:
-    del rest, body
-    return answers.of(200, {"faults": to_builtins(faults.script())})
-
-
-_ANSWERS: Final[dict[str, dict[str, Callable[[Faults, str, Body], Answer]]]] = {
-    "": {"GET": _list, "POST": _add, "DELETE": _clear},
-    "log": {"GET": _log},
-    "script": {"GET": _script},
-}

@@ -23,7 +23,7 @@ beginning of the schedule's time.
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -326,28 +326,6 @@ class Compact(_Part, frozen=True, kw_only=True):
     """The server forgets all past changes, as etcd does every five minutes."""
 
 
-Effect: TypeAlias = (
-    Delay
-    | AnswerWith
-    | Reset
-    | Garble
-    | Stale
-    | Expire
-    | RefuseWatchList
-    | Observe
-    | Stall
-    | Cut
-    | Duplicate
-    | Lose
-    | Outdated
-    | Retype
-    | Strip
-    | DropWatches
-    | Outage
-    | Restart
-    | Compact
-)
-
 REQUEST_EFFECTS: Final = (
     "delay", "answer", "reset", "garble", "stale", "expire", "refuse_watch_list", "observe",
 )  # fmt: skip
@@ -429,12 +407,6 @@ class Fault(_Part, frozen=True, kw_only=True, omit_defaults=True):
     def kind(self) -> str:
         """Return the name of the effect."""
         return next(effect for effect in _EFFECTS if getattr(self, effect) is not None)
-
-    @property
-    def effect(self) -> Effect:
-        """Return the effect."""
-        effect: Effect = getattr(self, self.kind)
-        return effect
 
     @property
     def is_of_events(self) -> bool:
