@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
     from .connection import Connection
 
-__all__ = [
-    "USER_AGENT",
-    "ApiClient",
-    "Json",
-    "Listing",
-    "Ref",
-    "WatchEvent",
-    "ref_of",
-]
-
 Json: TypeAlias = dict[str, object]
 T = TypeVar("T")
 

@@ -25,8 +25,6 @@ from .errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Clock", "RealClock", "VirtualClock", "parse_duration"]
-
 #: 2026-01-01T00:00:00Z, where virtual time starts. A whole second, as backoff counts in those.
 START_SECONDS: Final = 1_767_225_600.0
 

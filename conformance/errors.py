@@ -18,19 +18,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-__all__ = [
-    "ConformanceError",
-    "ExpectationFailed",
-    "InputError",
-    "NotObservable",
-    "NotSettled",
-    "ProcessFailure",
-    "ReplayError",
-    "RequestFailed",
-    "TargetError",
-    "first_error",
-]
-
 E = TypeVar("E", bound=Exception)
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from .api import ApiClient
     from .clock import Clock
 
-__all__ = ["Extender", "ExtenderAnswer", "RunningExtender", "matches"]
-
 #: A certificate for 127.0.0.1 that signs itself, and its key; valid until 2126.
 _CERTIFICATE: Final = Path(__file__).with_name("extender.pem")
 _CERTIFICATE_END: Final = "-----END CERTIFICATE-----\n"

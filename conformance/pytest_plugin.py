@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from .testing.cluster import Cluster
     from .testing.running_scheduler import RunningScheduler
 
-__all__ = ["cluster", "scheduler"]
-
 #: A file of cases has these keys; other YAML files are not tests.
 _KEYS: Final = (re.compile(rb"^area:", re.MULTILINE), re.compile(rb"^cases:", re.MULTILINE))
 _SUFFIXES: Final = frozenset({".yaml", ".yml"})

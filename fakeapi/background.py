@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fakeapi.store.journal import HandledRequest
     from fakeapi.types.objects import Json
 
-__all__ = ["BackgroundServer"]
-
 T = TypeVar("T")
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fakeapi.store.journal import HandledRequest
     from fakeapi.types.objects import Json
 
-__all__ = ["FakeApi", "fake_api", "fake_api_server"]
-
 _SCOPES = ("session", "function")
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ..api import Json
 
-__all__ = ["Anonymiser"]
-
 #: Kubernetes' own domains of label keys, taint keys and resources.
 _WELL_KNOWN_DOMAINS: Final = frozenset(
     {

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from ..api import Json
 
-__all__ = ["Captured", "captured", "document_of", "head_of", "key_of"]
-
 _AREA: Final = "captured"
 _SOURCE: Final = "captured from a cluster"
 #: Kinds behind alpha gates, and the gates.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..outcome import Outcome
 
-__all__ = ["capture", "shrink"]
-
 _CHECK_SECONDS: Final = 600.0
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ..api import ApiClient
 
-__all__ = ["CONTROLLERS", "KINDS", "kept_part", "read_objects", "without"]
-
 _RESOURCE: Final = "resource.k8s.io/v1"
 _STORAGE: Final = "storage.k8s.io/v1"
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ..api import Json
     from ..targets.target import TargetKind
 
-__all__ = ["Limits", "Shrunk", "interest_in", "shrunk"]
-
 T = TypeVar("T")
 #: A candidate that runs for longer than the first run by this factor is not the same case.
 _SLOWER: Final = 3.0

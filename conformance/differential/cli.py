@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from ..format.case import Case
 
-__all__ = ["diff"]
-
 _ADVANCES: Final = ("1s", "12s", "6m")
 #: In real time a fuzzed scenario waits for the end of a first backoff at most.
 _ADVANCES_IN_REAL_TIME: Final = ("1s", "2s")

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from ..judge.observe import part, text_in
+from ..format.resources import part
+from ..judge.observe import text_in
 from ..judge.referee import Answer, Question
 from ..judge.stories import story_lines
 from ..outcome import Verdict as Ending
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from ..run.observation import Observation
     from .decisions import Life
     from .sides import Side
-
-__all__ = ["Comparison", "Difference", "Verdict", "compare", "judge", "questions_of"]
 
 #: Differences of one scenario that are judged; the first ones explain those after them.
 _JUDGED_MAX: Final = 20

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..run.observation import Observation, PodRecord
 
-__all__ = ["Decision", "Life", "Run", "counted", "head"]
-
 _PENDING: Final = "pending"
 #: Victims are chosen shortly before or after the nomination is written.
 _AT_ONCE_SECONDS: Final = 1.0

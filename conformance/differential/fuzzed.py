@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ..format.case import Case
 
-__all__ = ["fuzzed_cases"]
-
 _NODES_MAX: Final = 6
 _PODS_MAX: Final = 6
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..api import Json
     from ..run.observation import Observation
 
-__all__ = ["MEASURES", "Quality", "mean_quality", "quality_of"]
-
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _PODS: Final = "pods"
 _CPU: Final = "cpu"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .comparison import Comparison, Difference
     from .run import Compared
 
-__all__ = ["print_report", "to_json"]
-
 _ROWS_MAX: Final = 50
 _STORY_LINES_MAX: Final = 12
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from .sides import Side
 
-__all__ = ["Compared", "compare_all"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Compared:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from ..replay.history import History, HistoryPod
 
-__all__ = ["case_of_history", "case_of_snapshot", "changes_of"]
-
 #: Longer than the longest backoff of a pod (10 s), so that every pod is tried again.
 _AFTERWARDS_SECONDS: Final = 15.0
 #: Objects that a server makes itself, or that are of one run only.

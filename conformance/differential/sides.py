@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..targets.target import TargetKind, TargetOptions
 
-__all__ = ["Side", "side_of"]
-
 _OURS: Final = "ours"
 _CLUSTER: Final = "kubeconfig:"
 _SETTINGS: Final = ("config", "gates", "plugin", "context", "version", "name")

@@ -10,8 +10,6 @@ import difflib
 import re
 from typing import Final
 
-__all__ = ["KNOWN_EVENTS", "event_name", "unknown_event"]
-
 _ANY_KIND: Final = ("Add", "Update", "Delete")
 _NODE: Final = tuple(
     f"UpdateNode{part}"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ..api import Json
 
-__all__ = ["aimed"]
-
 
 def aimed(faults: Sequence[Json]) -> list[Json]:
     """Return the faults in the form sent to the API server. Raises InputError."""

@@ -22,8 +22,6 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["POD_GROUPS", "Item", "NodeShorthand", "PodGroupShorthand", "PodShorthand", "objects_of"]
-
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 #: The API version of PodGroups.
 POD_GROUPS: Final = "scheduling.k8s.io/v1alpha2"

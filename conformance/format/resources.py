@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ..api import Json
 
-__all__ = ["NANO", "amounts", "nano_units", "objects", "part", "pod_requests", "shown"]
-
 NANO: Final = 10**9
 _POWERS: Final = {
     **{suffix: Fraction(10) ** (3 * power) for power, suffix in enumerate("num", -3)},
@@ -78,9 +76,9 @@ def _requests(holder: Json) -> Counter[str]:
     return amounts(part(holder, "resources").get("requests"))
 
 
-def part(obj: Json, name: str) -> Json:
+def part(obj: Json | None, name: str) -> Json:
     """Return the mapping at a field, or an empty one."""
-    value = obj.get(name)
+    value = None if obj is None else obj.get(name)
     return value if isinstance(value, dict) else {}
 
 

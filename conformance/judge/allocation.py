@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Allocation", "PodShape", "percent"]
-
 
 class PodShape(NamedTuple):
     """Pods that are alike: their requests, the nodes that they may use, and their number."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from ..api import Json
 
-__all__ = ["HostPort", "host_ports", "overcommitments"]
-
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a value of the API
 

@@ -14,9 +14,10 @@ import msgspec
 
 from ..clock import parse_duration
 from ..extender import matches
+from ..format.resources import part
 from ..outcome import Aspect
 from .capacity import overcommitments
-from .observe import count_of, epoch_seconds, part, sight_of, text_in
+from .observe import count_of, epoch_seconds, sight_of, text_in
 from .requeue import after_flush, requeue_mismatch
 
 if TYPE_CHECKING:

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from types import TracebackType
 
-__all__ = [
-    "AFTER_FLUSH",
-    "HANDLED",
-    "INCOMING",
-    "MetricsReader",
-    "QueueCounters",
-    "parse_counters",
-    "total_in",
-]
-
 INCOMING: Final = "scheduler_queue_incoming_pods_total"
 #: Events of pods without a node have two other names since v1.37; cases have the older one.
 _NEWER_NAMES: Final = re.compile("^(UnscheduledPod|TargetPod)")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..format.resources import objects, part
+
 if TYPE_CHECKING:
     from ..api import ApiClient, Json, Ref
-
-__all__ = ["Sight", "objects_in", "part", "sight_of", "terminating_lines", "text_in"]
 
 #: The reasons of the scheduler's events about an attempt, by result.
 ATTEMPT_REASONS: Final = frozenset({"FailedScheduling", "Scheduled"})
@@ -44,7 +44,7 @@ class Sight(NamedTuple):
 
     def condition(self, kind: str) -> Json | None:
         """Return one of the object's conditions."""
-        for condition in objects_in(part(self.object, "status"), "conditions"):
+        for condition in objects(part(self.object, "status").get("conditions")):
             if condition.get("type") == kind:
                 return condition
         return None
@@ -60,7 +60,7 @@ class Sight(NamedTuple):
             lines[0] += f" is {text_in(status, 'phase') or 'without phase'}, {where}"
         if nominated := text_in(status, "nominatedNodeName"):
             lines[0] += f", nominated for {nominated}"
-        conditions = objects_in(status, "conditions")
+        conditions = objects(status.get("conditions"))
         lines.append("conditions:" if conditions else "conditions: none")
         lines += [f"  {_condition_line(condition)}" for condition in conditions]
         return [*lines, *self._event_lines()]
@@ -127,18 +127,6 @@ def _condition_line(condition: Json) -> str:
     line = f"{text_in(condition, 'type')}={text_in(condition, 'status')}"
     line += f" {reason}" if reason else ""
     return f"{line}: {message}" if message else line
-
-
-def part(obj: Json | None, name: str) -> Json:
-    """Return an object within another one; empty if it is missing."""
-    value = None if obj is None else obj.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def objects_in(obj: Json, name: str) -> list[Json]:
-    """Return a list of objects within an object; empty if it is missing."""
-    value = obj.get(name)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text_in(obj: Json, name: str) -> str:

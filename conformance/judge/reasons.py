@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Reason", "reasons_of"]
-
 _HEAD: Final = re.compile(r"\d+/\d+ nodes are available: ")
 #: Texts of PostFilter plugins; the first is upstream's for pods without claims.
 _TAIL: Final = re.compile(r"\.? (no new claims to deallocate)?(, )?(preemption: .*)?$", re.DOTALL)

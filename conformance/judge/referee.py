@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from .observe import part, text_in
+from ..format.resources import part
+from .observe import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..api import Json
-
-__all__ = ["Answer", "Answers", "Question", "answers_to"]
 
 _EXPLAIN: Final = (sys.executable, "-P", "-m", "scheduler.explain", "batch", "-")
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"

@@ -12,13 +12,12 @@ import aiohttp
 import msgspec
 
 from ..api import Json
+from ..format.resources import objects
 from .metrics import is_loopback
-from .observe import objects_in, text_in
+from .observe import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-__all__ = ["read_stories", "story_lines"]
 
 _ANSWER_SECONDS: Final = 5.0
 #: Stories of one run that are read at most.
@@ -50,17 +49,17 @@ async def read_stories(metrics_url: str, pods: Iterable[str]) -> dict[str, Json]
 
 def story_lines(story: Json) -> list[str]:
     """Return the entries of a story as lines, with the plugins' verdicts and hints below them."""
-    return [line for entry in objects_in(story, "entries") for line in _entry_lines(entry)]
+    return [line for entry in objects(story.get("entries")) for line in _entry_lines(entry)]
 
 
 def _entry_lines(entry: Json) -> Iterator[str]:
     yield text_in(entry, "text")
-    for verdict in objects_in(entry, "verdicts"):
+    for verdict in objects(entry.get("verdicts")):
         reasons = verdict.get("reasons")
         texts = ", ".join(map(str, reasons)) if isinstance(reasons, list) else ""
         nodes = f"{verdict.get('nodes')} nodes"
         yield f"  {text_in(verdict, 'plugin')} on {nodes}: {text_in(verdict, 'code')}: {texts}"
-    for hint in objects_in(entry, "hints"):
+    for hint in objects(entry.get("hints")):
         plugin, event = text_in(hint, "plugin"), text_in(hint, "event")
         yield f"  {plugin} on {event}: {text_in(hint, 'answer')}"
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from .driver import Run
     from .history import History
 
-__all__ = ["replay"]
-
 
 #: The bar's CPU time slows down the replay.
 _REFRESHES_PER_SECOND: Final = 4

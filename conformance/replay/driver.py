@@ -35,10 +35,9 @@ from .verify import Evidence, Violation, verify
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
+    from ..api import Json
     from ..clock import Clock
-    from .history import History, Json, Write
-
-__all__ = ["KUBESCHED", "Counts", "Run", "Settings", "Timeline", "replay"]
+    from .history import History, Write
 
 #: Upstream's default is 50 requests a second: far below the capacity of one machine.
 _REQUESTS_PER_SECOND: Final = 100_000

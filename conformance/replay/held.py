@@ -13,8 +13,6 @@ import msgspec
 from ..api import Json, Ref
 from .history import key_of
 
-__all__ = ["NODES", "PODS", "HeldNode", "HeldPod"]
-
 #: The kinds, in all namespaces, for `ApiClient.listing` and `ApiClient.watch`.
 NODES: Final = Ref("Node", "", "")
 PODS: Final = Ref("Pod", "", "")

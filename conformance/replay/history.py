@@ -23,17 +23,6 @@ from ..format.resources import objects, part
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "GAP_SECONDS_MAX",
-    "History",
-    "HistoryNode",
-    "HistoryPod",
-    "Json",
-    "Write",
-    "key_of",
-    "read_history",
-]
-
 #: A longer gap of a history is cut: nothing happens after the longest backoff of a pod (10 s).
 GAP_SECONDS_MAX: Final = 30.0
 _RUN_SECONDS: Final = "kubesched.dev/run-seconds"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
 
-__all__ = ["Child", "Usage", "own_usage"]
-
 _POLL_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 10.0
 #: `ru_maxrss` is in KiB but for macOS, where it is in bytes.

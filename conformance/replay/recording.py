@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..api import ApiClient, Listing
     from ..clock import Clock
 
-__all__ = ["Placement", "Recorder", "Verdict"]
-
 _GONE = 410
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..api import Json
     from .driver import Run
 
-__all__ = ["Report", "render", "summarise", "to_json"]
-
 _NAMES_SHOWN: Final = 10
 _VIOLATIONS_SHOWN: Final = 50
 

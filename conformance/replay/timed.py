@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .history import History
     from .recording import Recorder
 
-__all__ = ["name_of", "play_in_time"]
-
 _POLL_SECONDS: Final = 0.1
 _NOT_FOUND: Final = 404
 

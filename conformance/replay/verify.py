@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from .history import History
     from .recording import Placement
 
-__all__ = ["RULES", "Evidence", "Violation", "verify"]
-
 #: The names of all rules, in the order of checking.
 RULES: Final = {
     "node-lost": "every node of the history is there, with what it has to give",
@@ -85,7 +83,6 @@ class _Case:
     """One run under verification, indexed. Amounts are in nano-units by resource."""
 
     def __init__(self, history: History, evidence: Evidence) -> None:
-        self._history = history
         self._evidence = evidence
         self._wanted = {pod.name: pod.object for pod in history.pods}
         self._demands = {name: _requested(pod) for name, pod in self._wanted.items()}

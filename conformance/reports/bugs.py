@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,7 +10,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..format.known_bug import KnownBug
 
-_GITHUB: Final = re.compile(r"https://github\.com/[^/]+/([^/]+)/[^/]+/(\d+)")
 _HEAD: Final = """\
 # Known bugs of kube-scheduler
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .report import Report
 
-__all__ = ["check_outputs", "check_writable", "write_report"]
-
 SUFFIXES: Final = (".json", ".md", ".html", ".xml")
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .report import Report
     from .results import Results
 
-__all__ = ["report_in_html"]
-
 _FILES: Final = Path(__file__).parent
 
 

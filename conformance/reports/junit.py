@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ..outcome import Outcome
 
-__all__ = ["write_junit"]
-
 #: Characters that XML 1.0 cannot contain, even escaped.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS: Final = {

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ..outcome import Outcome
     from .report import Change, Comparison, Report
 
-__all__ = ["comparison_in_markdown", "report_in_markdown"]
-
 #: Failures shown with their details; a comment on GitHub has at most 65,536 characters.
 _DETAILED_MAX: Final = 20
 _LISTED_MAX: Final = 200

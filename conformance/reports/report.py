@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = [
-    "Change",
-    "Comparison",
-    "Implementation",
-    "Report",
-    "compare",
-    "merged",
-]
-
 #: The name of the form, with its version.
 FORMAT: Final = "kubesched-conformance/1"
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ..outcome import Outcome
     from ..targets.target import Source
 
-__all__ = ["EventLog", "event_log"]
-
 _READING: Final = frozenset({"GET", "HEAD"})
 #: To the microsecond: finer digits of a float of seconds since 1970 are noise.
 _DIGITS: Final = 6

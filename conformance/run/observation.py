@@ -20,8 +20,9 @@ import msgspec
 from ..api import USER_AGENT, Json
 from ..clock import RealClock
 from ..format.expectation import Expectation
+from ..format.resources import objects, part
 from ..format.steps import Settle, Step
-from ..judge.observe import ATTEMPT_REASONS, count_of, objects_in, part, text_in
+from ..judge.observe import ATTEMPT_REASONS, count_of, text_in
 from ..judge.stories import read_stories
 from ..targets.quiet import run_quietly
 from .execution import run_case_with
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from ..outcome import Outcome
     from ..targets.target import Served, Source, Surroundings, Target, TargetKind
-
-__all__ = ["Observation", "PodRecord", "Recorder", "Rejection", "observe", "observe_case"]
 
 _READING: Final = frozenset({"GET", "HEAD"})
 #: The reason of the condition DisruptionTarget on a pod that a scheduler preempts.
@@ -409,7 +408,7 @@ def _update(record: PodRecord, change: ObjectChange, seconds: float) -> None:
         record.node = node
         if change.type != "ADDED":
             record.bound_seconds, record.bound_version = seconds, change.resource_version
-    for condition in objects_in(status, "conditions"):
+    for condition in objects(status.get("conditions")):
         is_false = text_in(condition, "status") == "False"
         if text_in(condition, "type") == "PodScheduled" and is_false and not node:
             _reject(record, change, seconds, condition, text_in(status, "nominatedNodeName"))

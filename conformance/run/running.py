@@ -17,6 +17,7 @@ from ..errors import ExpectationFailed
 from ..extender import RunningExtender
 from ..format.expectation import Expectation, pod_ref
 from ..format.objects import objects_of
+from ..format.resources import part
 from ..format.steps import (
     Advance,
     Answer,
@@ -36,7 +37,7 @@ from ..format.steps import (
     UpdateStatus,
 )
 from ..judge.expect import is_about_rest, unmet, unmet_by_extender, unmet_by_metric, unmet_by_moves
-from ..judge.observe import part, terminating_lines
+from ..judge.observe import terminating_lines
 from ..judge.stories import read_stories, story_lines
 from ..outcome import Aspect
 from ..targets.target import Surroundings
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
     from ..targets.target import Source, TargetKind
 
     _Change = Stop | Inject | ClearFaults | Delete | Patch | UpdateStatus | Touch | Bind | Evict
-
-__all__ = ["Observer", "Progress", "Running", "is_final", "started"]
 
 #: The interval between two checks of an expectation.
 _LOOK_SECONDS: Final = 0.05

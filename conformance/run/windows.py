@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..judge.metrics import QueueCounters
     from ..targets.target import Target
 
-__all__ = ["Windows"]
-
 
 class Windows:
     """The windows of one case. Without `reads`, as most cases need no counters, it does nothing."""

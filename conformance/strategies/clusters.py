@@ -386,7 +386,6 @@ def configurations(draw: DrawFn) -> Json:
     return config
 
 
-_SCORES: Final = ("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality")
 _CPU: Final = [{"name": "cpu", "weight": 1}]
 _SHAPE: Final = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
 _PLUGIN_ARGS: Final[dict[str, list[Json]]] = {

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from .target import Served, Surroundings, Target, TargetOptions
 
-__all__ = ["CommandKind"]
-
 _KUBECONFIG: Final = "{kubeconfig}"
 _CONFIG: Final = "{config}"
 _PORT: Final = "{port}"

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from ..format.case import Case
     from .target import Served, Surroundings, Target
 
-__all__ = ["InProcessKind"]
-
 _LOG_LINES_MAX: Final = 100
 #: The packages of extras, by the feature whose plugin needs them.
 _PACKAGES: Final = {"flow": "highspy"}

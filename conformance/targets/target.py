@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..format.case import Case
 
-__all__ = [
-    "OUR_SCHEDULER",
-    "OUR_SCHEDULER_AS",
-    "OUR_VERSIONS",
-    "Served",
-    "Surroundings",
-    "Target",
-    "TargetKind",
-    "TargetOptions",
-    "configuration",
-    "read_configuration",
-    "serve_fake_server",
-]
-
 #: Before a version: our scheduler as it decides in that version.
 OUR_SCHEDULER_AS: Final = "kubesched@"
 #: Our scheduler, by reference: the suite imports no scheduler.

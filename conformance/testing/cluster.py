@@ -23,9 +23,10 @@ import msgspec
 from ..errors import ExpectationFailed, InputError, TargetError
 from ..format.case import case_of
 from ..format.expectation import pod_ref
+from ..format.resources import part
 from ..format.steps import steps_of
 from ..format.validation import problem_in
-from ..judge.observe import part, sight_of, text_in
+from ..judge.observe import sight_of, text_in
 from ..judge.tally import Tally
 from ..outcome import ALL_ASPECTS
 from ..run.event_log import event_log
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from ..format.steps import Step
     from ..judge.observe import Sight
     from ..run.running import Running
-
-__all__ = ["Cluster", "Pod", "with_plugins"]
 
 T = TypeVar("T")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..api import Json
     from ..targets.target import Target, TargetOptions
 
-__all__ = ["RunningScheduler"]
-
 
 class RunningScheduler:
     """A scheduler that runs in the server's thread, or as a command. A context manager.

@@ -27,8 +27,6 @@ from .settings import Settings, refusals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["upgrade"]
-
 
 _VERSION: Final = click.Choice(OUR_VERSIONS)
 _SOURCES: Final = "--kubeconfig, --manifests, --history, --openb"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["Difference", "Outcome", "PodVersions", "decisions", "import_openb"]
-
 _EXPLAIN: Final = ("scheduler.explain", "pods", "-o", "json")
 _IMPORT: Final = ("scheduler.simulate", "import", "openb")
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["refused_fields", "remove_field"]
-
 #: A place in the document, an unknown field there, or an invalid field with its whole path.
 _PARTS: Final = re.compile(
     r'decoding \.(?P<place>[\w.\[\]]+): |(?P<text>unknown field "(?P<unknown>[^"]+)")'

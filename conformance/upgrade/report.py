@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from .decisions import PodVersions
 
-__all__ = ["UpgradeReport"]
-
 _FILES: Final = Path(__file__).parent
 #: What differs between two decisions, by the kinds of `kubesched-explain`.
 _KINDS: Final = {

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Self
 
-__all__ = ["Refusal", "Settings", "refusals"]
-
 _SCHEDULER: Final = (sys.executable, "-P", "-m", "scheduler")
 _METRICS: Final = (sys.executable, "-P", "-m", "scheduler.explain", "metrics")
 _GATES: Final = "--feature-gates"

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-__all__ = ["Port", "keep"]
-
 _BACKLOG: Final = 128
 #: Seconds for the client to close a TLS connection.
 _GOODBYE_SECONDS: Final = 0.25

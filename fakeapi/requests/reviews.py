@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from fakeapi.types.errors import FieldError
     from fakeapi.types.kind import ResourceKey
 
-__all__ = ["REVIEWS"]
-
 _AUTHENTICATION: Final = "authentication.k8s.io"
 _AUTHORIZATION: Final = "authorization.k8s.io"
 _MET: Final = "spec.resourceAttributes"

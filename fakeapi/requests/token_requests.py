@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
 
-__all__ = ["create_token"]
-
 _TYPE: Final = "authentication/v1.TokenRequest"
 _KIND: Final = Kind(
     "authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", schema=_TYPE, verbs=("create",)

@@ -23,7 +23,7 @@ from fakeapi.types.objects import Json, integer, text
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    #: A function of `types/names.py`: returns what is wrong with a name.
+    #: A function of `types/names.py`: returns the faults of a name.
     Grammar = Callable[[str], tuple[str, ...]]
 
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
 
 def name_errors(value: str, field: str, grammar: Grammar) -> list[FieldError]:
-    """Return the errors of a name; an empty name has those of its grammar."""
+    """Return the errors of a name, also of an empty one."""
     return [invalid(field, value, why) for why in grammar(value)]
 
 

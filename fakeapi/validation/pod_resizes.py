@@ -16,8 +16,6 @@ from fakeapi.validation import pods
 if TYPE_CHECKING:
     from fakeapi.types.errors import FieldError
 
-__all__ = ["resized_spec", "validate_resize"]
-
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _RESIZED: Final = ("resources", "resizePolicy")
 _COMPUTE: Final = ("cpu", "memory")
