@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from fakeapi.store.registry import Operation
 
-    from fakeapi.store.registry import Operation, Registry, Review
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from fakeapi.store.registry import Registry, Review
     from fakeapi.types.kind import ResourceKey
 
 
@@ -23,10 +25,13 @@ class Plugin:
 
     #: As the flags of kube-apiserver spell it.
     name: ClassVar[str] = ""
+    #: The writes for which it runs: such operations on whole objects of these resources.
+    resources: ClassVar[Collection[ResourceKey]] = ()
+    operations: ClassVar[Collection[Operation]] = (Operation.CREATE,)
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """Return True if the plugin runs for such writes; the result is cached."""
-        raise NotImplementedError
+        return resource in self.resources and not subresource and operation in self.operations
 
     def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
         """Return True if `check` runs for such writes, which `handles` includes."""

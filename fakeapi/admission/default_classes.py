@@ -6,67 +6,62 @@ pkg/volume/util/storageclass.go of Kubernetes v1.36.3; both choose in the same w
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from fakeapi.admission.chain import Plugin
+from fakeapi.kinds.networking import DEFAULT_INGRESS_CLASS
 from fakeapi.kinds.persistent_volumes import CLASS_ANNOTATION, STORAGE_CLASSES
-from fakeapi.store.registry import Operation, Review
+from fakeapi.kinds.storage import DEFAULT_STORAGE_CLASS
+from fakeapi.types.kind import CLAIMS, ResourceKey
 from fakeapi.types.objects import child, mapping, metadata_of, name_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fakeapi.types.kind import ResourceKey
+    from fakeapi.store.registry import Review
     from fakeapi.types.objects import Json
 
-_CLAIMS: Final = ("", "persistentvolumeclaims")
-_INGRESSES: Final = ("networking.k8s.io", "ingresses")
 _INGRESS_CLASSES: Final = ("networking.k8s.io", "ingressclasses")
-_INGRESS_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
-_DEFAULT_STORAGE_CLASS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-_DEFAULT_INGRESS_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
 
 
-class DefaultStorageClass(Plugin):
+class _DefaultClass(Plugin):
+    """Sets the class of new objects that have none, in a field or an older annotation."""
+
+    field: ClassVar[str]
+    annotation: ClassVar[str]
+    classes: ClassVar[ResourceKey]
+    #: The annotations that mark a default class.
+    marks: ClassVar[tuple[str, ...]]
+
+    def mutate(self, review: Review) -> None:
+        spec = child(review.object, "spec")
+        annotations = mapping(metadata_of(review.object).get("annotations"))
+        if spec.get(self.field) is None and self.annotation not in annotations:
+            chosen = review.registry.store.collection(self.classes).derived(self._default)
+            if chosen:
+                spec[self.field] = chosen
+
+    @classmethod
+    def _default(cls, classes: Iterable[Json]) -> str:
+        return _default_class(classes, cls.marks)
+
+
+class DefaultStorageClass(_DefaultClass):
     """Sets the class of new claims that have none; an empty class means no class."""
 
     name = "DefaultStorageClass"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == _CLAIMS and not subresource and operation is Operation.CREATE
-
-    def mutate(self, review: Review) -> None:
-        spec = child(review.object, "spec")
-        annotations = mapping(metadata_of(review.object).get("annotations"))
-        if spec.get("storageClassName") is not None or CLASS_ANNOTATION in annotations:
-            return
-        classes = review.registry.store.collection(STORAGE_CLASSES)
-        chosen = classes.derived(_default_storage_class)
-        if chosen:
-            spec["storageClassName"] = chosen
+    resources = (CLAIMS,)
+    field, annotation = "storageClassName", CLASS_ANNOTATION
+    classes, marks = STORAGE_CLASSES, DEFAULT_STORAGE_CLASS
 
 
-class DefaultIngressClass(Plugin):
+class DefaultIngressClass(_DefaultClass):
     """Sets the class of new ingresses that have none."""
 
     name = "DefaultIngressClass"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == _INGRESSES and not subresource and operation is Operation.CREATE
-
-    def mutate(self, review: Review) -> None:
-        spec = child(review.object, "spec")
-        annotations = mapping(metadata_of(review.object).get("annotations"))
-        if spec.get("ingressClassName") is not None or _INGRESS_CLASS_ANNOTATION in annotations:
-            return
-        classes = review.registry.store.collection(_INGRESS_CLASSES)
-        chosen = classes.derived(_default_ingress_class)
-        if chosen:
-            spec["ingressClassName"] = chosen
+    resources = (("networking.k8s.io", "ingresses"),)
+    field, annotation = "ingressClassName", "kubernetes.io/ingress.class"
+    classes, marks = _INGRESS_CLASSES, (DEFAULT_INGRESS_CLASS,)
 
 
 def _default_class(classes: Iterable[Json], annotations: Iterable[str]) -> str:
@@ -84,7 +79,3 @@ def _default_class(classes: Iterable[Json], annotations: Iterable[str]) -> str:
         for stored in marked
         if text(metadata_of(stored).get("creationTimestamp")) == newest
     )
-
-
-_default_storage_class = functools.partial(_default_class, annotations=_DEFAULT_STORAGE_CLASS)
-_default_ingress_class = functools.partial(_default_class, annotations=(_DEFAULT_INGRESS_CLASS,))

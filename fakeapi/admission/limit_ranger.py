@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types import pod_resources
-from fakeapi.types.kind import PODS
+from fakeapi.types.kind import CLAIMS, PODS
 from fakeapi.types.objects import Json, child, is_deleting, mapping, mappings, text
 from fakeapi.types.quantity import NANO, Amount, parse_nano
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
 
-_CLAIMS: Final = ("", "persistentvolumeclaims")
 _LIMIT_RANGES: Final = ("", "limitranges")
 
 
@@ -36,7 +35,7 @@ class LimitRanger(Plugin):
             return False
         if resource == PODS:
             return subresource == ("resize" if operation is Operation.UPDATE else "")
-        return resource == _CLAIMS and not subresource
+        return resource == CLAIMS and not subresource
 
     def mutate(self, review: Review) -> None:
         if review.resource == PODS and (ranges := _ranges(review)):

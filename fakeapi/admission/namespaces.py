@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
 from fakeapi.types.errors import NotFound
+from fakeapi.types.kind import NAMESPACES
 from fakeapi.types.objects import mapping
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
 
-_NAMESPACES: Final = ("", "namespaces")
 _IMMORTAL: Final = ("default", "kube-system", "kube-public")
 _ACCESS_REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
 
@@ -32,8 +32,8 @@ class NamespaceLifecycle(Plugin):
     name = "NamespaceLifecycle"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        if operation is Operation.DELETE or resource == _NAMESPACES:
-            return operation is Operation.DELETE and resource == _NAMESPACES
+        if operation is Operation.DELETE or resource == NAMESPACES:
+            return operation is Operation.DELETE and resource == NAMESPACES
         return resource != _ACCESS_REVIEWS
 
     def checks(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
@@ -44,7 +44,7 @@ class NamespaceLifecycle(Plugin):
         namespace = review.target.namespace
         if review.operation is Operation.DELETE or not namespace:
             return
-        stored = review.registry.store.get(_NAMESPACES, "", namespace)
+        stored = review.registry.store.get(NAMESPACES, "", namespace)
         if stored is None:
             raise NotFound("namespaces", "", namespace)
         phase = mapping(stored.object.get("status")).get("phase")
@@ -73,9 +73,9 @@ class NamespaceExists(Plugin):
     name = "NamespaceExists"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource != _NAMESPACES
+        return resource != NAMESPACES
 
     def check(self, review: Review) -> None:
         namespace = review.target.namespace
-        if namespace and review.registry.store.get(_NAMESPACES, "", namespace) is None:
+        if namespace and review.registry.store.get(NAMESPACES, "", namespace) is None:
             raise NotFound("namespaces", "", namespace)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
-from fakeapi.types.kind import PODS
+from fakeapi.types.kind import NODES, PODS
 from fakeapi.types.objects import Json, child, labels_of, mapping, mappings, text
 
 if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
 
-_NODES: Final = ("", "nodes")
 _KEY: Final = "node.kubernetes.io/not-ready"
 _EFFECT: Final = "NoSchedule"
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -26,9 +25,7 @@ class TaintNodesByCondition(Plugin):
     """Taints new nodes, until a node controller finds them ready; off by default."""
 
     name = "TaintNodesByCondition"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == _NODES and not subresource and operation is Operation.CREATE
+    resources = (NODES,)
 
     def mutate(self, review: Review) -> None:
         spec = child(review.object, "spec")
@@ -47,7 +44,7 @@ class PodTopologyLabels(Plugin):
 
     def mutate(self, review: Review) -> None:
         node_name = _node_name(review)
-        node = review.registry.store.get(_NODES, "", node_name) if node_name else None
+        node = review.registry.store.get(NODES, "", node_name) if node_name else None
         if node is None:
             return
         node_labels = labels_of(node.object)

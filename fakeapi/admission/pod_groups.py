@@ -5,10 +5,11 @@ Source: plugin/pkg/admission/{scheduling/podgroupprotection,podgroup,job} of Kub
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
+from fakeapi.types.kind import POD_GROUPS
 from fakeapi.types.objects import (
     Json,
     child,
@@ -22,10 +23,6 @@ from fakeapi.types.objects import (
     text,
 )
 
-if TYPE_CHECKING:
-    from fakeapi.types.kind import ResourceKey
-
-_POD_GROUPS: Final = ("scheduling.k8s.io", "podgroups")
 _WORKLOADS: Final = ("scheduling.k8s.io", "workloads")
 _JOBS: Final = ("batch", "jobs")
 _FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
@@ -39,9 +36,7 @@ class PodGroupProtection(Plugin):
     """
 
     name = "PodGroupProtection"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == _POD_GROUPS and not subresource and operation is Operation.CREATE
+    resources = (POD_GROUPS,)
 
     def mutate(self, review: Review) -> None:
         present = finalizers_of(review.object)
@@ -53,9 +48,7 @@ class PodGroupWorkloadExists(Plugin):
     """Refuses a PodGroup whose Workload, or whose template in it, does not exist."""
 
     name = "PodGroupWorkloadExists"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == _POD_GROUPS and not subresource and operation is Operation.CREATE
+    resources = (POD_GROUPS,)
 
     def check(self, review: Review) -> None:
         spec = mapping(review.object.get("spec"))
@@ -80,9 +73,8 @@ class JobValidation(Plugin):
     """Refuses that the parallelism of a Job changes while its pods are a gang."""
 
     name = "JobValidation"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == _JOBS and not subresource and operation is Operation.UPDATE
+    resources = (_JOBS,)
+    operations = (Operation.UPDATE,)
 
     def check(self, review: Review) -> None:
         old = review.old or {}
@@ -103,12 +95,12 @@ def _groups_of_job(review: Review, job: Json) -> list[Json]:
     template = mapping(mapping(mapping(job.get("spec")).get("template")).get("spec"))
     name = mapping(template.get("schedulingGroup")).get("podGroupName")
     if name is not None:
-        stored = store.get(_POD_GROUPS, namespace, text(name))
+        stored = store.get(POD_GROUPS, namespace, text(name))
         return [] if stored is None else [stored.object]
     uid = metadata_of(job).get("uid")
     return [
         group
-        for group in store.in_namespace(_POD_GROUPS, namespace)
+        for group in store.in_namespace(POD_GROUPS, namespace)
         if any(
             owner.get("uid") == uid and owner.get("controller") is True
             for owner in mappings(metadata_of(group).get("ownerReferences"))

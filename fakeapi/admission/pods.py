@@ -6,7 +6,7 @@ AddOrUpdateTolerationInPod in pkg/apis/core/helper/helpers.go of Kubernetes v1.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
@@ -15,26 +15,17 @@ from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, mapping, mappings, name_of, sequence, text
 from fakeapi.types.pod_resources import is_extended_resource
 
-if TYPE_CHECKING:
-    from fakeapi.types.kind import ResourceKey
-
-
 _KEYS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS: Final = 300
-
-
-def _is_pod_write(resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-    """Return True for new and changed pods."""
-    return resource == PODS and not subresource and operation is not Operation.DELETE
+_WRITES: Final = (Operation.CREATE, Operation.UPDATE)
 
 
 class DefaultTolerationSeconds(Plugin):
     """Makes pods tolerate a node that is not ready or not reachable for 300 seconds."""
 
     name = "DefaultTolerationSeconds"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return _is_pod_write(resource, subresource, operation)
+    resources = (PODS,)
+    operations = _WRITES
 
     def mutate(self, review: Review) -> None:
         """Add the tolerations, except for taints that the pod tolerates already."""
@@ -64,9 +55,8 @@ class ExtendedResourceToleration(Plugin):
     """Makes pods tolerate the taints of extended resources that they request; off by default."""
 
     name = "ExtendedResourceToleration"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return _is_pod_write(resource, subresource, operation)
+    resources = (PODS,)
+    operations = _WRITES
 
     def mutate(self, review: Review) -> None:
         """Add a toleration for each extended resource, in order of their names."""
@@ -104,9 +94,8 @@ class LimitPodHardAntiAffinityTopology(Plugin):
     """Refuses required anti-affinity between more than hosts; off by default."""
 
     name = "LimitPodHardAntiAffinityTopology"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return _is_pod_write(resource, subresource, operation)
+    resources = (PODS,)
+    operations = _WRITES
 
     def check(self, review: Review) -> None:
         affinity = mapping(mapping(review.object.get("spec")).get("affinity"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
-from fakeapi.types.kind import PODS
+from fakeapi.types.kind import POD_GROUPS, PODS
 from fakeapi.types.objects import Json, integer, mapping, name_of, text
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
 _PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
-_POD_GROUPS: Final = ("scheduling.k8s.io", "podgroups")
 
 
 class Priority(Plugin):
@@ -30,7 +29,7 @@ class Priority(Plugin):
     name = "Priority"
 
     def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        if resource == _POD_GROUPS:
+        if resource == POD_GROUPS:
             return not subresource and operation is Operation.CREATE
         return (
             resource in (PODS, _PRIORITY_CLASSES)
@@ -43,7 +42,7 @@ class Priority(Plugin):
 
     def mutate(self, review: Review) -> None:
         """Resolve the class of a new pod; an update without a priority keeps the old one."""
-        if review.resource == _POD_GROUPS:
+        if review.resource == POD_GROUPS:
             _resolve_group(review)
             return
         if review.resource != PODS:

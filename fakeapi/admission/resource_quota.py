@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation
-from fakeapi.types.kind import PODS
+from fakeapi.types.kind import CLAIMS, PODS, QUOTAS
 
 if TYPE_CHECKING:
     from fakeapi.quota.controller import QuotaController
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Change, Collection
     from fakeapi.types.kind import ResourceKey
 
-_QUOTAS: Final = ("", "resourcequotas")
 #: Resources of which an update can increase the use.
 _GROWING: Final = frozenset(
     {
         PODS,
         ("", "services"),
-        ("", "persistentvolumeclaims"),
+        CLAIMS,
         ("resource.k8s.io", "resourceclaims"),
     }
 )
@@ -39,12 +38,12 @@ class ResourceQuota(Plugin):
 
     def follow(self, state: Registry) -> None:
         """Start the controller, or wait for the first quota."""
-        if state.store.collection(_QUOTAS).revisions:
+        if state.store.collection(QUOTAS).revisions:
             self._start(state)
             return
 
         def observe(collection: Collection, change: Change) -> None:
-            if collection.resource == _QUOTAS and self._controller is None:
+            if collection.resource == QUOTAS and self._controller is None:
                 # The controller observes the store too, and is called next with this change.
                 self._start(state)
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
-from fakeapi.store.registry import Operation, Review
 from fakeapi.types.kind import PODS
 from fakeapi.types.objects import Json, mapping, mappings, string_map, text
 from fakeapi.types.pod_resources import amounts
 
 if TYPE_CHECKING:
-    from fakeapi.types.kind import ResourceKey
+    from fakeapi.store.registry import Review
     from fakeapi.types.objects import Json
 
 
@@ -29,9 +28,7 @@ class RuntimeClass(Plugin):
     """Adds the overhead and the scheduling constraints of its RuntimeClass to a pod."""
 
     name = "RuntimeClass"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == PODS and not subresource and operation is Operation.CREATE
+    resources = (PODS,)
 
     def mutate(self, review: Review) -> None:
         """Merge the class into the pod. Raises Forbidden if they contradict each other."""

@@ -6,32 +6,25 @@ Kubernetes v1.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fakeapi.admission.chain import Plugin
-from fakeapi.kinds.persistent_volumes import STORAGE_CLASSES, claim_class
+from fakeapi.kinds.persistent_volumes import STORAGE_CLASSES, claim_class, claim_size
 from fakeapi.store.registry import Operation, Review
-from fakeapi.types.objects import Json, child, finalizers_of, mapping, text
-from fakeapi.types.quantity import parse_nano
-
-if TYPE_CHECKING:
-    from fakeapi.types.kind import ResourceKey
-
-
-_CLAIMS: Final = ("", "persistentvolumeclaims")
+from fakeapi.types.kind import CLAIMS
+from fakeapi.types.objects import child, finalizers_of, mapping
 
 
 class PersistentVolumeClaimResize(Plugin):
     """Refuses that a claim grows unless it is bound and its class allows it."""
 
     name = "PersistentVolumeClaimResize"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource == _CLAIMS and not subresource and operation is Operation.UPDATE
+    resources = (CLAIMS,)
+    operations = (Operation.UPDATE,)
 
     def check(self, review: Review) -> None:
         claim, old = review.object, review.old or {}
-        if _size(claim) <= _size(old):
+        if claim_size(claim) <= claim_size(old):
             return
         if mapping(old.get("status")).get("phase") != "Bound":
             raise review.forbid("Only bound persistent volume claims can be expanded")
@@ -45,14 +38,9 @@ class PersistentVolumeClaimResize(Plugin):
             )
 
 
-def _size(claim: Json) -> int:
-    resources = mapping(mapping(claim.get("spec")).get("resources"))
-    return parse_nano(text(mapping(resources.get("requests")).get("storage")) or "0")
-
-
 _FINALIZERS: Final = {
     ("", "persistentvolumes"): "kubernetes.io/pv-protection",
-    ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
+    CLAIMS: "kubernetes.io/pvc-protection",
     ("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
 }
 
@@ -65,9 +53,7 @@ class StorageObjectInUseProtection(Plugin):
     """
 
     name = "StorageObjectInUseProtection"
-
-    def handles(self, resource: ResourceKey, subresource: str, operation: Operation) -> bool:
-        return resource in _FINALIZERS and not subresource and operation is Operation.CREATE
+    resources = _FINALIZERS.keys()
 
     def mutate(self, review: Review) -> None:
         finalizer, present = _FINALIZERS[review.resource], finalizers_of(review.object)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.crds.structural import CustomStructure
 from fakeapi.printing.custom import custom_columns
+from fakeapi.types import objects
 from fakeapi.types.kind import DEFAULT_FIELDS, Generation, Kind, ScalePaths
 from fakeapi.types.objects import (
     Json,
@@ -84,27 +85,15 @@ def with_condition(
     definition: Json, condition_type: str, status: str, reason: str, message: str, now: str
 ) -> Json:
     """Set a condition; lastTransitionTime changes only with its status."""
-    conditions: list[Json] = []
-    new: Json = {
+    condition: Json = {
         "type": condition_type,
         "status": status,
         "lastTransitionTime": now,
         "reason": reason,
         "message": message,
     }
-    old_status = mapping(definition.get("status"))
-    is_replaced = False
-    for present in mappings(old_status.get("conditions")):
-        if present.get("type") == condition_type:
-            is_replaced = True
-            if present.get("status") == status:
-                new["lastTransitionTime"] = present.get("lastTransitionTime")
-            conditions.append(new)
-        else:
-            conditions.append(present)
-    if not is_replaced:
-        conditions.append(new)
-    return {**definition, "status": {**old_status, "conditions": conditions}}
+    before = mapping(definition.get("status"))
+    return {**definition, "status": objects.with_condition(before, condition)}
 
 
 def marked_for_deletion(definition: Json, now: str) -> Json:
@@ -283,9 +272,7 @@ def _selectable_fields(version: Json) -> dict[str, Callable[[Json], str]]:
 
 def _field_text(path: tuple[str, ...], obj: Json) -> str:
     """Return the value at a path as selectors compare it, empty if it is missing."""
-    value: object = obj
-    for part in path:
-        value = mapping(value).get(part)
+    value = objects.value_in(obj, path)
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int) else ""

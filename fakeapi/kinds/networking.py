@@ -38,7 +38,7 @@ def _set_class_defaults(ingress_class: Json) -> None:
         set_defaults(parameters, scope="Cluster")
 
 
-_DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
+DEFAULT_INGRESS_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
 
 
 def _hosts(rules: object) -> str:
@@ -71,7 +71,7 @@ KINDS: Final = (
         "networking.k8s.io", "v1", "ingressclasses", "IngressClass", namespaced=False,
         schema="networking/v1.IngressClass", generation=Generation.SPEC,
         columns=(
-            Column("Name", name_with_default(_DEFAULT_CLASS), format="name"),
+            Column("Name", name_with_default(DEFAULT_INGRESS_CLASS), format="name"),
             Column("Controller", ".spec.controller"),
             Column("Parameters", ".spec.parameters", _parameters), AGE,
         ),

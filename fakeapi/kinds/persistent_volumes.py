@@ -210,7 +210,7 @@ def _validate_claim_update(claim: Json, old_claim: Json) -> list[FieldError]:
     """Return the errors of changes other than binding the claim and, once bound, expanding it."""
     spec, old = dict(mapping(claim.get("spec"))), dict(mapping(old_claim.get("spec")))
     errors = []
-    new_size, old_size = _size(spec), _size(old)
+    new_size, old_size = claim_size(claim), claim_size(old_claim)
     reached = _amount(mapping(old_claim.get("status")).get("capacity"))
     if new_size < old_size and new_size <= reached:
         why = "field can not be less than status.capacity"
@@ -233,8 +233,9 @@ def _validate_claim_update(claim: Json, old_claim: Json) -> list[FieldError]:
     return errors
 
 
-def _size(spec: Json) -> int:
-    return _amount(mapping(spec.get("resources")).get("requests"))
+def claim_size(claim: Json) -> int:
+    """Return the storage that a claim requests."""
+    return _amount(find(claim, ".spec.resources.requests"))
 
 
 def _amount(resources: object) -> int:

@@ -45,7 +45,7 @@ _TOKENS_IN_SECRETS: Final = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
     "prevent possible logging of tokens in volume attributes"
 )
-_DEFAULT_ANNOTATIONS: Final = (
+DEFAULT_STORAGE_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
@@ -149,7 +149,7 @@ KINDS: Final = (
         "storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False,
         schema="storage/v1.StorageClass", short_names=("sc",), returns_deleted=True,
         columns=(
-            Column("Name", name_with_default(*_DEFAULT_ANNOTATIONS), format="name"),
+            Column("Name", name_with_default(*DEFAULT_STORAGE_CLASS), format="name"),
             Column("Provisioner", ".provisioner"),
             Column("ReclaimPolicy", ".reclaimPolicy", or_else("Delete")),
             Column("VolumeBindingMode", ".volumeBindingMode", or_else("Immediate")),

@@ -31,7 +31,7 @@ from fakeapi.quota.usage import (
     usage_of,
 )
 from fakeapi.store.registry import Target
-from fakeapi.types.kind import PODS
+from fakeapi.types.kind import PODS, QUOTAS
 from fakeapi.types.objects import (
     Json,
     mapping,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from fakeapi.store.store import Change, Collection, Revision
     from fakeapi.types.kind import ResourceKey
 
-QUOTAS: Final = ("", "resourcequotas")
 _MANAGER: Final = "kube-controller-manager"
 _NOTHING: Final = Amount(0)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakeapi.quota.usage import CLAIMS
-from fakeapi.types.kind import PODS
+from fakeapi.types.kind import CLAIMS, PODS
 from fakeapi.types.objects import Json, mapping, mappings, text, texts
 from fakeapi.types.pod_resources import qos_class
 

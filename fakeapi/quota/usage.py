@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.kinds.persistent_volumes import claim_class
 from fakeapi.types import times
-from fakeapi.types.kind import PODS
+from fakeapi.types.kind import CLAIMS, PODS
 from fakeapi.types.objects import Json, integer, is_deleting, mapping, mappings, metadata_of, text
 from fakeapi.types.pod_resources import (
     HUGE_PAGES_PREFIX,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fakeapi.types.kind import ResourceKey
 
 SERVICES: Final = ("", "services")
-CLAIMS: Final = ("", "persistentvolumeclaims")
 DEVICE_CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
 #: Objects that are never counted.
 IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events"), ("", "bindings")})

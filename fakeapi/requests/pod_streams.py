@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.http import answers
 from fakeapi.types.errors import BadRequest, FieldError, Invalid, NotFound, forbidden, invalid
+from fakeapi.types.kind import NODES
 from fakeapi.types.objects import Json, mapping, mappings, name_of, text
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from fakeapi.requests.call import Call
     from fakeapi.store.registry import Registry
 
-_NODES: Final = ("", "nodes")
 _CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 _PORTS: Final = "portforward"
 
@@ -71,7 +71,7 @@ def _container(pod: Json, wanted: str) -> str:
 
 
 def _unanswered(state: Registry, node: str, subject: str) -> NotFound | BadRequest:
-    if state.store.get(_NODES, "", node) is None:
+    if state.store.get(NODES, "", node) is None:
         return NotFound("pods", "", node)  # upstream calls the node a pod
     # Kubelets, too, answer 400 for containers that do not run.
     return BadRequest(

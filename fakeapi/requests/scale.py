@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fakeapi.apply import ScaleEntries, manager_for
-from fakeapi.decoding import bodies, strictness
+from fakeapi.decoding import bodies
 from fakeapi.decoding.options import parse_resource_version, write_options
 from fakeapi.http import answers
 from fakeapi.requests.verbs import (
     decoded_patch,
     patched,
     report_on_result,
+    side_object,
     undecodable_result,
     unsupported_patch,
 )
@@ -39,6 +40,7 @@ from fakeapi.types.objects import (
     name_of,
     text,
     texts,
+    value_in,
 )
 from fakeapi.types.schema import DecodeError
 from fakeapi.writes import pipeline
@@ -64,7 +66,7 @@ def get(state: Registry, request: Call) -> Answer:
     parse_resource_version(request.query.text("resourceVersion"), watch=True)
     existing = state.find(kind, route.namespace, route.name)
     paths = _paths(kind)
-    if kind.structure is not None and _at(existing.object, paths.replicas) is None:
+    if kind.structure is not None and value_in(existing.object, paths.replicas) is None:
         where = "." + ".".join(paths.replicas)
         raise InternalError(f'the spec replicas field "{where}" does not exist')
     return answers.of(200, scale_of(kind, existing.object))
@@ -73,16 +75,7 @@ def get(state: Registry, request: Call) -> Answer:
 def update(state: Registry, request: Call) -> Answer:
     """Replace the object's replicas by the replicas of a whole Scale."""
     options, route = write_options(request.query, "UpdateOptions"), request.route
-    unknown: list[str] = []
-    wanted = bodies.decode_side_object(
-        request.body,
-        "Scale",
-        _TYPE,
-        unknown=unknown,
-        versions=(_VERSION,),
-        kinds=state.kinds,
-    )
-    strictness.report("Scale", unknown, options.field_validation, request.warnings)
+    wanted = side_object(state, request, options, _TYPE, (_VERSION,))
     pipeline.check_name(request.target(options), wanted)
     existing = state.find(route.kind, route.namespace, route.name)
     return _updated(state, request, existing, wanted, options)
@@ -150,9 +143,9 @@ def _owned(scale: Json, listed: list[Json]) -> Json:
 def scale_of(kind: Kind, obj: Json) -> Json:
     """Return the Scale of an object; missing numbers are 0, or omitted where optional."""
     paths, metadata = _paths(kind), metadata_of(obj)
-    replicas = integer(_at(obj, paths.replicas))
-    status: Json = {"replicas": integer(_at(obj, paths.status_replicas))}
-    selector = selector_text(_at(obj, paths.selector)) if paths.selector else ""
+    replicas = integer(value_in(obj, paths.replicas))
+    status: Json = {"replicas": integer(value_in(obj, paths.status_replicas))}
+    selector = selector_text(value_in(obj, paths.selector)) if paths.selector else ""
     if selector:
         status["selector"] = selector
     return {
@@ -185,13 +178,6 @@ def selector_text(selector: object) -> str:
 def _paths(kind: Kind) -> ScalePaths:
     assert kind.scale is not None, "the subresource is served where the kind has it"
     return kind.scale
-
-
-def _at(obj: Json, path: tuple[str, ...]) -> object:
-    value: object = obj
-    for part in path:
-        value = mapping(value).get(part)
-    return value
 
 
 def _with(obj: Json, path: tuple[str, ...], value: object) -> Json:

@@ -9,10 +9,10 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.apply import ownership
-from fakeapi.decoding import bodies, strictness
 from fakeapi.decoding.options import WriteOptions, delete_options_of, write_options
 from fakeapi.decoding.selectors import SelectorError, label_selector_of
 from fakeapi.http import answers
+from fakeapi.requests import verbs
 from fakeapi.store.registry import Operation, Review, Target
 from fakeapi.types.errors import (
     BadRequest,
@@ -38,6 +38,7 @@ from fakeapi.types.objects import (
     string_map,
     text,
     texts,
+    with_condition,
     with_metadata,
 )
 from fakeapi.writes import deletion
@@ -60,16 +61,7 @@ _BUDGET_SPENT: Final = "Cannot evict pod as it would violate the pod's disruptio
 def bind(state: Registry, request: Call) -> Answer:
     """Bind a pod to a node: by pods/NAME/binding, or by the old bindings collection."""
     options = write_options(request.query, "CreateOptions")
-    unknown: list[str] = []
-    binding = bodies.decode_side_object(
-        request.body,
-        "Binding",
-        "core/v1.Binding",
-        unknown=unknown,
-        versions=("v1",),
-        kinds=state.kinds,
-    )
-    strictness.report("Binding", unknown, options.field_validation, request.warnings)
+    binding = verbs.side_object(state, request, options, "core/v1.Binding", ("v1",))
     pods = state.kinds.find("", "v1", "pods")
     assert pods is not None
     name = request.route.name if request.route.kind is pods else name_of(binding)
@@ -147,47 +139,26 @@ def _bound(pod: Json, binding: Json, now: str) -> Json:
         for name, value in mapping(pod.get("status")).items()
         if name != "nominatedNodeName"
     }
-    condition: Json = {"type": "PodScheduled", "status": "True"}
+    condition: Json = {
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+        "type": "PodScheduled",
+        "status": "True",
+    }
     return {
         **pod,
         "metadata": metadata,
         "spec": {**mapping(pod.get("spec")), "nodeName": node_name},
-        "status": with_condition(status, condition, now),
+        "status": with_condition(status, condition),
     }
-
-
-def with_condition(status: Json, condition: Json, now: str) -> Json:
-    """Return the status with a condition; its transition time changes with its status only."""
-    conditions: list[Json] = []
-    stamped = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
-    is_replaced = False
-    for present in mappings(status.get("conditions")):
-        if present.get("type") == condition["type"]:
-            is_replaced = True
-            if present.get("status") == condition["status"]:
-                stamped["lastTransitionTime"] = present.get("lastTransitionTime")
-            conditions.append(stamped)
-        else:
-            conditions.append(present)
-    if not is_replaced:
-        conditions.append(stamped)
-    return {**status, "conditions": conditions}
 
 
 def evict(state: Registry, request: Call) -> Answer:
     """Delete a pod if its disruption budget allows it."""
     options = write_options(request.query, "CreateOptions")
     route = request.route
-    unknown: list[str] = []
-    eviction = bodies.decode_side_object(
-        request.body,
-        "Eviction",
-        "policy/v1.Eviction",
-        unknown=unknown,
-        versions=("policy/v1", "policy/v1beta1"),
-        kinds=state.kinds,
-    )
-    strictness.report("Eviction", unknown, options.field_validation, request.warnings)
+    versions = ("policy/v1", "policy/v1beta1")
+    eviction = verbs.side_object(state, request, options, "policy/v1.Eviction", versions)
     target = request.target(options)
     review = Review(state, target, Operation.CREATE, eviction)
     state.admission.mutate(review)
@@ -339,12 +310,14 @@ def _mark_and_delete(state: Registry, pods: Kind, pod: Revision, options: Delete
     namespace, name = text(metadata_of(pod.object).get("namespace")), name_of(pod.object)
     if not options.dry_run:
         condition: Json = {
+            "lastProbeTime": None,
+            "lastTransitionTime": state.now(),
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         }
-        status = with_condition(mapping(pod.object.get("status")), condition, state.now())
+        status = with_condition(mapping(pod.object.get("status")), condition)
         if status != pod.object.get("status"):
             pod = state.store.put(pods.storage_key, pod.key, {**pod.object, "status": status})
         if options.resource_version is not None:

@@ -81,6 +81,23 @@ def decoded_body(state: Registry, request: Call, options: WriteOptions) -> Json:
     return _decoded(kind, value, options, request)
 
 
+def side_object(
+    state: Registry,
+    request: Call,
+    options: WriteOptions,
+    type_name: str,
+    versions: tuple[str, ...],
+) -> Json:
+    """Return the body of a write to a subresource, in one of these versions. Raises ApiError."""
+    unknown: list[str] = []
+    kind = type_name.rpartition(".")[2]
+    obj = bodies.decode_side_object(
+        request.body, kind, type_name, unknown=unknown, versions=versions, kinds=state.kinds
+    )
+    strictness.report(kind, unknown, options.field_validation, request.warnings)
+    return obj
+
+
 def create(state: Registry, request: Call) -> Answer:
     """Store a new object."""
     options = write_options(request.query, "CreateOptions")

@@ -13,7 +13,7 @@ import enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from fakeapi.types import names
-from fakeapi.types.objects import Json, mapping, text
+from fakeapi.types.objects import Json, text, value_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -60,7 +60,12 @@ class GarbagePolicy(enum.Enum):
 #: Group and plural name.
 ResourceKey: TypeAlias = "tuple[str, str]"
 
+CLAIMS: Final[ResourceKey] = ("", "persistentvolumeclaims")
+NAMESPACES: Final[ResourceKey] = ("", "namespaces")
+NODES: Final[ResourceKey] = ("", "nodes")
 PODS: Final[ResourceKey] = ("", "pods")
+POD_GROUPS: Final[ResourceKey] = ("scheduling.k8s.io", "podgroups")
+QUOTAS: Final[ResourceKey] = ("", "resourcequotas")
 
 #: Subresources of pods that answer in streams, not in objects.
 STREAMS: Final = frozenset({"attach", "exec", "log", "portforward"})
@@ -425,7 +430,7 @@ def value_at(*path: str) -> Callable[[Json], str]:
     """Read a string at a path; anything missing is the empty string."""
 
     def read(obj: Json) -> str:
-        return text(_at(obj, path))
+        return text(value_in(obj, path))
 
     return read
 
@@ -440,7 +445,7 @@ def flag_at(*path: str) -> Callable[[Json], str]:
     """Read a boolean at a path as text; a missing boolean is `false`."""
 
     def read(obj: Json) -> str:
-        return "true" if _at(obj, path) is True else "false"
+        return "true" if value_in(obj, path) is True else "false"
 
     return read
 
@@ -449,13 +454,6 @@ def number_at(*path: str) -> Callable[[Json], str]:
     """Read a number at a path as text; a missing number is `0`."""
 
     def read(obj: Json) -> str:
-        return str(_at(obj, path) or 0)
+        return str(value_in(obj, path) or 0)
 
     return read
-
-
-def _at(obj: Json, path: tuple[str, ...]) -> object:
-    value: object = obj
-    for part in path:
-        value = mapping(value).get(part)
-    return value

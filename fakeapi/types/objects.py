@@ -57,6 +57,14 @@ def string_map(value: object) -> dict[str, str]:
     return {key: item for key, item in value.items() if isinstance(item, str)}
 
 
+def value_in(obj: Json, path: tuple[str, ...]) -> object:
+    """Return the value at a path of fields, None if it is missing."""
+    value: object = obj
+    for name in path:
+        value = mapping(value).get(name)
+    return value
+
+
 def child(parent: Json, key: str) -> Json:
     """Return the object under a key, made if it is missing; for objects under construction."""
     value = parent.get(key)
@@ -119,6 +127,24 @@ def with_metadata(obj: Json, **changes: object) -> Json:
     if None in changes.values():
         metadata = {name: value for name, value in metadata.items() if value is not None}
     return {**obj, "metadata": metadata}
+
+
+def with_condition(status: Json, condition: Json) -> Json:
+    """Return the status with a condition; its transition time is the old one if it is no change."""
+    conditions: list[Json] = []
+    condition = dict(condition)
+    is_replaced = False
+    for present in mappings(status.get("conditions")):
+        if present.get("type") == condition["type"]:
+            is_replaced = True
+            if present.get("status") == condition["status"]:
+                condition["lastTransitionTime"] = present.get("lastTransitionTime")
+            conditions.append(condition)
+        else:
+            conditions.append(present)
+    if not is_replaced:
+        conditions.append(condition)
+    return {**status, "conditions": conditions}
 
 
 def in_key_order(value: object) -> object:

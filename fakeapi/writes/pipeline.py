@@ -33,7 +33,7 @@ from fakeapi.types.errors import (
     forbidden,
     invalid,
 )
-from fakeapi.types.kind import NO_UPDATE_RULES
+from fakeapi.types.kind import NAMESPACES, NO_UPDATE_RULES
 from fakeapi.types.objects import (
     Json,
     child,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from fakeapi.types.errors import FieldError
     from fakeapi.types.kind import Kind, NeededPermission
 
-_NAMESPACES: Final = ("", "namespaces")
 #: Attempts to generate a name that is free.
 _NAME_ATTEMPTS: Final = 8
 _NAMESPACE_MISMATCH: Final = (
@@ -171,7 +170,7 @@ def _namespace_errors(
     validate = target.kind.rules.validate_in_namespace
     if validate is None:
         return []
-    namespace = registry.store.get(_NAMESPACES, "", target.namespace)
+    namespace = registry.store.get(NAMESPACES, "", target.namespace)
     return validate(obj, old, labels_of(namespace.object) if namespace is not None else {})
 
 
