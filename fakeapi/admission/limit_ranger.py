@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.admission.chain import Plugin
 from fakeapi.store.registry import Operation, Review
-from fakeapi.types import pod_resources
+from fakeapi.types import gotext, pod_resources
 from fakeapi.types.kind import CLAIMS, PODS
 from fakeapi.types.objects import Json, child, is_deleting, mapping, mappings, text
 from fakeapi.types.quantity import NANO, Amount, parse_nano
@@ -47,10 +47,8 @@ class LimitRanger(Plugin):
         """Raise Forbidden with all errors of the first range that has errors."""
         errors_of = _pod_errors if review.resource == PODS else _claim_errors
         for limit_range in _ranges(review):
-            errors = list(dict.fromkeys(errors_of(review.object, limit_range)))
-            if errors:
-                one = len(errors) == 1
-                raise review.forbid(errors[0] if one else f"[{', '.join(errors)}]")
+            if errors := list(errors_of(review.object, limit_range)):
+                raise review.forbid(gotext.aggregated(errors))
 
 
 def _ranges(review: Review) -> list[Json]:

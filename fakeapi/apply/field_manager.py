@@ -20,7 +20,16 @@ from fakeapi.apply.entries import APPLY, UNKNOWN_MANAGER, UPDATE, EntryError, Ma
 from fakeapi.apply.typed import TypedError
 from fakeapi.apply.updater import Conflicts, Manager, Owned, Updater
 from fakeapi.types.errors import ApiError, BadRequest, UnreasonedFailure
-from fakeapi.types.objects import Json, encode, mapping, metadata_of, name_of, namespace_of, text
+from fakeapi.types.objects import (
+    Json,
+    encode,
+    mapping,
+    metadata_of,
+    name_of,
+    namespace_of,
+    same_json,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -221,7 +230,7 @@ class FieldManager:
             new, owned = self._merged(live, config, managed, identity, force=True)
         result = Managed(owned, dict(managed.times))
         entries.strip(result, identity)
-        if not typed.same(new, live):
+        if not same_json(new, live):
             result.times[identity] = now
         return Applied(mapping(new), entries.rendered(result))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from fakeapi.apply import paths, sets
 from fakeapi.apply.sets import LEAF, FieldSet
 from fakeapi.types import gotext
+from fakeapi.types.objects import same_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,20 +218,7 @@ def _compare_as(branch: Branch, kind: Type, left: object, right: object) -> _Nod
         assert kind.list is not None
         if not kind.list.is_atomic and (items_of(left) or items_of(right)):
             return _compare_lists(kind.list, left, right)
-    return _SAME if same(left, right) else _MODIFIED
-
-
-def same(left: object, right: object) -> bool:
-    """Return True if two JSON values are equal; unlike in Python, `true` is not 1."""
-    if left != right:
-        return False
-    if isinstance(left, dict):
-        assert isinstance(right, dict)
-        return all(type(value) is str or same(value, right[name]) for name, value in left.items())
-    if isinstance(left, list):
-        assert isinstance(right, list)
-        return all(same(one, other) for one, other in zip(left, right, strict=True))
-    return isinstance(left, bool) == isinstance(right, bool)
+    return _SAME if same_json(left, right) else _MODIFIED
 
 
 def _compare_maps(kind: MapType, old: Json, new: Json) -> _Nodes:
@@ -282,7 +270,7 @@ def _compare_items(kind: Type, old: list[object], new: list[object]) -> _Nodes:
     if len(old) <= 1 and len(new) <= 1:
         return _compare(kind, old[0] if old else ABSENT, new[0] if new else ABSENT)
     if len(old) > 1 and len(new) > 1:
-        return _SAME if same(old, new) else _MODIFIED
+        return _SAME if same_json(old, new) else _MODIFIED
     if len(old) > 1:
         return (LEAF, None, present(kind, new[0]) if new else None)
     return (present(kind, old[0]) if old else None, None, LEAF)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.crds.structural import CustomStructure
 from fakeapi.printing.custom import custom_columns
-from fakeapi.types import objects
+from fakeapi.types import gotext, objects
 from fakeapi.types.kind import DEFAULT_FIELDS, Generation, Kind, ScalePaths
 from fakeapi.types.objects import (
     Json,
@@ -126,9 +126,7 @@ def accepted(definition: Json, others: Iterable[Json], now: str) -> Json:
         if name not in own_short and name in taken_resources
     ]
     if conflicts:
-        errors = [_in_use(name) for name in conflicts]
-        reason = "ShortNamesConflict"
-        message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+        reason, message = "ShortNamesConflict", gotext.aggregated(map(_in_use, conflicts))
     elif "shortNames" in wanted:
         granted["shortNames"] = wanted["shortNames"]
     else:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.cel import patterns
 from fakeapi.crds import cel_rules, pruning
-from fakeapi.crds.schema_validation import equal, validate
+from fakeapi.crds.schema_validation import validate
 from fakeapi.crds.values import validate_embedded
 from fakeapi.types.errors import FieldError, forbidden, in_order, invalid, not_supported, required
-from fakeapi.types.objects import Json, mapping, mappings, text, texts
+from fakeapi.types.objects import Json, mapping, mappings, same_json, text, texts
 from fakeapi.types.schema import DecodeError
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _default_errors(node: Json, path: str) -> Iterator[FieldError]:
         value, where = node["default"], f"{path}.default"
         pruned = copy.deepcopy(value)
         pruning.prune(pruned, node, [])
-        if not equal(pruned, value):
+        if not same_json(pruned, value):
             yield invalid(where, value, "must not have unknown fields")
         yield from _value_errors(node, value, where)
     if isinstance(node.get("items"), dict):

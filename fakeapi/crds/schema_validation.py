@@ -25,7 +25,7 @@ from fakeapi.crds import formats
 from fakeapi.crds.pruning import below, items_of
 from fakeapi.types import gotext
 from fakeapi.types.errors import FieldError, invalid, not_supported, required, too_long, too_many
-from fakeapi.types.objects import Json, mapping, mappings, sequence, text, texts
+from fakeapi.types.objects import Json, mapping, mappings, same_json, sequence, text, texts
 
 _NO_PATH: Final = "<nil>"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
@@ -121,7 +121,7 @@ def _identity(element: Json, keys: list[str]) -> bytes:
 
 def _same(left: object, right: object) -> bool:
     """True if reflect.DeepEqual is: 1 is not 1.0."""
-    return left is right or (type(left) is type(right) and equal(left, right))
+    return left is right or (type(left) is type(right) and same_json(left, right))
 
 
 def validate(node: Json, value: object, old: Correlated | None = None) -> list[FieldError]:
@@ -134,17 +134,6 @@ def _validated(node: Json, value: object, path: str, old: Correlated | None) -> 
     if findings.errors and old is not None and old.is_still(value):
         return Findings(matched=findings.matched)
     return findings
-
-
-def equal(left: object, right: object) -> bool:
-    """True if two JSON values are equal: true is not 1, 1 is 1.0."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    return left == right
 
 
 def _all_rules(node: Json, value: object, path: str, old: Correlated | None) -> Findings:
@@ -274,7 +263,7 @@ def _is_enumerated(value: object, item: object) -> bool:
         return math.trunc(value) == item if isinstance(item, int) else float(value) == item
     if isinstance(item, str) and isinstance(value, int) and not isinstance(value, bool):
         return 0 <= value <= _LAST_LETTER and chr(value) == item
-    return equal(value, item)
+    return same_json(value, item)
 
 
 def _json(value: object) -> str:

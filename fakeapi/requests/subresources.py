@@ -41,7 +41,7 @@ from fakeapi.types.objects import (
     with_condition,
     with_metadata,
 )
-from fakeapi.writes import deletion
+from fakeapi.writes import deletion, pipeline
 
 if TYPE_CHECKING:
     from fakeapi.decoding.options import DeleteOptions
@@ -93,23 +93,13 @@ def _binding_errors(target: Json) -> list[FieldError]:
 
 def _check_binding_preconditions(target: Target, existing: Revision, binding: Json) -> None:
     metadata = metadata_of(binding)
-    wanted, version = text(metadata.get("uid")), text(metadata.get("resourceVersion"))
-    if not wanted and not version:
-        return
-    actual = text(metadata_of(existing.object).get("uid"))
-    prefix = (
-        f"StorageError: invalid object, Code: 4, Key: /registry/pods/{target.key}, "
-        "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
-    )
-    if wanted and wanted != actual:
-        why = f"{prefix}UID in precondition: {wanted}, UID in object meta: {actual}"
-        raise Conflict("pods", "", target.name, why)
-    if version and version != str(existing.resource_version):
-        why = (
-            f"{prefix}ResourceVersion in precondition: {version}, "
-            f"ResourceVersion in object meta: {existing.resource_version}"
-        )
-        raise Conflict("pods", "", target.name, why)
+    actual, version = metadata_of(existing.object).get("uid"), str(existing.resource_version)
+    for field, wanted, found in (
+        ("UID", text(metadata.get("uid")), text(actual)),
+        ("ResourceVersion", text(metadata.get("resourceVersion")), version),
+    ):
+        if wanted and wanted != found:
+            raise pipeline.precondition_conflict(target, field, wanted, found)
 
 
 def _check_bindable(pod: Json) -> None:

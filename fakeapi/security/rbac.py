@@ -13,6 +13,7 @@ from cachetools import LRUCache
 from fakeapi.access.access import Decision, Rules
 from fakeapi.access.rules import path_matches
 from fakeapi.access.users import MASTERS, User, service_account_name
+from fakeapi.types import gotext
 from fakeapi.types.client_text import CACHED_LENGTH_MAX
 from fakeapi.types.objects import Json, mapping, mappings, name_of, namespace_of, text, texts
 
@@ -85,7 +86,8 @@ class RbacAuthorizer:
         """Return all rules of the bindings that name the user or one of the user's groups."""
         grants = self._grants(user, namespace)
         errors = [grant.error for grant in grants if grant.error]
-        return Rules([grant.rule for grant in grants if not grant.error], _aggregate(errors))
+        rules = [grant.rule for grant in grants if not grant.error]
+        return Rules(rules, gotext.aggregated(errors))
 
     def _decided(self, user: User, attributes: Attributes) -> Decision:
         errors = []
@@ -94,7 +96,9 @@ class RbacAuthorizer:
                 errors.append(grant.error)
             elif rule_allows(grant.rule, attributes):
                 return Decision(allowed=True, reason=f"RBAC: allowed by {grant.describe()}")
-        return Decision(allowed=False, reason=f"RBAC: {_aggregate(errors)}" if errors else "")
+        return Decision(
+            allowed=False, reason=f"RBAC: {gotext.aggregated(errors)}" if errors else ""
+        )
 
     def _forget(self) -> None:
         self._decisions.clear()
@@ -187,9 +191,3 @@ def _resource_matches(resources: list[str], attributes: Attributes) -> bool:
     if _covers(resources, attributes.whole_resource):
         return True
     return bool(attributes.subresource) and f"*/{attributes.subresource}" in resources
-
-
-def _aggregate(errors: list[str]) -> str:
-    """The text Go makes of several errors: one bare, more in brackets, no repeats."""
-    distinct = list(dict.fromkeys(errors))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""

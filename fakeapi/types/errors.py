@@ -163,10 +163,10 @@ def _causes(errors: Sequence[FieldError], length_max: int) -> list[Json]:
 
 def _aggregate(causes: Sequence[Json], count: int) -> str:
     """Return the text of the causes of `count` errors."""
-    lines = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
+    lines = [f"{cause['field']}: {cause['message']}" for cause in causes]
     if count > len(causes):
         lines.append(f"and {count - len(causes)} more errors")
-    return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+    return gotext.aggregated(lines)
 
 
 def qualified(resource: str, group: str) -> str:

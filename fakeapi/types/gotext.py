@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import decimal
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Floats from this power of ten on have an exponent.
 _EXPONENT_FROM: Final = 6
@@ -98,3 +101,9 @@ def number(value: float) -> str:
     first, rest = str(digits[0]), "".join(map(str, digits[1:]))
     mantissa = f"{first}.{rest}" if rest else first
     return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02}"
+
+
+def aggregated(errors: Iterable[str]) -> str:
+    """Return Go's text of errors: a single error as it is, several in brackets, without repeats."""
+    distinct = list(dict.fromkeys(errors))
+    return f"[{', '.join(distinct)}]" if len(distinct) > 1 else "".join(distinct)

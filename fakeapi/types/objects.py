@@ -129,6 +129,21 @@ def with_metadata(obj: Json, **changes: object) -> Json:
     return {**obj, "metadata": metadata}
 
 
+def same_json(left: object, right: object) -> bool:
+    """Return True if two JSON values are equal; unlike in Python, `true` is not 1."""
+    if left != right:
+        return False
+    if isinstance(left, dict):
+        assert isinstance(right, dict)
+        return all(
+            type(value) is str or same_json(value, right[name]) for name, value in left.items()
+        )
+    if isinstance(left, list):
+        assert isinstance(right, list)
+        return all(same_json(one, other) for one, other in zip(left, right, strict=True))
+    return isinstance(left, bool) == isinstance(right, bool)
+
+
 def with_condition(status: Json, condition: Json) -> Json:
     """Return the status with a condition; its transition time is the old one if it is no change."""
     conditions: list[Json] = []

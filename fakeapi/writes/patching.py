@@ -15,7 +15,7 @@ from fakeapi.decoding.parsing import too_deep
 from fakeapi.types.client_text import parse_int
 from fakeapi.types.errors import ApiError, BadRequest, Unprocessable
 from fakeapi.types.limits import DEFAULT
-from fakeapi.types.objects import encode
+from fakeapi.types.objects import encode, same_json
 
 if TYPE_CHECKING:
     from fakeapi.types.limits import Limits
@@ -85,7 +85,7 @@ class _Document:
         elif kind == "remove":
             self._remove(path)
         elif kind == "test":
-            if not _is_equal(self._tested(path), operation.get("value")):
+            if not same_json(self._tested(path), operation.get("value")):
                 raise Unprocessable
         elif kind == "copy":
             self._add(path, self._copied(_pointer(operation, "from")))
@@ -174,17 +174,6 @@ def _child(container: object, token: str) -> object:
     if isinstance(container, list) and _index(token) < len(container):
         return container[_index(token)]
     raise Unprocessable
-
-
-def _is_equal(left: object, right: object) -> bool:
-    """Return True for equal JSON values; to Python `true` and 1 are equal, too."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(
-            _is_equal(item, right[name]) for name, item in left.items()
-        )
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_is_equal, left, right))
-    return isinstance(left, bool) is isinstance(right, bool) and left == right
 
 
 def _index(token: str) -> int:

@@ -228,8 +228,8 @@ def check_name(target: Target, obj: Json) -> None:
         )
 
 
-def uid_conflict(target: Target, wanted: str, actual: str) -> Conflict:
-    """Return the error for a write with another uid than the object's."""
+def precondition_conflict(target: Target, field: str, wanted: str, actual: str) -> Conflict:
+    """Return the error for a write with another uid or version (`field`) than the object's."""
     kind = target.kind
     prefix = f"/registry/{kind.plural}/{target.key}"
     return Conflict(
@@ -237,8 +237,8 @@ def uid_conflict(target: Target, wanted: str, actual: str) -> Conflict:
         kind.group,
         target.name,
         f"StorageError: invalid object, Code: 4, Key: {prefix}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
-        f"UID in object meta: {actual}",
+        f"AdditionalErrorMsg: Precondition failed: {field} in precondition: {wanted}, "
+        f"{field} in object meta: {actual}",
     )
 
 
@@ -253,7 +253,7 @@ def replace(registry: Registry, target: Target, obj: Json) -> Written:
         raise NotFound(kind.plural, kind.group, target.name)
     actual = text(metadata_of(existing.object).get("uid")) if existing else ""
     if uid and uid != actual:
-        raise uid_conflict(target, uid, actual)
+        raise precondition_conflict(target, "UID", uid, actual)
     if existing is None:
         child(obj, "metadata").pop("resourceVersion", None)
         return create(registry, target, obj)
