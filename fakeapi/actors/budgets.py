@@ -34,8 +34,7 @@ class DisruptionBudgets(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._budgets = self.follow(BUDGETS)
-        self._pods = self.informer(PODS)
-        self._pods.subscribe(self._pod_changed)
+        self._pods = self.informer(PODS, self._pod_changed)
         self._sets = self.informer(REPLICA_SETS)
         self._scales: dict[str, Informer] = {
             "Deployment": self.informer(DEPLOYMENTS),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from fakeapi.actors.informer import Note
+    from fakeapi.actors.informer import Handler, Note
     from fakeapi.actors.resources import Resource
     from fakeapi.clock import Clock, Timer
     from fakeapi.types.objects import Json
@@ -209,18 +209,18 @@ class Controller:
         """True if nothing happens until an object changes or time passes."""
         return self.queue.is_idle
 
-    def informer(self, resource: Resource) -> Informer:
+    def informer(self, resource: Resource, on_change: Handler | None = None) -> Informer:
         """Return an informer; `sync` is not called before it has listed its objects."""
         informer = self.context.informer(resource)
         if informer not in self._needed:
             self._needed.append(informer)
+        if on_change is not None:
+            informer.subscribe(on_change)
         return informer
 
     def follow(self, resource: Resource) -> Informer:
         """Return an informer, and queue the key of each object that changes."""
-        informer = self.informer(resource)
-        informer.subscribe(lambda old, new: self.queue.add((new or old or NOTHING).key))
-        return informer
+        return self.informer(resource, lambda old, new: self.queue.add((new or old or NOTHING).key))
 
     def start(self) -> None:
         """Start the workers."""

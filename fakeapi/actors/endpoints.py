@@ -39,8 +39,7 @@ class EndpointsController(Controller):
         # Their keys are those of the Services: deleted or changed Endpoints are written again.
         self._endpoints = self.follow(ENDPOINTS)
         self._slices = self.informer(ENDPOINT_SLICES)
-        self._pods = self.informer(PODS)
-        self._pods.subscribe(self._pod_changed)
+        self._pods = self.informer(PODS, self._pod_changed)
 
     async def sync(self, key: str) -> None:
         """Write the endpoints of one Service. Raises ActorApiError."""

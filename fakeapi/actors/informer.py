@@ -26,13 +26,10 @@ if TYPE_CHECKING:
     from fakeapi.actors.resources import Resource
     from fakeapi.clock import Clock
 
+    #: Gets the object before and after a change, None where it does not exist.
+    Handler = Callable[[Object | None, Object | None], None]
+
 _BACKOFF_SECONDS: Final = (0.0, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0)
-
-
-def version_of(obj: Object) -> int:
-    """Return the resourceVersion as a number, 0 if there is none."""
-    value = text(obj.metadata.get("resourceVersion"))
-    return int(value) if value.isdecimal() else 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class Informer:
         self._client = client
         self._clock = clock
         self._progress = progress
-        self._handlers: list[Callable[[Object | None, Object | None], None]] = []
+        self._handlers: list[Handler] = []
         self._namespaces: collections.defaultdict[str, dict[str, Object]] = collections.defaultdict(
             dict
         )
@@ -66,7 +63,7 @@ class Informer:
         self._newest_list = 0  # the number of the newest list that has arrived
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
-    def subscribe(self, handler: Callable[[Object | None, Object | None], None]) -> None:
+    def subscribe(self, handler: Handler) -> None:
         """Call a handler for the objects that exist, and for every change."""
         self._handlers.append(handler)
         for obj in list(self.objects.values()):

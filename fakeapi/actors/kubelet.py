@@ -67,10 +67,8 @@ class Kubelet(Controller):
         self._deletion_seen: dict[str, float] = {}  # by uid of the pod
         self._pod_numbers: dict[str, int] = {}  # by uid; addresses are made from them
         self._pod_count = 0
-        self._nodes = self.informer(NODES)
-        self._pods = self.informer(PODS)
-        self._nodes.subscribe(self._node_changed)
-        self._pods.subscribe(self._pod_changed)
+        self._nodes = self.informer(NODES, self._node_changed)
+        self._pods = self.informer(PODS, self._pod_changed)
 
     def stop_node(self, name: str) -> None:
         """Stop the kubelet of a node, as if the machine had failed."""

@@ -38,8 +38,7 @@ class LeaderElections(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._leases: Final = self.follow(LEASES)
-        self._candidates: Final = self.informer(LEASE_CANDIDATES)
-        self._candidates.subscribe(self._candidate_changed)
+        self._candidates: Final = self.informer(LEASE_CANDIDATES, self._candidate_changed)
 
     def _candidate_changed(self, old: Object | None, new: Object | None) -> None:
         candidate = new or old or NOTHING

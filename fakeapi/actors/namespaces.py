@@ -39,8 +39,7 @@ class NamespaceCollector(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._namespaces = self.follow(NAMESPACES)
-        self._pods = self.informer(PODS)
-        self._pods.subscribe(self._pod_changed)
+        self._pods = self.informer(PODS, self._pod_changed)
 
     async def sync(self, key: str) -> None:
         """Take the next step in the deletion of one namespace."""
@@ -120,8 +119,7 @@ class DefaultServiceAccounts(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._namespaces = self.follow(NAMESPACES)
-        self._accounts = self.informer(SERVICE_ACCOUNTS)
-        self._accounts.subscribe(self._account_changed)
+        self._accounts = self.informer(SERVICE_ACCOUNTS, self._account_changed)
 
     async def sync(self, key: str) -> None:
         """Create the account of one namespace if it is missing. Raises ActorApiError."""

@@ -74,8 +74,7 @@ class NodeLifecycle(Controller):
         self._registered: dict[str, Object] = {}  # the objects of events, by name
         self._nodes = self.follow(NODES)
         self._pods = self.informer(PODS)
-        self._leases = self.informer(LEASES)
-        self._leases.subscribe(self._lease_changed)
+        self._leases = self.informer(LEASES, self._lease_changed)
         self.eviction: Final = TaintEviction(context)
 
     async def sync(self, key: str) -> None:
@@ -214,10 +213,8 @@ class TaintEviction(Controller):
         super().__init__(context)
         self._recorder = EventRecorder(context, "taint-eviction-controller")
         self._since: dict[str, float] = {}  # the start of tolerationSeconds, by uid
-        self._nodes = self.informer(NODES)
-        self._pods = self.informer(PODS)
-        self._pods.subscribe(self._pod_changed)
-        self._nodes.subscribe(self._node_changed)
+        self._nodes = self.informer(NODES, self._node_changed)
+        self._pods = self.informer(PODS, self._pod_changed)
 
     async def sync(self, key: str) -> None:
         """Delete one pod, now or later."""

@@ -28,8 +28,7 @@ class PodGroupProtection(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._groups: Final[Informer] = self.follow(POD_GROUPS)
-        self._pods: Final[Informer] = self.informer(PODS)
-        self._pods.subscribe(self._pod_changed)
+        self._pods: Final[Informer] = self.informer(PODS, self._pod_changed)
 
     async def sync(self, key: str) -> None:
         """Remove the finalizer of one PodGroup if it may go."""

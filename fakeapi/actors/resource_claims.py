@@ -41,12 +41,9 @@ class ResourceClaims(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._recorder = EventRecorder(context, "resource_claim")
-        self._pods = self.informer(PODS)
-        self._claims = self.informer(RESOURCE_CLAIMS)
-        self._templates = self.informer(RESOURCE_CLAIM_TEMPLATES)
-        self._pods.subscribe(self._pod_changed)
-        self._claims.subscribe(self._claim_changed)
-        self._templates.subscribe(self._template_changed)
+        self._pods = self.informer(PODS, self._pod_changed)
+        self._claims = self.informer(RESOURCE_CLAIMS, self._claim_changed)
+        self._templates = self.informer(RESOURCE_CLAIM_TEMPLATES, self._template_changed)
 
     async def sync(self, key: str) -> None:
         which, _, name = key.partition(" ")

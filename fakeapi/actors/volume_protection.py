@@ -36,13 +36,10 @@ class VolumeProtection(Controller):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._claims = self.informer(CLAIMS)
-        self._volumes = self.informer(VOLUMES)
-        self._pods = self.informer(PODS)
+        self._claims = self.informer(CLAIMS, self._claim_changed)
+        self._volumes = self.informer(VOLUMES, self._volume_changed)
+        self._pods = self.informer(PODS, self._pod_changed)
         self._classes = self.informer(VOLUME_ATTRIBUTES_CLASSES)
-        self._claims.subscribe(self._claim_changed)
-        self._volumes.subscribe(self._volume_changed)
-        self._pods.subscribe(self._pod_changed)
         self._classes.subscribe(
             lambda old, new: self.queue.add(f"class {(new or old or NOTHING).key}")
         )

@@ -55,15 +55,12 @@ class Volumes(Controller):
         self.options: Final = options
         self._recorder = EventRecorder(context, self.name)
         self._classes = self.informer(STORAGE_CLASSES)
-        self._claims = self.informer(CLAIMS)
-        self._volumes = self.informer(VOLUMES)
+        self._claims = self.informer(CLAIMS, self._claim_changed)
+        self._volumes = self.informer(VOLUMES, self._volume_changed)
         self._nodes = self.informer(NODES)
-        self._pods = self.informer(PODS)
+        self._pods = self.informer(PODS, self._pod_changed)
         self._last_events: dict[str, tuple[str, str]] = {}  # of waiting claims, by uid
         self._reserved: dict[str, str] = {}  # uids of claims that are being bound, by volume
-        self._claims.subscribe(self._claim_changed)
-        self._volumes.subscribe(self._volume_changed)
-        self._pods.subscribe(self._pod_changed)
         self._classes.subscribe(lambda _old, _new: self._try_pending())
 
     async def sync(self, key: str) -> None:

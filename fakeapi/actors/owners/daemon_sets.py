@@ -46,8 +46,7 @@ class DaemonSets(RevisedOwner):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._nodes = self.informer(NODES)
-        self._nodes.subscribe(self._node_changed)
+        self._nodes = self.informer(NODES, self._node_changed)
 
     async def sync(self, key: str) -> None:
         """Create, delete and replace pods, then write the status."""

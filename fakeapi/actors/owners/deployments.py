@@ -98,8 +98,7 @@ class Deployments(Owner):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._sets = self.informer(REPLICA_SETS)
-        self._sets.subscribe(self._dependent_changed)
+        self._sets = self.informer(REPLICA_SETS, self._dependent_changed)
 
     async def sync(self, key: str) -> None:
         """Take the next step of a rollout, then write the status."""

@@ -111,8 +111,7 @@ class Owner(Controller):
         super().__init__(context)
         self._recorder = EventRecorder(context, self.name)
         self.owners: Final[Informer] = self.follow(self.resource)
-        self.pods: Final[Informer] = self.informer(PODS)
-        self.pods.subscribe(self._dependent_changed)
+        self.pods: Final[Informer] = self.informer(PODS, self._dependent_changed)
 
     def selector_of(self, owner: Object) -> LabelSelector:
         """Return the owner's label selector."""
