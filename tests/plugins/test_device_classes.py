@@ -8,7 +8,6 @@ from scheduler.api.core import Node
 from scheduler.api.dynamic_resources import DeviceClass
 from scheduler.plugins.node_resources.fit import NodeResourcesFit
 from scheduler.runtime.registry import Registry
-from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.devices import lister, make_class
 from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, hint, rejected
@@ -69,28 +68,6 @@ def test_everything_else_must_be_there_all_the_same() -> None:
     found = rejected(fit(GPU_CLASS), pod, SNAPSHOT)
     assert found["none"] == (UNRESOLVABLE, ("Insufficient cpu",))
     assert found["taken"] == (UNRESOLVABLE, ("Insufficient cpu", f"Insufficient {GPU}"))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (None, make_class("gpu"), QUEUE),
-        (None, make_class("other"), SKIP),
-        (None, make_class("other", extended_resource_name=GPU), QUEUE),
-        (None, make_class("other", extended_resource_name="vendor.io/fpga"), SKIP),
-        (make_class("gpu"), make_class("gpu"), SKIP),
-        (make_class("other"), make_class("other", extended_resource_name=GPU), QUEUE),
-        (make_class("gpu", extended_resource_name=GPU), make_class("gpu"), SKIP),
-        (GPU_CLASS, make_class("gpu", extended_resource_name="vendor.io/fpga"), SKIP),
-        (None, None, SKIP),
-    ],
-)
-def test_a_class_that_now_provides_a_requested_resource_may_help(
-    old: DeviceClass | None, new: DeviceClass | None, expected: str
-) -> None:
-    """`TestIsSchedulableAfterDeviceClassEvent`."""
-    pod = PodInfo(make_pod(requests={GPU: "1", BY_CLASS: "1"}))
-    assert str(fit().is_schedulable_after_device_class_event(pod, old, new)) == expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.api.core import Container, ImageVolumeSource, Node, Pod, Volume
 from scheduler.framework import CycleState
-from scheduler.plugins.image_locality import ImageLocality, normalized_image_name
+from scheduler.plugins.image_locality import ImageLocality
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from tests.plugins.running import scores
@@ -63,18 +63,3 @@ def test_the_share_counts_all_nodes_not_only_the_nodes_in_view() -> None:
     view = snapshot.nodes.slice(1, 3)
     some = PLUGIN.score_nodes(CycleState(), PodInfo(pod(300)), view)
     assert some.tolist() == [everywhere["b"], everywhere["c"]] == [12, 0]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("root:v1", "root:v1"),
-        ("root", "root:latest"),
-        ("gcr.io:5000/root", "gcr.io:5000/root:latest"),
-        ("gcr.io:5000/root:v1", "gcr.io:5000/root:v1"),
-        ("root@sha256:1", "root@sha256:1"),
-        ("", ":latest"),
-    ],
-)
-def test_an_image_without_a_tag_is_the_latest(name: str, expected: str) -> None:
-    assert normalized_image_name(name) == expected

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from scheduler.api.core import Namespace, ObjectMeta, Pod
-from scheduler.framework import ActionType, ClusterEvent, CycleState, EventResource
+from scheduler.framework import CycleState
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
@@ -61,33 +61,6 @@ def plugin_in(
     handle = FakeHandle(snapshot, listers={"namespaces": FakeLister(namespaces)})
     created = Registry([InterPodAffinity]).create("InterPodAffinity", dict(args or {}), handle)
     return cast("InterPodAffinity", created)
-
-
-def verdicts(waiting: Pod, *running: Pod) -> dict[str, Verdict]:
-    snapshot = cluster(*running)
-    return rejected(plugin_in(snapshot), waiting, snapshot)
-
-
-def test_required_affinity_needs_a_matching_pod_in_the_domain_and_a_node_without_domain_fails() -> (
-    None
-):
-    found = verdicts(pod(affinity=near(about("db"))), pod("db", on="a"))
-    assert found == {"c": NOT_NEAR, "d": NOT_NEAR}
-
-
-def test_the_first_pod_with_self_affinity_needs_only_the_topology_keys() -> None:
-    assert verdicts(pod("db", near(about("db")))) == {"d": NOT_NEAR}
-    assert len(verdicts(pod("web", near(about("db"))))) == 4
-    assert len(verdicts(pod("db", near(about("db"))), pod("db", on="d"))) == 1
-
-
-def test_pods_keep_apart_in_both_directions() -> None:
-    assert verdicts(pod("web", far(about("db"))), pod("db", on="a")) == dict.fromkeys(
-        "ab", TOO_NEAR
-    )
-    assert verdicts(pod("db"), pod("web", far(about("db")), on="a")) == dict.fromkeys(
-        "ab", UNWELCOME
-    )
 
 
 def verdicts_after(
@@ -266,13 +239,3 @@ def test_a_weight_out_of_range_is_refused() -> None:
     assert "hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]" in str(
         caught.value
     )
-
-
-def test_it_registers_for_added_deleted_and_changed_pods_and_for_added_and_changed_nodes() -> None:
-    events = plugin_in(cluster()).events_to_register()
-    assert [entry.event for entry in events] == [
-        ClusterEvent(
-            EventResource.POD, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL
-        ),
-        ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
-    ]

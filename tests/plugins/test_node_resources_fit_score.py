@@ -1,4 +1,4 @@
-"""NodeResourcesFit's three scoring strategies."""
+"""NodeResourcesFit's three scoring strategies, beyond upstream's tables (`tests/upstream`)."""
 
 import pytest
 
@@ -9,11 +9,8 @@ from scheduler.testing import make_node, make_pod, snapshot_of
 from tests.plugins.running import build, scores
 
 Json = dict[str, object]
-Offers = list[tuple[int, int]]
-Homes = list[tuple[int, int, int]]
 
 LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
-FALLING = ((0, 10), (100, 0))
 
 
 def fit(kind: str, shape: tuple[tuple[int, int], ...] = (), **weights: int) -> NodeResourcesFit:
@@ -56,85 +53,6 @@ LARGE = make_pod(
         Container(resources=requests(2000, 3000)),
     ]
 )
-EMPTY = make_pod(containers=[])
-
-
-@pytest.mark.parametrize(
-    ("wanting", "offers", "pods", "expected"),
-    [
-        (EMPTY, [(4000, 10000), (4000, 10000)], [], [100, 100]),
-        (LARGE, [(4000, 10000), (6000, 10000)], [], [37, 50]),
-        (
-            EMPTY,
-            [(10000, 20000)] * 2,
-            [(0, 3000, 0), (0, 3000, 0), (1, 3000, 0), (1, 3000, 5000)],
-            [70, 57],
-        ),
-        (LARGE, [(10000, 20000)] * 2, [(0, 3000, 0), (1, 3000, 5000)], [57, 45]),
-        (LARGE, [(10000, 20000), (10000, 50000)], [(0, 3000, 0), (1, 3000, 5000)], [57, 60]),
-        (
-            make_pod(containers=[Container(resources=requests(3000, 0))]),
-            [(4000, 10000)] * 2,
-            [(0, 3000, 0), (1, 3000, 5000)],
-            [50, 25],
-        ),
-        (EMPTY, [(0, 0), (0, 0)], [(0, 3000, 0), (1, 3000, 5000)], [0, 0]),
-    ],
-)
-def test_least_allocated_prefers_the_emptier_node(
-    wanting: Pod, offers: Offers, pods: Homes, expected: list[int]
-) -> None:
-    """`TestLeastAllocatedScoringStrategy`."""
-    snapshot = snapshot_of(nodes(*offers), running(*pods))
-    assert list(scores(fit(LEAST), wanting, snapshot).values()) == expected
-
-
-def test_weights_shift_the_mean() -> None:
-    snapshot = snapshot_of(nodes((4000, 10000), (6000, 10000)))
-    assert list(scores(fit(LEAST, memory=2, cpu=1), LARGE, snapshot).values()) == [41, 50]
-
-
-def test_most_allocated_prefers_the_fuller_node() -> None:
-    """`TestMostAllocatedScoringStrategy`."""
-    snapshot = snapshot_of(nodes((4000, 10000), (6000, 10000), (2000, 4000)))
-    assert list(scores(fit(MOST), LARGE, snapshot).values()) == [62, 50, 100]
-    assert list(scores(fit(MOST, memory=2, cpu=1), LARGE, snapshot).values()) == [58, 50, 100]
-
-
-@pytest.mark.parametrize(
-    ("wanting", "offers", "pods", "expected"),
-    [
-        (EMPTY, [(4000, 10000), (4000, 10000)], [], [100, 100]),
-        (LARGE, [(4000, 10000), (6000, 10000)], [], [38, 50]),
-        (EMPTY, [(4000, 10000), (6000, 10000)], [(0, 3000, 5000), (1, 3000, 5000)], [38, 50]),
-    ],
-)
-def test_a_falling_ratio_prefers_the_emptier_node_and_rounds(
-    wanting: Pod, offers: Offers, pods: Homes, expected: list[int]
-) -> None:
-    """`TestRequestedToCapacityRatioScoringStrategy`."""
-    snapshot = snapshot_of(nodes(*offers), running(*pods))
-    assert list(scores(fit(RATIO, FALLING), wanting, snapshot).values()) == expected
-
-
-@pytest.mark.parametrize(
-    ("shape", "assertions"),
-    [
-        (((10, 1), (90, 9)), {0: 10, 9: 10, 10: 10, 15: 15, 89: 89, 90: 90, 99: 90, 100: 90}),
-        (((0, 2), (40, 10), (100, 0)), {0: 20, 20: 60, 30: 80, 40: 100, 70: 50, 71: 49, 100: 0}),
-        (((0, 2), (40, 2), (100, 2)), {0: 20, 20: 20, 70: 20, 100: 20}),
-        (((50, 7),), {0: 70, 50: 70, 100: 70}),
-    ],
-)
-def test_between_its_points_the_shape_is_straight(
-    shape: tuple[tuple[int, int], ...], assertions: dict[int, int]
-) -> None:
-    """`TestBrokenLinearFunction`, scores times ten."""
-    plugin = fit(RATIO, shape, cpu=1)
-    wanting = make_pod(requests={"cpu": "0"})
-    pods = running(*((i, cpu, 0) for i, cpu in enumerate(assertions)))
-    snapshot = snapshot_of(nodes(*[(100, 100)] * len(assertions)), pods)
-    assert list(scores(plugin, wanting, snapshot).values()) == list(assertions.values())
 
 
 @pytest.mark.parametrize("kind", [LEAST, MOST])
@@ -153,21 +71,6 @@ def test_a_resource_that_scores_nothing_does_not_weigh_in_a_ratio() -> None:
     snapshot = snapshot_of(nodes((4000, 10000), (4000, 10000)), running((1, 2000, 0)))
     assert list(scores(plugin, wanting, snapshot).values()) == [50, 50]
     assert scores(fit(MOST, cpu=3, memory=1), wanting, snapshot)["node0"] == 12
-
-
-def test_packing_of_a_single_extended_resource() -> None:
-    """`TestResourceBinPackingSingleExtended`."""
-    plugin = fit(RATIO, ((0, 0), (100, 1)), gpu=1)
-    snapshot = snapshot_of(
-        [
-            make_node("a", allocatable={"intel.com/foo": "8"}),
-            make_node("b", allocatable={"intel.com/foo": "4"}),
-        ],
-        [make_pod("p", node_name="b", requests={"intel.com/foo": "2"})],
-    )
-    assert scores(plugin, make_pod(), snapshot) == {"a": 0, "b": 0}
-    asking = make_pod(requests={"intel.com/foo": "2"})
-    assert scores(plugin, asking, snapshot) == {"a": 2, "b": 10}
 
 
 def test_pods_that_ask_for_nothing_are_not_free() -> None:

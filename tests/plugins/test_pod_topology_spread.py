@@ -9,7 +9,7 @@ from scheduler.api import core, workloads
 from scheduler.api.core import Pod
 from scheduler.api.selectors import NOTHING, parse_label_selector
 from scheduler.cache import Cache
-from scheduler.framework import ActionType, CycleState, EventResource
+from scheduler.framework import CycleState
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.pod_topology_spread.constraints import MatchingPods
 from scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread
@@ -259,14 +259,6 @@ def test_a_hint_for_a_pod_with_a_malformed_selector_fails() -> None:
         hint(build(), malformed, new=web(name="other", node="a1"))
     with pytest.raises(ValueError, match=message):
         hint(build(), malformed, new=make_node("n"))
-
-
-def test_the_events_it_registers_for() -> None:
-    pods, nodes = (event for event, _ in build().events_to_register())
-    pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
-    assert pods == (EventResource.POD, pod_actions | ActionType.DELETE, "")
-    node_actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
-    assert nodes == (EventResource.NODE, node_actions | ActionType.DELETE, "")
 
 
 # Arguments.

@@ -8,7 +8,7 @@ from scheduler.api.core import Pod
 from scheduler.api.storage import PersistentVolume
 from scheduler.config import SchedulerVersion
 from scheduler.config.types import DEFAULT_FEATURE_GATES
-from scheduler.framework import ActionType, CycleState, EventResource
+from scheduler.framework import CycleState
 from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
@@ -476,20 +476,3 @@ def test_with_the_gate_emptier_storage_is_better() -> None:
 def test_bad_arguments_are_refused(args: dict[str, object], complaint: str) -> None:
     with pytest.raises(Exception, match=complaint):
         plugin_with(VolumeBinding, handle_with(ClusterObjects()), args)
-
-
-def test_the_plugin_registers_for_all_events_that_could_make_volumes_reachable() -> None:
-    plugin = plugin_with(VolumeBinding, handle_with(ClusterObjects()))
-    registered = {entry.event.resource: entry.event for entry in plugin.events_to_register()}
-    assert registered.keys() == {
-        EventResource.STORAGE_CLASS,
-        EventResource.PERSISTENT_VOLUME_CLAIM,
-        EventResource.PERSISTENT_VOLUME,
-        EventResource.NODE,
-        EventResource.CSI_NODE,
-        EventResource.CSI_DRIVER,
-        EventResource.CSI_STORAGE_CAPACITY,
-    }
-    node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-    assert registered[EventResource.NODE].action_type == node_change
-    assert registered[EventResource.CSI_DRIVER].action_type == ActionType.UPDATE

@@ -9,8 +9,8 @@ from scheduler.framework import CycleState, Status
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.snapshot import PodInfo
 from scheduler.snapshot.what_if import WhatIf
-from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
-from tests.plugins.running import QUEUE, SKIP, UNRESOLVABLE, UNSCHEDULABLE, hint, rejected
+from scheduler.testing import make_node, make_pod, snapshot_of
+from tests.plugins.running import UNSCHEDULABLE, rejected
 from tests.plugins.volumes import (
     ClusterObjects,
     handle_with,
@@ -18,9 +18,6 @@ from tests.plugins.volumes import (
     plugin_with,
     pod_with_claims,
 )
-
-PLUGIN: VolumeRestrictions = plugin_with(VolumeRestrictions, FakeHandle())
-
 
 NO_DISK = (UNSCHEDULABLE, ("node(s) had no available disk",))
 IN_USE = (
@@ -113,39 +110,9 @@ def claim_less() -> dict[str, Any]:
     return {"configMap": {"name": "c"}}
 
 
-def test_a_claim_for_one_pod_only_is_in_use_for_all_nodes() -> None:
-    other = pod_with(claim_source(), name="other", node_name="a")
-    assert judged(plugin_in([other], once()), pod_with_claims("claim")) == {
-        "a": IN_USE,
-        "b": IN_USE,
-    }
-
-
-@pytest.mark.parametrize(
-    "claim", [make_claim(), make_claim(access_modes=("ReadWriteMany", "ReadOnlyMany"))]
-)
-def test_any_other_claim_may_be_shared(claim: Any) -> None:
-    other = pod_with(claim_source(), name="other", node_name="a")
-    plugin = plugin_in([other], claim)
-    status = plugin.pre_filter(CycleState(), PodInfo(pod_with_claims("claim")), None)
-    assert status.is_skip
-
-
 def test_a_claim_of_the_same_name_elsewhere_is_another_claim() -> None:
     other = pod_with(claim_source(), name="other", node_name="a", namespace="elsewhere")
     assert judged(plugin_in([other], once()), pod_with_claims("claim")) == {}
-
-
-def test_the_claim_of_an_ephemeral_volume_is_not_looked_at() -> None:
-    pod = pod_with_claims(ephemeral=("v",))
-    status = plugin_in([]).pre_filter(CycleState(), PodInfo(pod), None)
-    assert status.is_skip
-
-
-def test_a_missing_claim_keeps_the_pod_from_every_node() -> None:
-    missing = (UNRESOLVABLE, ('persistentvolumeclaim "claim" not found',))
-    pod = pod_with(gce(), claim_source())
-    assert judged(plugin_in([]), pod) == {"a": missing, "b": missing}
 
 
 def test_a_disk_is_named_before_a_claim() -> None:
@@ -194,21 +161,3 @@ def test_without_pre_filter_the_filter_fails() -> None:
     with pytest.raises(LookupError) as caught:
         plugin.filter_nodes(CycleState(), PodInfo(make_pod()), plugin.handle.snapshot.nodes)
     assert str(caught.value) == 'cannot read "PreFilterVolumeRestrictions" from cycleState'
-
-
-@pytest.mark.parametrize(
-    ("gone", "expected"),
-    [
-        (pod_with(gce(), name="gone"), QUEUE),
-        (pod_with(gce(), name="gone", namespace="elsewhere"), SKIP),
-        (pod_with(claim_source(), name="gone"), QUEUE),
-        (pod_with(claim_source("other"), name="gone"), SKIP),
-        (pod_with({"ephemeral": {}}, name="gone"), SKIP),
-    ],
-)
-def test_a_deleted_pod_helps_if_it_had_something_this_one_wants(gone: Pod, expected: str) -> None:
-    assert hint(PLUGIN, pod_with(gce(), claim_source()), old=gone) == expected
-
-
-def test_any_new_node_is_worth_a_try() -> None:
-    assert hint(PLUGIN, pod_with(gce()), new=make_node()) == QUEUE

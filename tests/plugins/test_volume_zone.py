@@ -9,7 +9,7 @@ from scheduler.framework import CycleState
 from scheduler.plugins.volume_zone import VolumeZone
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_node, make_pod, snapshot_of
-from tests.plugins.running import QUEUE, UNRESOLVABLE, hint, rejected
+from tests.plugins.running import UNRESOLVABLE, rejected
 from tests.plugins.volumes import (
     ClusterObjects,
     handle_with,
@@ -65,11 +65,6 @@ def test_a_pod_goes_where_its_volume_is(labels: dict[str, str], refused: set[str
     assert judged(plugin, pod_with_claims("one")) == dict.fromkeys(refused, ELSEWHERE)
 
 
-def test_all_volumes_must_be_there() -> None:
-    plugin = plugin_in(*bound("one", zone="za__zb"), *bound("two", zone="zb__zc"))
-    assert judged(plugin, pod_with_claims("one", "two")).keys() == {"a"}
-
-
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
@@ -121,11 +116,3 @@ def test_a_pod_without_volumes_that_have_a_place_is_skipped(pod: Pod) -> None:
     status = plugin.pre_filter(CycleState(), PodInfo(pod), plugin.handle.snapshot.nodes)
     assert status.is_skip
     assert plugin.filter_nodes(CycleState(), PodInfo(pod), plugin.handle.snapshot.nodes) is None
-
-
-def test_new_nodes_and_other_labels_are_worth_a_try() -> None:
-    old, new = make_node(zone="a"), make_node(zone="b")
-    assert hint(VolumeZone(), pod_with_claims("one"), new=new) == QUEUE
-    assert hint(VolumeZone(), pod_with_claims("one"), old=old, new=new) == QUEUE
-    tainted = make_node(zone="a", taints=[{"key": "t", "effect": "NoSchedule"}])
-    assert hint(VolumeZone(), pod_with_claims("one"), old=old, new=tainted) is None

@@ -1,4 +1,4 @@
-"""Pods that back off. Most cases stem from upstream's `backoff_queue_test.go`."""
+"""Pods that back off, beyond upstream's tables (`tests/upstream/test_scheduling_queue.py`)."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from scheduler.api.core import PodSchedulingGroup
 from scheduler.queue import QueuedPodInfo
-from scheduler.queue.backoff_queue import NO_BACKOFF, BackoffQueue
+from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
 from tests.queue.world import START, sort_key, waiting
@@ -41,76 +41,6 @@ def pod_that(
     info.consecutive_errors_count = errors
     info.backoff_expiration = expires
     return info
-
-
-@pytest.mark.parametrize(
-    ("pod", "initial", "max_seconds", "expected"),
-    [
-        pytest.param(pod_that(), 1, 32, NO_BACKOFF, id="no backoff"),
-        pytest.param(
-            pod_that(unschedulable=1, expires=START + 0.5), 1, 32, START + 0.5, id="cached"
-        ),
-        pytest.param(pod_that(unschedulable=16), 1, 32, START + 32, id="by unschedulable count"),
-        pytest.param(
-            pod_that(unschedulable=5, errors=16), 1, 32, START + 32, id="by consecutive errors"
-        ),
-        pytest.param(pod_that(unschedulable=16), 0, 0, NO_BACKOFF, id="zero max"),
-        pytest.param(
-            pod_that(came=0.9, unschedulable=1), 1, 32, START + 1, id="cut to a whole second"
-        ),
-    ],
-)
-def test_the_end_of_a_backoff(
-    pod: QueuedPodInfo, initial: float, max_seconds: float, expected: float
-) -> None:
-    """TestBackoffQueue_getBackoffTime."""
-    assert backoff_queue(initial, max_seconds).backoff_time(pod) == expected
-
-
-@pytest.mark.parametrize(
-    ("initial", "max_seconds", "count", "expected"),
-    [
-        pytest.param(1, 32, 0, 0, id="no backoff"),
-        pytest.param(3, 1000, 5, 48, id="normal"),
-        pytest.param(1, 32, 16, 32, id="hitting max"),
-        pytest.param(1, 2**31 - 1, 32, 2**31 - 1, id="overflow 32 bit"),
-        pytest.param(1, 2.0**63, 64, 2.0**63, id="overflow 64 bit"),
-        pytest.param(1, 10, 100_000, 10, id="beyond any float"),
-        pytest.param(5, 2, 1, 2, id="initial above max"),
-    ],
-)
-def test_backoff_doubles_with_each_failure_up_to_a_limit(
-    initial: float, max_seconds: float, count: int, expected: float
-) -> None:
-    """TestBackoffQueue_calculateBackoffDuration."""
-    assert backoff_queue(initial, max_seconds).calculate_backoff_duration(count) == expected
-
-
-@pytest.mark.parametrize(
-    ("names", "completed"),
-    [
-        ([], []),
-        (["over", "not over"], ["over"]),
-        (["error over", "error not over"], ["error over"]),
-        (["over", "not over", "error over", "error not over"], ["over", "error over"]),
-        (["over", "error over"], ["over", "error over"]),
-        (["not over", "error not over"], []),
-    ],
-)
-def test_completed_pods_leave_both_heaps(names: list[str], completed: list[str]) -> None:
-    """TestBackoffQueue_popAllBackoffCompleted."""
-    pods = {
-        "over": pod_that("over", came=-2, unschedulable=1),
-        "not over": pod_that("not-over", came=1, unschedulable=1),
-        "error over": pod_that("error-over", came=-2, errors=1),
-        "error not over": pod_that("error-not-over", came=1, errors=1),
-    }
-    queue = backoff_queue()
-    for name in names:
-        assert queue.add(pods[name])
-    popped = queue.pop_backoff_completed(START, pods_max=9)
-    assert popped == [pods[name] for name in completed]
-    assert len(queue) == len(names) - len(completed)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +77,6 @@ def test_a_pod_backs_off_until_the_window_of_its_end_is_over(
 ) -> None:
     pod = pod_that(came=0.25, unschedulable=1)
     assert backoff_queue().is_pod_backing_off(pod, START + after_seconds) is backs_off
-
-
-def test_a_pod_without_backoff_never_backs_off() -> None:
-    assert not backoff_queue().is_pod_backing_off(pod_that(), 0.0)
 
 
 def test_only_rejected_pods_are_popped_early() -> None:

@@ -1,4 +1,4 @@
-"""The keyed heap. Most cases stem from upstream's `heap_test.go`."""
+"""The keyed heap, beyond upstream's tests of it (`tests/upstream/test_scheduling_queue.py`)."""
 
 import itertools
 from typing import NamedTuple
@@ -31,61 +31,6 @@ def pop_all(heap: Heap[Item]) -> list[Item]:
     while (item := heap.pop()) is not None:
         items.append(item)
     return items
-
-
-def test_items_leave_in_ascending_order() -> None:
-    """TestHeapBasic."""
-    heap = heap_of()
-    assert heap.peek() is None
-    for value in range(500, 0, -1):
-        put(heap, f"a{value}", value)
-        assert heap.peek() == Item(f"a{value}", value)
-    assert [item.value for item in pop_all(heap)] == list(range(1, 501))
-    assert heap.pop() is None
-
-
-def test_adding_an_item_again_replaces_it() -> None:
-    """TestHeap_AddOrUpdate_Add."""
-    heap = heap_of(foo=10, bar=1, baz=11, zab=30)
-    put(heap, "foo", 13)
-    assert heap.pop() == Item("bar", 1)
-    assert heap.pop() == Item("baz", 11)
-    assert heap.delete("baz") is None
-    put(heap, "foo", 14)
-    assert pop_all(heap) == [Item("foo", 14), Item("zab", 30)]
-
-
-def test_items_can_be_deleted_from_anywhere() -> None:
-    """TestHeap_Delete: the head, the tail, one of two equals, and an item that is absent."""
-    heap = heap_of(foo=10, bar=1, bal=31, baz=11)
-    assert heap.delete("bar") == Item("bar", 1)
-    assert heap.pop() == Item("foo", 10)
-    put(heap, "zab", 30)
-    put(heap, "faz", 30)
-    assert heap.delete("non-existent") is None
-    assert len(heap) == 4
-    heap.delete("bal")
-    heap.delete("zab")
-    assert pop_all(heap) == [Item("baz", 11), Item("faz", 30)]
-
-
-def test_an_updated_item_finds_its_new_place() -> None:
-    """TestHeap_AddOrUpdate_Update: towards the head, and away from it."""
-    heap = heap_of(foo=10, bar=1, bal=31, baz=11)
-    put(heap, "baz", 0)
-    assert heap.peek() == Item("baz", 0)
-    assert heap.pop() == Item("baz", 0)
-    put(heap, "bar", 100)
-    assert heap.peek() == Item("foo", 10)
-
-
-def test_an_item_is_found_by_its_key() -> None:
-    """TestHeap_Get, TestHeap_GetByKey."""
-    heap = heap_of(foo=10, bar=1)
-    assert heap.get("foo") == Item("foo", 10)
-    assert "foo" in heap
-    assert heap.get("non-existing") is None
-    assert "non-existing" not in heap
 
 
 def test_all_items_can_be_listed() -> None:

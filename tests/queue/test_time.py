@@ -1,4 +1,4 @@
-"""Moves of waiting pods caused by time alone. Cases are of `scheduling_queue_test.go`."""
+"""Deadlines, and moves of waiting pods caused by time alone."""
 
 import pytest
 
@@ -8,29 +8,7 @@ from scheduler.queue import Nominator
 from scheduler.queue.priority_queue import PriorityQueue
 from scheduler.testing import VirtualClock, make_pod
 from tests.queue.pools import pods_of
-from tests.queue.world import HIGH, NODE_ADD, START, LabelGate, World, less, queue, waiting
-
-
-def test_backoff_doubles_with_each_attempt_and_ends_in_its_window() -> None:
-    """TestBackOffFlow."""
-    world = World()
-    world.add(make_pod("p"))
-    for attempt, expected in enumerate((1, 2, 4, 8, 10, 10, 10), 1):
-        info = world.pop()
-        assert info.attempts == attempt
-        came = world.now
-        world.give_back(info, "plugin")
-        world.event(EVENT_UNSCHEDULABLE_TIMEOUT)
-        assert world.places == {"backoff": ["p"]}
-        assert info.backoff_expiration == int(came + expected)
-        world.now = came + expected
-        world.flush_backoff()
-        assert world.places == {"backoff": ["p"]}
-        world.now = int(came + expected) + 1
-        world.flush_backoff()
-        assert world.places == {"active": ["p"]}
-        world.queue.check()
-        world.now += 0.3
+from tests.queue.world import START, LabelGate, World, less, queue, waiting
 
 
 def test_without_maximum_there_is_no_backoff() -> None:
@@ -41,12 +19,6 @@ def test_without_maximum_there_is_no_backoff() -> None:
         world.delete(make_pod("p"))
 
 
-def test_backoff_is_as_configured() -> None:
-    """TestPriorityQueue_NewWithOptions."""
-    world = World(initial_backoff_seconds=2, max_backoff_seconds=20)
-    assert [world.queue.backoff_q.calculate_backoff_duration(n) for n in (1, 2, 9)] == [2, 4, 20]
-
-
 def test_flushing_the_backoff_makes_pods_poppable() -> None:
     world = World()
     world.try_in_vain(make_pod("p"))
@@ -55,34 +27,6 @@ def test_flushing_the_backoff_makes_pods_poppable() -> None:
     assert world.ready == ready
     world.flush_backoff(world.now + 2)
     assert world.ready == ready + 1
-
-
-def test_pods_that_no_event_has_helped_are_tried_again_after_a_while() -> None:
-    """TestHighPriorityFlushUnschedulablePodsLeftover."""
-    world = World({NODE_ADD: [("fakePlugin", queue)]})
-    for name, priority in (("mid", 100), ("high", HIGH)):
-        world.try_in_vain(make_pod(name, priority=priority), "fakePlugin")
-    world.now += 300
-    world.flush_leftover()
-    assert world.places == {"unschedulable": ["mid", "high"]}
-    world.now += 1
-    world.flush_leftover()
-    world.queue.check()
-    assert world.pop_names() == ["high", "mid"]
-
-
-def test_a_flushed_pod_is_marked_until_it_comes_back() -> None:
-    """TestFlushUnschedulablePodsLeftoverSetsFlag."""
-    world = World()
-    info = world.try_in_vain(make_pod("p"), "plugin")
-    marks = [info.was_flushed_from_unschedulable]
-    world.now += 301
-    world.flush_leftover()
-    assert world.pop() is info
-    marks.append(info.was_flushed_from_unschedulable)
-    world.give_back(info, "plugin")
-    marks.append(info.was_flushed_from_unschedulable)
-    assert marks == [False, True, False]
 
 
 @pytest.mark.parametrize("seconds", [300.0, 30.0])
@@ -96,63 +40,6 @@ def test_the_maximum_wait_of_pods_is_configurable(seconds: float) -> None:
     assert world.places == {"active": ["p2"], "unschedulable": ["p1"]}
     world.flush_leftover(START + seconds)
     assert world.pop_names() == ["p2", "p1"]
-
-
-@pytest.mark.parametrize(
-    ("places", "expected"),
-    [
-        (["active", "active"], ["early", "late"]),
-        (["unschedulable", "unschedulable"], ["early", "late"]),
-        (["active", "backoff"], ["early", "late"]),
-    ],
-)
-def test_pods_are_ordered_by_when_they_began_to_wait_not_by_when_they_moved(
-    places: list[str], expected: list[str]
-) -> None:
-    """TestPodTimestamp."""
-    world = World()
-    for place, name, came in zip(places, ("late", "early"), (1, 0), strict=True):
-        info = waiting(make_pod(name), "plugin", timestamp=START + came, unschedulable_count=1)
-        info.initial_attempt_timestamp = START
-        if place == "active":
-            world.queue.active_q.add(info)
-        elif place == "backoff":
-            world.queue.backoff_q.add(info)
-        else:
-            world.queue.unschedulable_pods.add(info)
-    world.now += 3
-    world.flush_backoff()
-    world.event(EVENT_UNSCHEDULABLE_TIMEOUT)
-    assert world.places == {"active": expected}
-
-
-def test_a_gated_pod_is_not_flushed_but_marked() -> None:
-    """As upstream: each flush marks a gated pod as flushed, although its gate still holds it."""
-    gate = LabelGate()
-    world = World(gates=[gate])
-    pod = make_pod("p", labels={"p": ""})
-    world.add(pod)
-    gate.allowed = ("p",)
-    world.now += 301
-    world.flush_leftover()
-    assert world.place_of(pod) == "gated"
-    info = world.find("p")
-    assert info.was_flushed_from_unschedulable
-    assert world.queue.next_deadline() == world.now + 30
-    world.queue.check()
-
-
-def test_pods_in_flight_during_a_flush_of_anybody_are_tried_again() -> None:
-    """As upstream, even if the overdue pod is gated and does not move."""
-    gate = LabelGate("p")
-    world = World(gates=[gate])
-    world.add(make_pod("gated"))
-    world.now += 301
-    world.add(make_pod("p", labels={"p": ""}))
-    info = world.pop()
-    world.flush_leftover()
-    world.give_back(info, "plugin")
-    assert world.places == {"backoff": ["p"], "unschedulable": ["gated"]}
 
 
 def test_a_gate_that_has_registered_for_flushes_runs_at_each_flush() -> None:

@@ -1,6 +1,4 @@
-"""Pods that wait for an event. Most cases stem from upstream's `unschedulable_pods_test.go`."""
-
-import pytest
+"""Pods that wait for an event, and those that an event concerns."""
 
 from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from scheduler.queue import QueuedPodInfo
@@ -28,54 +26,6 @@ def filed(*infos: QueuedPodInfo) -> UnschedulablePods:
     for info in infos:
         pods.add(info)
     return pods
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        pytest.param(
-            [("put", 0, 1, 2, 2, 3), ("put", 0), ("delete", 0, 1)],
-            {2: False, 3: False},
-            id="create, update, delete some",
-        ),
-        pytest.param(
-            [("put", 0, 3), ("put", 3), ("delete", 0, 3)], {}, id="create, update, delete all"
-        ),
-        pytest.param(
-            [("put", 1, 2), ("put", 1), ("delete", 2, 3)],
-            {1: False},
-            id="delete existing and not existing",
-        ),
-        pytest.param([("gate", 0, 1), ("delete", 0)], {1: True}, id="delete gated"),
-        pytest.param([("put", 0), ("gate", 1), ("delete", 0, 1)], {}, id="delete both kinds"),
-        pytest.param([("gate", 0), ("put", 0)], {0: False}, id="gated to not gated"),
-        pytest.param([("put", 0), ("gate", 0)], {0: True}, id="not gated to gated"),
-        pytest.param(
-            [("put", 0, 1, 2, 3), ("gate", 4, 5), ("gate", 0, 1), ("put", 4)],
-            {0: True, 1: True, 2: False, 3: False, 4: False, 5: True},
-            id="both ways at once",
-        ),
-    ],
-)
-def test_pods_are_kept_by_key_and_counted_by_kind(
-    steps: list[tuple[str, int]], expected: dict[int, bool]
-) -> None:
-    """TestUnschedulablePods."""
-    pods = filed()
-    for action, *numbers in steps:
-        for number in numbers:
-            info = pod(number, gated=action == "gate")
-            if action == "delete":
-                pods.delete(info.key)
-            else:
-                pods.add(info)
-            assert list(pods.complaints()) == []
-    assert {info.pod_info.name: info.is_gated for info in pods} == {
-        f"p{number}": gated for number, gated in expected.items()
-    }
-    assert pods.gated_total == sum(expected.values())
-    assert pods.unschedulable_total == len(expected) - sum(expected.values())
-    assert len(pods) == len(expected)
 
 
 def test_a_pod_that_changed_on_its_own_is_still_found_in_all_files() -> None:
