@@ -1,4 +1,4 @@
-"""From Reserve to PostBind: upstream's tables for each of these points."""
+"""From Reserve to PostBind, beyond upstream's tables (`tests/upstream`)."""
 
 import asyncio
 import logging
@@ -15,7 +15,6 @@ from scheduler.framework import (
     Status,
     pending,
     skip,
-    unresolvable,
     unschedulable,
     wait,
 )
@@ -72,24 +71,11 @@ def log() -> Log:
 
 
 @pytest.mark.parametrize(
-    ("answers", "status"),
-    [
-        ([], None),
-        ([None, SUCCESS], None),
-        ([None, NO, ValueError("never asked")], NO.with_plugin("P1")),
-        ([unresolvable("never")], unresolvable("never").with_plugin("P0")),
-        ([pending("soon")], pending("soon").with_plugin("P0")),
-        ([ValueError("broken")], _failed('running Reserve plugin "P0": broken')),
-        ([_failed("broken")], _failed('running Reserve plugin "P0": broken')),
-        ([wait(1, "odd")], _failed('running Reserve plugin "P0": odd')),
-        ([True], _failed('running Reserve plugin "P0": expected a Status or None, got True')),
-    ],
+    ("answer", "text"), [(wait(1, "odd"), "odd"), (True, "expected a Status or None, got True")]
 )
-def test_reserve_plugins_run_until_one_rejects(
-    answers: list[object], status: Status | None
-) -> None:
-    classes = [answering(f"P{n}", reserve=answer) for n, answer in enumerate(answers)]
-    assert _binding(*classes).reserve(CycleState(), POD, "n") == status
+def test_an_answer_that_reserve_does_not_know_is_an_error(answer: object, text: str) -> None:
+    status = _binding(answering("P", reserve=answer)).reserve(CycleState(), POD, "n")
+    assert status == _failed(f'running Reserve plugin "P": {text}')
 
 
 def test_unreserve_runs_all_plugins_in_reverse_order_even_if_one_fails(
@@ -111,71 +97,23 @@ def test_unreserve_runs_all_plugins_in_reverse_order_even_if_one_fails(
 # Permit.
 
 
-@pytest.mark.parametrize(
-    ("answers", "status", "wait_seconds"),
-    [
-        ([], None, {}),
-        ([None, SUCCESS], None, {}),
-        ([NO, ValueError("never asked")], NO.with_plugin("P0"), {}),
-        ([wait(10), None, wait(2.5)], None, {"P0": 10, "P2": 2.5}),
-        # A rejection counts more than a wish to wait, whichever comes first.
-        ([wait(10), unresolvable("no")], unresolvable("no").with_plugin("P1"), {}),
-        # No pod waits longer than 15 minutes.
-        ([wait(3600)], None, {"P0": 900}),
-        (
-            [wait(1), ValueError("broken")],
-            Status(Code.ERROR, 'running Permit plugin "P1": broken', plugin="P1"),
-            {},
-        ),
-        (
-            [skip()],
-            Status(Code.ERROR, 'running Permit plugin "P0": ', plugin="P0"),
-            {},
-        ),
-    ],
-)
-def test_permit_plugins_reject_or_have_the_pod_wait(
-    answers: list[object], status: Status | None, wait_seconds: dict[str, float]
-) -> None:
-    classes = [answering(f"P{n}", permit=answer) for n, answer in enumerate(answers)]
-    assert _binding(*classes).permit(CycleState(), POD, "n")[:2] == (status, wait_seconds)
+def test_no_pod_waits_longer_than_fifteen_minutes() -> None:
+    outcome = _binding(answering("P", permit=wait(3600))).permit(CycleState(), POD, "n")
+    assert (outcome.status, outcome.wait_seconds) == (None, {"P": 900})
 
 
-# PreBind: upstream's `TestGetPreBindPluginGroups` and `TestPreBindPreFlightPlugins`.
+def test_a_permit_plugin_cannot_be_skipped() -> None:
+    outcome = _binding(answering("P", permit=skip())).permit(CycleState(), POD, "n")
+    assert outcome.status == Status(Code.ERROR, 'running Permit plugin "P": ', plugin="P")
+
+
+# PreBind.
 
 
 def _pre_bind(name: str, kind: str) -> type[Plugin]:
     """Return a PreBind plugin: `=` runs alone, `|` beside its neighbours, with `-` it skips."""
     answer = PreBindPreFlightResult(allow_parallel="|" in kind, skip="-" in kind)
     return answering(name, pre_bind_pre_flight=answer, pre_bind=None)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "groups"),
-    [
-        ("", ""),
-        ("=", "P0"),
-        ("-=", ""),
-        ("|", "P0"),
-        ("-|", ""),
-        ("= =", "P0, P1"),
-        ("| |", "P0 P1"),
-        ("= | | =", "P0, P1 P2, P3"),
-        ("| = |", "P0, P1, P2"),
-        ("= -= =", "P0, P2"),
-        ("| -| |", "P0 P2"),
-        # Left out, but in between all the same.
-        ("| -= |", "P0, P2"),
-        ("-| |", "P1"),
-        ("= | -= | -| | = =", "P0, P1, P3 P5, P6, P7"),
-    ],
-)
-def test_prebind_plugins_run_in_groups(kinds: str, groups: str) -> None:
-    classes = [_pre_bind(f"P{n}", kind) for n, kind in enumerate(kinds.split())]
-    pre_flight = _binding(*classes).pre_bind_pre_flight(CycleState(), POD, "n")
-    names = ", ".join(" ".join(each.name for each in group) for group in pre_flight.groups)
-    assert names == groups
-    assert pre_flight.status == (None if groups else skip())
 
 
 @pytest.mark.parametrize("answer", [None, SUCCESS, PreBindPreFlightResult()])
@@ -221,26 +159,11 @@ async def _run_pre_bind(binding: BindingPlugins) -> Status | None:
     return await binding.pre_bind(pre_flight, state, POD, "n")
 
 
-@pytest.mark.parametrize(
-    ("answers", "status", "ran"),
-    [
-        ([], None, 0),
-        ([None, SUCCESS], None, 2),
-        ([None, NO, None], NO.with_plugin("P1"), 2),
-        ([ValueError("broken"), None], _failed('running PreBind plugin "P0": broken'), 1),
-        ([_failed("broken"), None], _failed('running PreBind plugin "P0": broken'), 1),
-        ([skip()], _failed('running PreBind plugin "P0": '), 1),
-    ],
-)
-async def test_prebind_plugins_run_one_after_another_until_one_fails(
-    log: Log, answers: list[object], status: Status | None, ran: int
-) -> None:
-    classes = [
-        plugin(f"P{n}", pre_bind=log.noting_later("pre_bind", answer))
-        for n, answer in enumerate(answers)
-    ]
-    assert await _run_pre_bind(_binding(*classes)) == status
-    assert log == [f"P{n}.pre_bind" for n in range(ran)]
+async def test_no_prebind_plugin_runs_after_one_that_fails(log: Log) -> None:
+    answers = enumerate([None, NO, None])
+    classes = [plugin(f"P{n}", pre_bind=log.noting_later("pre_bind", each)) for n, each in answers]
+    assert await _run_pre_bind(_binding(*classes)) == NO.with_plugin("P1")
+    assert log == ["P0.pre_bind", "P1.pre_bind"]
 
 
 def _side_by_side(
@@ -296,7 +219,7 @@ async def test_a_cancelled_binding_cancels_the_group(log: Log) -> None:
     assert sorted(log) == ["A cancelled", "B cancelled"]
 
 
-# Bind: upstream's `TestRunBindPlugins`.
+# Bind.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Plugins by extension point, in order: upstream's `TestNewFrameworkMultiPointExpansion`."""
+"""Plugins by extension point, beyond upstream's table (`tests/upstream`)."""
 
 import pytest
 
@@ -16,110 +16,6 @@ SCORE1 = answering("Score1", pre_score=None, score_nodes=None)
 SCORE2 = answering("Score2", score=0)
 NORMAL = answering("Normal", score=0, normalize_score=None)
 CLASSES = (ALL, SCORE1, SCORE2, NORMAL, SORT, BINDER)
-
-EVERYWHERE = (
-    "pre_filter", "filter", "post_filter", "reserve", "pre_score", "score", "pre_bind", "bind",
-    "post_bind", "permit", "pre_enqueue", "queue_sort",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("plugins", "expected", "weights"),
-    [
-        pytest.param(
-            Plugins(multi_point=plugin_set("All:5")),
-            dict.fromkeys(EVERYWHERE, "All"),
-            {"All": 5},
-            id="a multi-point plugin runs wherever it can",
-        ),
-        pytest.param(
-            Plugins(
-                multi_point=plugin_set("All"),
-                pre_score=plugin_set(disabled="All"),
-                score=plugin_set(disabled="All"),
-            ),
-            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "", "score": ""},
-            {"All": 1},
-            id="but where it is disabled",
-        ),
-        pytest.param(
-            Plugins(multi_point=plugin_set("All Score1")),
-            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "All Score1", "score": "All Score1"},
-            {"All": 1, "Score1": 1},
-            id="several run in order",
-        ),
-        pytest.param(
-            Plugins(multi_point=plugin_set("All Score1"), pre_score=plugin_set(disabled="*")),
-            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "", "score": "All Score1"},
-            {"All": 1, "Score1": 1},
-            id="a star disables a point for all of them",
-        ),
-        pytest.param(
-            Plugins(
-                multi_point=plugin_set("All Score1"),
-                pre_score=plugin_set("Score1", disabled="*"),
-            ),
-            dict.fromkeys(EVERYWHERE, "All") | {"pre_score": "Score1", "score": "All Score1"},
-            {"All": 1, "Score1": 1},
-            id="but not for those named there",
-        ),
-        pytest.param(
-            Plugins(multi_point=plugin_set("Normal All Score1"), score=plugin_set("Score1 All")),
-            dict.fromkeys(EVERYWHERE, "All")
-            | {"pre_score": "All Score1", "score": "Score1 All Normal"},
-            {"Score1": 1, "All": 1, "Normal": 1},
-            id="those named at the point go first, in the order given there",
-        ),
-        pytest.param(
-            Plugins(multi_point=plugin_set("All Score1"), score=plugin_set("Normal Score1 All")),
-            dict.fromkeys(EVERYWHERE, "All")
-            | {"pre_score": "All Score1", "score": "Score1 All Normal"},
-            {"Normal": 1, "Score1": 1, "All": 1},
-            id="those named at the point alone go last",
-        ),
-        pytest.param(
-            Plugins(multi_point=plugin_set("All:9 Score1:9"), score=plugin_set("Score1:5 All:3")),
-            dict.fromkeys(EVERYWHERE, "All")
-            | {"pre_score": "All Score1", "score": "Score1 All"},
-            {"Score1": 5, "All": 3},
-            id="a weight given at the point counts",
-        ),
-        pytest.param(
-            Plugins(
-                multi_point=plugin_set("All Score1"), score=plugin_set("Score1:5 Score2:5 All:3")
-            ),
-            dict.fromkeys(EVERYWHERE, "All")
-            | {"pre_score": "All Score1", "score": "Score1 All Score2"},
-            {"Score1": 5, "Score2": 5, "All": 3},
-            id="overrides first, then the others of the point",
-        ),
-        pytest.param(
-            Plugins(multi_point=plugin_set("Sort Binder Score1", disabled="*")),
-            {"queue_sort": "Sort", "bind": "Binder", "pre_score": "Score1", "score": "Score1"},
-            {"Score1": 1},
-            id="what multi-point disables concerns the defaults, which are merged in elsewhere",
-        ),
-        pytest.param(
-            Plugins(
-                queue_sort=plugin_set("Sort"),
-                bind=plugin_set("Binder All"),
-                filter=plugin_set("All"),
-            ),
-            {"queue_sort": "Sort", "bind": "Binder All", "filter": "All"},
-            {},
-            id="without multi-point plugins run where they are named",
-        ),
-    ],
-)  # fmt: skip
-def test_plugins_run_where_they_are_wanted(
-    plugins: Plugins, expected: dict[str, str], weights: dict[str, int]
-) -> None:
-    framework = framework_of(*CLASSES, plugins=plugins)
-    ran = {point: [each.name for each in running] for point, running in framework.plugins.items()}
-    assert {point: names for point, names in ran.items() if names} == {
-        point: names.split() for point, names in expected.items() if names
-    }
-    assert framework.weights == weights
 
 
 MINIMAL = "Sort Binder"

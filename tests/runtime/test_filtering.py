@@ -206,14 +206,6 @@ def test_a_filter_plugin_that_fails_ends_the_search(methods: dict[str, object], 
     assert str(failure.value) == f'running "P" filter plugin: {text}'
 
 
-@pytest.mark.parametrize("status", [NO, NEVER, pending("soon")])
-def test_every_kind_of_rejection_is_one(status: Status) -> None:
-    framework = framework_of(answering("P", filter=status))
-    rejections = framework.filters.run(CycleState(), POD, THREE)
-    assert rejections is not None
-    assert {rejections.status(i) for i in range(3)} == {status.with_plugin("P")}
-
-
 # With nominated pods: upstream's `TestFilterPluginsWithNominatedPods`.
 
 ADDED = StateKey["Added"]("Added")

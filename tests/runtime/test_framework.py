@@ -27,27 +27,7 @@ from scheduler.testing import FakeHandle, make_pod
 from tests.runtime.profiles import BINDER, SORT, answering, framework_of, plugin, plugin_set
 from tests.upstream.extenders import FakeExtender
 
-SCORE = answering("Score", score=0)
 HUGE = 2**31 - 1
-
-
-def test_a_profile_needs_exactly_one_order() -> None:
-    other = plugin("Other", less=lambda self, first, second: True)
-    for names, count in (("Binder", 0), ("Sort Other Binder", 2)):
-        with pytest.raises(PluginSetupError) as refusal:
-            framework_of(SORT, other, BINDER, plugins=Plugins(multi_point=plugin_set(names)))
-        assert str(refusal.value) == (
-            'only one queue sort plugin required for profile with scheduler name "tested", '
-            f"but got {count}"
-        )  # fmt: skip
-
-
-def test_a_profile_needs_a_bind_plugin() -> None:
-    with pytest.raises(PluginSetupError) as refusal:
-        framework_of(SORT, plugins=Plugins(multi_point=plugin_set("Sort")))
-    assert str(refusal.value) == (
-        'at least one bind plugin is needed for profile with scheduler name "tested"'
-    )
 
 
 def test_missing_plugins_are_reported_before_weights_that_are_too_large() -> None:
@@ -96,12 +76,6 @@ def test_arguments_are_decoded_before_the_plugin_is_made() -> None:
     assert isinstance(configured, Configured)
     assert configured.size == 5
     assert configured.handle is framework.handle
-
-
-def test_arguments_are_given_once() -> None:
-    config = (PluginConfig("Configured"), PluginConfig("Configured"))
-    with pytest.raises(PluginSetupError, match=r"^repeated config for plugin Configured$"):
-        framework_of(Configured, plugin_config=config)
 
 
 def test_malformed_arguments_name_the_plugin() -> None:

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from scheduler.config.types import Plugins
 from scheduler.framework import CycleState, Nodes, Plugin, PodInfo, Status, skip, unschedulable
 from scheduler.framework.status import Code
 from scheduler.runtime import PluginFailedError
 from scheduler.testing import make_node, make_pod, snapshot_of
-from tests.runtime.profiles import BINDER, SORT, answering, framework_of, plugin, plugin_set
+from tests.runtime.profiles import answering, framework_of, plugin
 
 NODES = snapshot_of([make_node(f"n{n}") for n in range(3)]).nodes
 POD = PodInfo(make_pod())
@@ -22,20 +21,6 @@ def _scores(*classes: type[Plugin], nodes: Nodes = NODES) -> tuple[dict[str, lis
 
 A = answering("A", score_nodes=np.array([1, 2, 3]))
 B = answering("B", score=10)
-
-
-def test_scores_are_added_up() -> None:
-    assert _scores(A, B) == ({"A": [1, 2, 3], "B": [10, 10, 10]}, [11, 12, 13])
-
-
-def test_scores_are_weighted() -> None:
-    plugins = Plugins(multi_point=plugin_set("Sort Binder A:3 B:2"))
-    framework = framework_of(A, B, SORT, BINDER, plugins=plugins)
-    result = framework.scores.run(CycleState(), POD, NODES)
-    assert result.by_plugin["A"].tolist() == [3, 6, 9]
-    assert result.by_plugin["B"].tolist() == [20, 20, 20]
-    assert result.total.tolist() == [23, 26, 29]
-    assert result.total.dtype == np.int64
 
 
 def test_a_plugin_normalizes_its_own_scores_before_they_are_judged() -> None:
@@ -54,10 +39,6 @@ def test_a_plugin_that_skips_in_prescore_does_not_score() -> None:
     result = framework.scores.run(state, POD, NODES)
     assert list(result.by_plugin) == ["B"]
     assert state.skip_score_plugins == {"P"}
-
-
-def test_without_score_plugins_all_scores_are_zero() -> None:
-    assert _scores(answering("P", pre_score=skip(), score=5)) == ({}, [0, 0, 0])
 
 
 def test_all_prescore_plugins_run_before_any_score() -> None:
