@@ -11,7 +11,6 @@ from scheduler.api_calls import (
     CallQueue,
     CallSkipped,
     PodBindingCall,
-    PodConditionPatchCall,
     PodDeletionCall,
     PodStatusPatchCall,
     QueuedCall,
@@ -66,60 +65,12 @@ def test_a_call_under_way_keeps_its_outcome() -> None:
     assert caller.dropped == []
 
 
-def test_a_patch_is_skipped_while_a_binding_is_under_way() -> None:
-    caller = Caller()
-    caller.add(PodBindingCall(POD, "a"))
-    caller.queue.pop()
-    with pytest.raises(CallSkipped, match=r"already enqueued for this object: call skipped$"):
-        caller.add(_patch())
-
-
-def test_a_deletion_does_not_wait_for_the_binding_under_way() -> None:
-    caller = Caller()
-    caller.add(PodBindingCall(POD, "a"))
-    caller.queue.pop()
-    deletion = caller.add(PodDeletionCall(POD))
-    assert (caller.dropped, caller.queue.pop()) == ([], deletion)
-
-
 def test_a_call_that_takes_a_place_keeps_it() -> None:
     caller = Caller()
     caller.add(_patch())
     caller.add(PodBindingCall(make_pod("other"), "a"))
     bind = caller.add(PodBindingCall(POD, "a"))
     assert caller.queue.pop() is bind
-
-
-def test_the_next_call_starts_from_the_result_of_the_call_before_it() -> None:
-    caller = Caller()
-    first = caller.add(_patch(nominate="a"))
-    caller.queue.pop()
-    second = caller.add(_patch(None, nominate=""))
-    caller.queue.finalize(first, made=True)
-    assert caller.queue.pop() is second
-    assert second.call.pod.status.nominated_node_name == "a"
-    assert second.call.pod.status.conditions[0].message == "no room"
-
-
-def test_the_next_in_line_is_dropped_if_nothing_is_left_to_do() -> None:
-    caller = Caller()
-    first = caller.add(_patch())
-    caller.queue.pop()
-    second = caller.add(_patch())
-    caller.queue.finalize(first, made=True)
-    ((dropped, why),) = caller.dropped
-    assert (dropped, type(why)) == (second, CallSkipped)
-    assert caller.queue.calls() == []
-
-
-def test_the_next_call_sets_the_fields_of_a_failed_call_before_it() -> None:
-    caller = Caller()
-    first = caller.add(_patch())
-    caller.queue.pop()
-    second = caller.add(_patch(None, nominate="a"))
-    caller.queue.finalize(first, made=False)
-    assert caller.queue.pop() is second
-    assert second.call.condition == WAITS
 
 
 def test_withdrawing_the_next_in_line_leaves_the_one_under_way() -> None:
@@ -132,16 +83,6 @@ def test_withdrawing_the_next_in_line_leaves_the_one_under_way() -> None:
     caller.queue.finalize(first, made=True)
     assert caller.queue.calls() == []
     caller.queue.withdraw(second)
-
-
-def test_conditions_of_other_sorts_have_queues_of_their_own() -> None:
-    caller = Caller()
-    doomed = WAITS._replace(type="DisruptionTarget")
-    caller.add(PodBindingCall(POD, "a"))
-    caller.add(PodConditionPatchCall(POD, doomed, None))
-    caller.add(PodConditionPatchCall(POD, doomed._replace(message="newer"), None))
-    waiting = [queued.call.call_type for queued in caller.queue.waiting()]
-    assert waiting == ["pod_binding", "pod_condition_patch"]
 
 
 @pytest.mark.parametrize("seed", range(20))

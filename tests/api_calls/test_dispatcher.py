@@ -9,7 +9,6 @@ import pytest
 
 from scheduler.api.core import ObjectMeta, Pod
 from scheduler.api.pod_groups import PodGroup
-from scheduler.api.storage import PersistentVolume
 from scheduler.api_calls import PodStatusPatchCall
 from scheduler.api_calls.dispatcher import ApiDispatcher
 from scheduler.client import (
@@ -29,7 +28,6 @@ Outcome = asyncio.Future[object]
 
 
 POD = make_pod("pod")
-VOLUME = PersistentVolume()
 CONDITION = Condition("PodScheduled", "False", "Unschedulable", "no")
 
 
@@ -138,35 +136,6 @@ PASSING = [
     ConnectionRefused("nobody there"),
     ConnectionFailed("reset", reset=True),
 ]
-LASTING = [
-    Forbidden(403, "Forbidden", "no"),
-    _server_error(501),
-    ConnectionFailed("no connection in time"),
-]
-
-
-@pytest.mark.parametrize("failure", [*PASSING, Conflict(409, "Conflict", "changed meanwhile")])
-async def test_a_status_patch_is_made_four_times_while_the_server_has_a_bad_moment(
-    failure: Exception,
-) -> None:
-    dispatcher, client, clock = _dispatcher(failure, failure, failure, failure)
-    with pytest.raises(type(failure)):
-        await _patched(dispatcher, clock)
-    assert client.seconds == [0.0, 0.01, 0.06, 0.31]
-
-
-async def test_a_passing_failure_is_forgotten() -> None:
-    dispatcher, client, clock = _dispatcher(_server_error(503))
-    await _patched(dispatcher, clock)
-    assert len(client.patches) == 2
-
-
-@pytest.mark.parametrize("failure", LASTING)
-async def test_any_other_failure_is_not_tried_again(failure: Exception) -> None:
-    dispatcher, client, clock = _dispatcher(failure)
-    with pytest.raises(type(failure)):
-        await _patched(dispatcher, clock)
-    assert len(client.patches) == 1
 
 
 async def test_a_patch_returns_false_if_the_pod_is_gone() -> None:
@@ -188,34 +157,6 @@ async def test_a_deletion_returns_false_if_the_pod_is_gone_and_is_not_retried() 
     with pytest.raises(ServerError):
         await dispatcher.delete_pod(POD)
     assert len(client.deleted) == 2
-
-
-@pytest.mark.parametrize("failure", PASSING)
-async def test_a_volume_is_written_again_as_long_as_it_has_not_changed(failure: Exception) -> None:
-    conflict = Conflict(409, "Conflict", "the object has been modified")
-    dispatcher, client, clock = _dispatcher(failure, failure, conflict)
-    work = asyncio.ensure_future(dispatcher.update_persistent_volume(VOLUME))
-    await clock.advance(10)
-    with pytest.raises(Conflict):
-        await work
-    assert client.seconds == [0.0, 0.01, 0.06]
-
-
-MUST_NOT_REPEAT = {
-    "bind": lambda dispatcher: dispatcher.bind(POD, "node"),
-    "delete": lambda dispatcher: dispatcher.delete_pod(POD),
-}
-
-
-@pytest.mark.parametrize("write", MUST_NOT_REPEAT)
-@pytest.mark.parametrize("failure", [f for f in [*PASSING, *LASTING] if f is not PASSING[3]])
-async def test_a_write_that_must_not_repeat_is_not_sent_again_if_it_may_have_been_carried_out(
-    write: str, failure: Exception
-) -> None:
-    dispatcher, client, _ = _dispatcher(failure)
-    with pytest.raises(type(failure)):
-        await MUST_NOT_REPEAT[write](dispatcher)
-    assert len(client.seconds) == 1
 
 
 @pytest.mark.parametrize("failure", PASSING[:3] + PASSING[4:])
@@ -278,15 +219,6 @@ async def test_a_pod_whose_binding_failed_is_reported_in_the_version_that_was_re
     ((_, patch, _),) = client.patches
     assert patch["metadata"] == {"resourceVersion": "7"}
     assert patch["status"]["conditions"][0]["status"] == "False"
-
-
-@pytest.mark.parametrize("write", MUST_NOT_REPEAT)
-async def test_a_write_is_retried_after_connection_refused(write: str) -> None:
-    dispatcher, client, clock = _dispatcher(*[ConnectionRefused("nobody there")] * 2)
-    work = asyncio.ensure_future(MUST_NOT_REPEAT[write](dispatcher))
-    await clock.advance(10)
-    await work
-    assert client.seconds == [0.0, 0.01, 0.06]
 
 
 async def _settle() -> None:

@@ -50,44 +50,6 @@ def _tree(nodes: list[Node]) -> NodeTree:
     return tree
 
 
-@pytest.mark.parametrize(
-    ("nodes", "order"),
-    [
-        ([], []),
-        (NODES[:1], "n0"),
-        (NODES[:4], "n0 n1 n2 n3"),
-        (NODES, "n0 n1 n2 n3 n5 n6 n4 n7 n8"),
-        ([NODES[0], NODES[0]], "n0"),
-        ([*NODES[6:], NODES[0]], "n6 n0 n7 n8"),
-    ],
-)
-def test_zones_are_taken_in_turn(nodes: list[Node], order: str) -> None:
-    tree = _tree(nodes)
-    assert tree.list() == (order.split() if order else [])
-    assert len(tree) == len(set(map(id, nodes)))
-
-
-@pytest.mark.parametrize(
-    ("start", "operations", "order"),
-    [
-        (2, "+++---", ""),
-        (2, "+++-", "n3 n4"),
-        (2, "+++---+", "n5"),
-    ],
-)
-def test_nodes_come_and_go(start: int, operations: str, order: str) -> None:
-    tree = NodeTree()
-    added = removed = start
-    for operation in operations:
-        if operation == "+":
-            tree.add_node(NODES[added])
-            added += 1
-        else:
-            assert tree.remove_node(NODES[removed])
-            removed += 1
-    assert tree.list() == order.split()
-
-
 def test_a_node_added_to_an_exhausted_zone_has_its_turn() -> None:
     tree = _tree([*NODES[4:9], NODES[3]])
     assert tree.list() == ["n4", "n5", "n6", "n3", "n7", "n8"]
@@ -105,21 +67,3 @@ def test_a_node_that_is_not_there_is_not_removed() -> None:
     assert not tree.remove_node(NODES[3])
     assert not tree.remove_node(make_node("n9"))
     assert tree.list() == ["n0"]
-
-
-@pytest.mark.parametrize(
-    ("existing", "old", "new", "order"),
-    [
-        (7, NODES[0], make_node("n0", region="r1", zone="z2"), "n1 n2 n3 n5 n6 n4 n0"),
-        (1, NODES[0], make_node("n0", region="r1", zone="z2"), "n0"),
-        (1, make_node("gone"), make_node("new", region="r1", zone="z2"), "n0 new"),
-        (1, None, make_node("new"), "n0 new"),
-        (3, NODES[1], make_node("n1", region="r1", labels={"other": "yes"}), "n0 n1 n2"),
-    ],
-)
-def test_a_node_that_changes_its_zone_goes_to_the_end_of_the_new_one(
-    existing: int, old: Node | None, new: Node, order: str
-) -> None:
-    tree = _tree(NODES[:existing])
-    tree.update_node(old, new)
-    assert tree.list() == order.split()

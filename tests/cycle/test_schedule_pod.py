@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from scheduler.cycle.schedule_pod import (
     FirstInOrder,
-    NoNodesAvailableError,
     RandomTie,
     ScheduleResult,
     SchedulingAlgorithm,
@@ -74,28 +73,6 @@ def _schedule(
 
 
 # How many nodes are enough: upstream's `TestNumFeasibleNodesToFind`.
-
-
-@pytest.mark.parametrize(
-    ("nodes", "percentage", "wanted"),
-    [
-        (10, 0, 10),
-        (10, 40, 10),
-        (99, 1, 99),
-        (100, 0, 100),
-        (1000, 0, 420),
-        (1000, 40, 400),
-        (6000, 0, 300),
-        (6000, 40, 2400),
-        (6000, 100, 6000),
-        (5000, 1, 100),
-        (10_000, 0, 500),
-    ],
-)
-def test_the_search_may_stop_after_a_share_of_all_nodes(
-    nodes: int, percentage: int, wanted: int
-) -> None:
-    assert num_feasible_nodes_to_find(nodes, percentage) == wanted
 
 
 # The search, compared with one node at a time.
@@ -198,19 +175,6 @@ def test_the_search_ends_where_one_more_would_fit(
     assert result.diagnosis.unschedulable_plugins == ({"Fate"} if rejected else set())
 
 
-def test_all_nodes_get_their_turn() -> None:
-    snapshot = _snapshot(250)
-    algorithm = _algorithm(snapshot, percentage=40)
-    framework = framework_of(_filter([PASSES] * 250), SCORE, handle=FakeHandle(snapshot))
-    starts = []
-    for _ in range(4):
-        starts.append(algorithm.next_start_node_index)
-        result = schedule_pod(algorithm, framework, CycleState(), _pod())
-        assert result.suggested_host == f"n{starts[-1]}"
-        assert (len(result.feasible_nodes), result.evaluated_nodes) == (100, 100)
-    assert starts == [0, 100, 200, 50]
-
-
 def test_a_profiles_own_percentage_counts() -> None:
     snapshot = _snapshot(300)
     framework = framework_of(
@@ -245,15 +209,6 @@ def test_without_filters_the_next_nodes_are_taken_as_they_come() -> None:
 
 
 # A node for the pod.
-
-
-def test_the_best_node_wins() -> None:
-    best = plugin("Best", score=lambda self, state, pod, node: int(node.name[1:]) * 10)
-    result = _schedule(_snapshot(4), _filter([PASSES, PASSES, PASSES, REJECTED]), best)
-    assert result.suggested_host == "n2"
-    assert result.scores is not None
-    assert result.scores.total.tolist() == [0, 10, 20]
-    assert (len(result.feasible_nodes), result.evaluated_nodes) == (3, 4)
 
 
 def test_a_node_that_is_the_only_one_is_taken_unscored() -> None:
@@ -313,11 +268,6 @@ def test_the_generator_is_not_used_without_a_choice() -> None:
 
 
 # No node for the pod.
-
-
-def test_a_cluster_without_nodes_is_an_error() -> None:
-    with pytest.raises(NoNodesAvailableError, match=r"^no nodes available to schedule pods$"):
-        _schedule(Snapshot(), SCORE)
 
 
 def _fit_error(snapshot: Snapshot, *classes: type[Plugin]) -> FitError:
@@ -408,32 +358,12 @@ def _visits(*failing: str, error: bool = False) -> tuple[type[Plugin], list[str]
     return plugin("Visits", filter=rule), visited
 
 
-def test_a_nominated_node_that_fits_is_taken_without_looking_further() -> None:
-    visits, visited = _visits()
-    snapshot = _snapshot(4)
-    algorithm = _algorithm(snapshot, start=1)
-    result = _schedule(
-        snapshot, visits, SCORE, pod=_pod(nominated_node_name="n2"), algorithm=algorithm
-    )
-    assert result.suggested_host == "n2"
-    assert visited == ["n2"]
-    assert algorithm.next_start_node_index == 1
-
-
 def test_a_nominated_node_is_looked_at_even_where_prefilter_leaves_it_out() -> None:
     """As in upstream: the preemption that nominated it has run the same plugins."""
     elsewhere = answering("A", pre_filter=PreFilterResult(frozenset({"n0"})))
     visits, _ = _visits()
     result = _schedule(_snapshot(3), elsewhere, visits, SCORE, pod=_pod(nominated_node_name="n2"))
     assert result.suggested_host == "n2"
-
-
-def test_a_nominated_node_that_does_not_fit_is_counted_and_the_search_goes_on() -> None:
-    visits, visited = _visits("n2")
-    result = _schedule(_snapshot(3), visits, SCORE, pod=_pod(nominated_node_name="n2"))
-    assert result.suggested_host == "n0"
-    assert visited == ["n2", "n0", "n1", "n2"]
-    assert result.evaluated_nodes == 3
 
 
 def test_a_nominated_node_that_is_gone_is_passed_over() -> None:
@@ -455,21 +385,6 @@ def test_a_plugin_that_fails_on_the_nominated_node_alone_is_only_logged(
 
 
 # Failures.
-
-
-@pytest.mark.parametrize(
-    "failing",
-    [
-        answering("P", pre_filter=ValueError("broken")),
-        answering("P", filter=ValueError("broken")),
-        answering("P", pre_score=ValueError("broken")),
-        answering("P", score=ValueError("broken")),
-    ],
-    ids=["pre_filter", "filter", "pre_score", "score"],
-)
-def test_a_plugin_that_fails_is_no_reason_not_to_fit(failing: type[Plugin]) -> None:
-    with pytest.raises(PluginFailedError, match=r"broken$"):
-        _schedule(_snapshot(3), failing, SCORE)
 
 
 def test_a_plugin_that_fails_on_a_node_beyond_the_search_is_not_run_there() -> None:

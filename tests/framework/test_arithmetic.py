@@ -86,30 +86,6 @@ def test_any_number_is_rounded_as_go_rounds(value: float) -> None:
     assert rounded.dtype == np.int64
 
 
-@pytest.mark.parametrize(
-    ("scores", "normal", "reverse"),
-    [
-        ([1, 2, 3, 4], [25, 50, 75, 100], [75, 50, 25, 0]),
-        ([1000, 10, 20, 30], [100, 1, 2, 3], [0, 99, 98, 97]),
-        ([1, 1, 1, 1], [100, 100, 100, 100], [0, 0, 0, 0]),
-        ([1000, 1, 1, 1], [100, 0, 0, 0], [0, 100, 100, 100]),
-        ([0, 1, 1, 1], [0, 100, 100, 100], [100, 0, 0, 0]),
-        ([0, 0], [0, 0], [100, 100]),
-        ([-3, -1], [-3, -1], [100, 100]),
-        ([-3, 2], [-150, 100], [250, 0]),
-        ([3, 2], [100, 66], [0, 34]),
-        ([], [], []),
-    ],
-)
-def test_scores_are_scaled_by_the_highest(
-    scores: list[int], normal: list[int], reverse: list[int]
-) -> None:
-    array = np.array(scores, dtype=np.int64)
-    assert default_normalize_score(array).tolist() == normal
-    assert default_normalize_score(array, reverse=True).tolist() == reverse
-    assert array.tolist() == scores
-
-
 @pytest.mark.parametrize("value", [-3, 0, 1, 250])
 def test_scores_that_are_uniform_are_normalized_like_any_others(value: int) -> None:
     for reverse in (False, True):

@@ -195,28 +195,6 @@ def test_rejections_are_recorded_row_by_row_and_passes_left_alone() -> None:
     assert sorted(count for _, count in statuses.statuses()) == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("explicit", "code", "expected"),
-    [
-        (["U", "U", "U", "U"], Code.UNSCHEDULABLE, []),
-        (["U", "U", "U", "U"], Code.UNSCHEDULABLE_AND_UNRESOLVABLE, [1, 2, 3, 4]),
-        (["", "", "", ""], Code.UNSCHEDULABLE, []),
-        (["", "", "", ""], Code.UNSCHEDULABLE_AND_UNRESOLVABLE, [1, 2, 3, 4]),
-        (["F", "U", "F", ""], Code.UNSCHEDULABLE, [1, 3]),
-        (["F", "U", "F", ""], Code.UNSCHEDULABLE_AND_UNRESOLVABLE, [2, 4]),
-    ],
-)
-def test_nodes_are_found_by_the_kind_of_their_status(
-    explicit: list[str], code: Code, expected: list[int]
-) -> None:
-    """Upstream's `TestNodesForStatusCode`."""
-    statuses = _statuses("node1", "node2", "node3", "node4")
-    for number, letter in enumerate(explicit, 1):
-        if letter:
-            statuses.set(f"node{number}", {"U": TAINTED, "F": FULL}[letter])
-    assert [row + 1 for row in statuses.rows_with(code)] == expected
-
-
 def test_reasons_are_counted_over_all_nodes() -> None:
     statuses = _statuses("a", "b", "c", "d")
     statuses.absent_nodes_status = unresolvable("left out")
