@@ -1,4 +1,4 @@
-"""The cache's state machine: what upstream's `cache_test.go` promises, and its words."""
+"""The cache's state machine, beyond upstream's tables (`tests/upstream/test_cache.py`)."""
 
 import logging
 from collections.abc import Iterator
@@ -145,6 +145,16 @@ def test_a_node_that_changes_its_zone_keeps_its_place_until_nodes_come_or_go(cac
     cache.add_node(make_node("c1", zone="c"))
     cache.update_snapshot(snapshot)
     assert snapshot.names == ["a2", "b1", "c1", "a1"]
+
+
+def test_images_follow_the_nodes_that_have_them(cache: Cache) -> None:
+    snapshot = Snapshot()
+    found = []
+    for node in (make_node("n", images={"app:1": 500}), make_node("n")):
+        cache.update_node(node)
+        cache.update_snapshot(snapshot)
+        found.append(snapshot.nodes.image("app:1") is not None)
+    assert found == [True, False]
 
 
 # The snapshot.

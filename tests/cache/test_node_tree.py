@@ -1,4 +1,4 @@
-"""The order of nodes: upstream's `node_tree_test.go` tables."""
+"""The order of nodes, beyond upstream's tables (`tests/upstream/test_cache.py`)."""
 
 import pytest
 
