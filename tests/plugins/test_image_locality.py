@@ -1,4 +1,4 @@
-"""ImageLocality: `TestImageLocalityPriority`, `TestNormalizedImageName`, `TestImageSignature`."""
+"""ImageLocality: cases that upstream's tables (`tests/upstream`) do not have."""
 
 import pytest
 

@@ -71,68 +71,10 @@ class Cycle:
         return self.plugin.pre_bind_pre_flight(self.state, self.pod, "node-0").skip
 
 
-def test_a_pod_without_claims_is_skipped() -> None:
-    cycle = Cycle(make_pod(volumes=[{"name": "scratch"}]))
-    assert cycle.pre_filter() == ("Skip", ())
-    assert cycle.plugin.filter_nodes(cycle.state, cycle.pod, cycle.nodes) is None
-    cycle.reserve("node-0")
-    assert cycle.all_bound
-
-
-@pytest.mark.parametrize(
-    ("claim", "reason"),
-    [
-        (None, 'persistentvolumeclaim "claim" not found'),
-        (make_claim(deleted=True), 'persistentvolumeclaim "claim" is being deleted'),
-        (
-            make_claim(volume_name="lost", phase="Lost"),
-            'persistentvolumeclaim "claim" bound to non-existent persistentvolume "lost"',
-        ),
-        (make_claim(storage_class=None), "pod has unbound immediate PersistentVolumeClaims"),
-        (make_claim(storage_class="none"), "pod has unbound immediate PersistentVolumeClaims"),
-        (
-            make_claim(volume_name="volume", bound=False),
-            "pod has unbound immediate PersistentVolumeClaims",
-        ),
-    ],
-)
-def test_a_claim_that_cannot_be_bound_now_holds_the_pod_back(claim: Any, reason: str) -> None:
-    cycle = Cycle(pod_with_claims("claim"), *([claim] if claim else []))
-    assert cycle.pre_filter() == (UNRESOLVABLE, (reason,))
-
-
-@pytest.mark.parametrize(
-    ("claim", "reason"),
-    [
-        (
-            None,
-            "waiting for ephemeral volume controller to create the "
-            'persistentvolumeclaim "pod-data"',
-        ),
-        (
-            make_claim("pod-data"),
-            "PVC default/pod-data was not created for pod default/pod (pod is not owner)",
-        ),
-        (make_claim("pod-data", owner=make_pod()), None),
-    ],
-)
-def test_an_ephemeral_volume_waits_for_a_claim_of_its_own(claim: Any, reason: str | None) -> None:
-    cycle = Cycle(pod_with_claims(ephemeral=("data",)), *([claim] if claim else []))
-    assert cycle.pre_filter() == ((UNRESOLVABLE, (reason,)) if reason else None)
-
-
 def test_a_class_without_a_binding_mode_is_an_error() -> None:
     cycle = Cycle(pod_with_claims("claim"), make_claim(), make_class(mode=None))
     with pytest.raises(Exception, match=r'^VolumeBindingMode not set for StorageClass "wait"$'):
         cycle.pre_filter()
-
-
-def test_a_pod_goes_where_its_bound_volume_can_be_reached() -> None:
-    claim = make_claim(volume_name="volume")
-    cycle = Cycle(pod_with_claims("claim"), claim, make_volume(node="node-1", claim=claim))
-    assert cycle.rejected() == {"node-0": (OUT_OF_REACH,), "node-2": (OUT_OF_REACH,)}
-    cycle.reserve("node-1")
-    assert cycle.all_bound
 
 
 def test_the_first_bound_claim_that_does_not_fit_is_the_reason() -> None:
@@ -143,14 +85,6 @@ def test_the_first_bound_claim_that_does_not_fit_is_the_reason() -> None:
     assert cycle.rejected() == {"node-0": far, "node-1": (MISSING,), "node-2": far}
     cycle = Cycle(pod_with_claims("gone", "near"), *objects)
     assert cycle.rejected() == dict.fromkeys(("node-0", "node-1", "node-2"), (MISSING,))
-
-
-def test_all_reasons_of_a_node_are_named_in_upstreams_order() -> None:
-    bound, unbound = make_claim("bound", volume_name="volume"), make_claim("unbound")
-    volume = make_volume(node="node-1", claim=bound)
-    cycle = Cycle(pod_with_claims("unbound", "bound"), bound, unbound, volume)
-    both = (OUT_OF_REACH, NO_VOLUME)
-    assert cycle.rejected() == {"node-0": both, "node-1": (NO_VOLUME,), "node-2": both}
 
 
 def test_a_volume_that_a_driver_has_taken_over_is_looked_for_in_the_drivers_zones() -> None:
@@ -244,26 +178,6 @@ def test_of_volumes_kept_for_the_claim_the_first_one_counts() -> None:
     first = make_volume("a", node="node-1", claim=claim)
     cycle = Cycle(pod_with_claims("claim"), claim, later, first)
     assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
-
-
-def test_a_volume_is_made_where_the_class_allows_and_has_room() -> None:
-    cycle = Cycle(
-        pod_with_claims("claim"),
-        make_claim(storage_class="in-b"),
-        make_class("in-b", provisioner="disks.example.com", topologies=({ZONE: ("b",)},)),
-        make_driver("disks.example.com"),
-        make_pool("full", storage_class="in-b", capacity="512Mi"),
-        make_pool("other", nodes={"matchLabels": {"kubernetes.io/hostname": "node-1"}}),
-        make_pool(
-            "local",
-            storage_class="in-b",
-            nodes={"matchLabels": {"kubernetes.io/hostname": "node-2"}},
-        ),
-    )
-    assert cycle.rejected() == {"node-0": (NO_VOLUME,), "node-1": (NO_SPACE,)}
-    cycle.reserve("node-2")
-    (claim,) = cycle.plugin.binder.claims.list()
-    assert claim.metadata.annotations == {"volume.kubernetes.io/selected-node": "node-2"}
 
 
 @pytest.mark.parametrize(
@@ -416,17 +330,6 @@ def test_a_pod_that_shares_a_claim_goes_to_the_node_selected_for_it() -> None:
     first.reserve("node-2")
     second = Cycle(pod_with_claims("claim", name="next"), plugin=first.plugin)
     assert second.rejected() == dict.fromkeys(("node-0", "node-1"), (NO_VOLUME,))
-
-
-def test_reserving_fails_if_a_volume_has_changed_since() -> None:
-    objects = ClusterObjects(make_class(), make_claim(), make_volume(version="1"))
-    handle = handle_with(objects)
-    cycle = Cycle(pod_with_claims("claim"), plugin=plugin_with(VolumeBinding, handle))
-    assert cycle.rejected() == {}
-    objects.put(make_volume(version="2"))
-    with pytest.raises(AssumeError, match=r'^"volume" is out of sync \(stored: 2, assume: 1\)$'):
-        cycle.reserve("node-0")
-    cycle.plugin.unreserve(cycle.state, cycle.pod, "node-0")
 
 
 def test_a_node_never_looked_at_has_nothing_to_reserve() -> None:

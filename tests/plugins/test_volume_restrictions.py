@@ -1,4 +1,4 @@
-"""VolumeRestrictions."""
+"""VolumeRestrictions: cases that upstream's tables (`tests/upstream`) do not have."""
 
 from typing import Any
 
@@ -108,11 +108,6 @@ def test_a_disk_is_looked_for_in_every_pod_and_volume() -> None:
 
 def claim_less() -> dict[str, Any]:
     return {"configMap": {"name": "c"}}
-
-
-def test_a_claim_of_the_same_name_elsewhere_is_another_claim() -> None:
-    other = pod_with(claim_source(), name="other", node_name="a", namespace="elsewhere")
-    assert judged(plugin_in([other], once()), pod_with_claims("claim")) == {}
 
 
 def test_a_disk_is_named_before_a_claim() -> None:

@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from scheduler.api.core import Pod
-from scheduler.framework import CycleState
 from scheduler.plugins.volume_zone import VolumeZone
-from scheduler.snapshot import PodInfo
-from scheduler.testing import make_node, make_pod, snapshot_of
+from scheduler.testing import make_node, snapshot_of
 from tests.plugins.running import UNRESOLVABLE, rejected
 from tests.plugins.volumes import (
     ClusterObjects,
@@ -49,15 +47,11 @@ def bound(name: str = "one", **labels: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("labels", "refused"),
     [
-        ({"zone": "za"}, {"b", "old"}),
-        ({"zone": "za__zc"}, {"b", "old"}),
         ({"zone": " za __ zb "}, set()),
         ({"beta_zone": "za"}, {"b"}),
         ({"beta_zone": "zb"}, {"a", "old"}),
-        ({"zone": "za", "region": "r"}, {"b", "old"}),
         ({"zone": "zb__za", "region": "other"}, {"a", "b", "old"}),
         ({"zone": "za__"}, set()),
-        ({}, set()),
     ],
 )
 def test_a_pod_goes_where_its_volume_is(labels: dict[str, str], refused: set[str]) -> None:
@@ -65,54 +59,14 @@ def test_a_pod_goes_where_its_volume_is(labels: dict[str, str], refused: set[str
     assert judged(plugin, pod_with_claims("one")) == dict.fromkeys(refused, ELSEWHERE)
 
 
-@pytest.mark.parametrize(
-    ("objects", "reason"),
-    [
-        ([], 'persistentvolumeclaim "one" not found'),
-        ([make_claim("one", volume_name="gone")], 'persistentvolume "gone" not found'),
-        ([make_claim("one", storage_class="no")], 'storageclass.storage.k8s.io "no" not found'),
-        (
-            [make_claim("one", storage_class=None)],
-            "PersistentVolumeClaim had no pv name and storageClass name",
-        ),
-        (
-            [make_claim("one"), make_class(mode=None)],
-            'VolumeBindingMode not set for StorageClass "wait"',
-        ),
-        ([make_claim("one"), make_class(mode="Immediate")], "PersistentVolume had no name"),
-        (
-            [
-                make_claim("one", annotations={"volume.beta.kubernetes.io/storage-class": "no"}),
-                make_class(),
-            ],
-            'storageclass.storage.k8s.io "no" not found',
-        ),
-    ],
-)
-def test_a_claim_whose_zone_is_unknown_rejects_the_pod(objects: list[Any], reason: str) -> None:
-    verdict = (UNRESOLVABLE, (reason,))
-    plugin = plugin_in(*objects)
-    assert judged(plugin, pod_with_claims("one")) == dict.fromkeys(
-        ("a", "b", "old", "none"), verdict
-    )
+def test_the_annotation_of_old_names_the_class_of_a_claim() -> None:
+    annotations = {"volume.beta.kubernetes.io/storage-class": "no"}
+    plugin = plugin_in(make_claim("one", annotations=annotations), make_class())
+    verdict = (UNRESOLVABLE, ('storageclass.storage.k8s.io "no" not found',))
+    nodes = [node.metadata.name for node in NODES]
+    assert judged(plugin, pod_with_claims("one")) == dict.fromkeys(nodes, verdict)
 
 
 def test_a_claim_must_have_a_name() -> None:
     verdict = (UNRESOLVABLE, ("PersistentVolumeClaim had no name",))
     assert judged(plugin_in(), pod_with_claims(""))["a"] == verdict
-
-
-@pytest.mark.parametrize(
-    "pod",
-    [
-        make_pod(),
-        pod_with_claims("waits"),
-        pod_with_claims(ephemeral=("v",)),
-        pod_with_claims("anywhere"),
-    ],
-)
-def test_a_pod_without_volumes_that_have_a_place_is_skipped(pod: Pod) -> None:
-    plugin = plugin_in(make_claim("waits"), make_class(), *bound("anywhere"))
-    status = plugin.pre_filter(CycleState(), PodInfo(pod), plugin.handle.snapshot.nodes)
-    assert status.is_skip
-    assert plugin.filter_nodes(CycleState(), PodInfo(pod), plugin.handle.snapshot.nodes) is None
