@@ -43,6 +43,7 @@ _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = (
     "byte", "date", "date-time", "double", "float", "int32", "int64", "password",
 )  # fmt: skip
+_SIMPLE_PATH: Final = "must be a simple json path starting with ."
 _SCOPES: Final = ("Cluster", "Namespaced")
 _STRATEGIES: Final = ("None", "Webhook")
 _APPROVAL: Final = "api-approved.kubernetes.io"
@@ -210,6 +211,8 @@ def _scale_errors(version: Json, path: str) -> Iterator[FieldError]:
         value, where = text(scale.get(field)), f"{path}.scale.{field}"
         if not value and field != "labelSelectorPath":
             yield required(where)
+        elif value and not value.startswith("."):
+            yield invalid(where, value, _SIMPLE_PATH)
         elif value and not value.startswith(places):
             under = " or ".join(place[:-1] for place in places)
             yield invalid(where, value, f"should be a json path under {under}")
@@ -226,8 +229,7 @@ def _column_errors(version: Json, path: str) -> Iterator[FieldError]:
                 why = f"must be one of {','.join(valid)}"
                 yield invalid(f"{where}.{field}", column[field], why)
         if json_path and not json_path.startswith("."):
-            why = "must be a simple json path starting with ."
-            yield invalid(f"{where}.JSONPath", json_path, why)
+            yield invalid(f"{where}.JSONPath", json_path, _SIMPLE_PATH)
 
 
 #: Fields of versions, each with its place in v1beta1 and the check.

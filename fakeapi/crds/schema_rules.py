@@ -41,9 +41,10 @@ _EXTENSIONS: Final = {
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 #: Keywords that are forbidden in a junctor.
 _OUTSIDE_ONLY: Final = (
-    "type", "additionalProperties", "default", "title", "description", "nullable", _PRESERVES,
-    _EMBEDS, _EITHER, _LIST_KEYS, *_EXTENSIONS, cel_rules.RULES,
-)  # fmt: skip
+    *((name, "empty") for name in ("type", "title", "description", _LIST_KEYS, cel_rules.RULES)),
+    *((name, "undefined") for name in ("additionalProperties", "default", *_EXTENSIONS)),
+    *((name, "false") for name in ("nullable", _PRESERVES, _EMBEDS, _EITHER)),
+)
 #: The places of a schema: the error text if its type is missing.
 _ROOT: Final = "must not be empty at the root"
 _FIELD: Final = "must not be empty for specified object fields"
@@ -157,9 +158,9 @@ def _type_meta_errors(node: Json, path: str, place: str) -> Iterator[FieldError]
 
 
 def _junctor_errors(node: Json, path: str, _: str) -> Iterator[FieldError]:
-    for name in _OUTSIDE_ONLY:
+    for name, wanted in _OUTSIDE_ONLY:
         if node.get(name) not in (None, "", False, []):
-            yield forbidden(f"{path}.{name}", "must be empty to be structural")
+            yield forbidden(f"{path}.{name}", f"must be {wanted} to be structural")
     if "metadata" in mapping(node.get("properties")):
         why = "must not be specified in a nested context"
         yield forbidden(f"{path}.properties[metadata]", why)

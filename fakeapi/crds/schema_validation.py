@@ -400,7 +400,8 @@ def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None)
             before = old.field(key) if old is not None else None
             if not path and key in _META_NAMES:
                 before = None  # both are taken from the request
-            where = f"{path}.{key}" if path else key
+            is_named = key in mapping(node.get("properties"))
+            where = key if is_named and not path else f"{path}.{key}"
             findings.add(_validated(inner, item, where, before))
     wanted = texts(node.get("required"))
     patterns.count(len(wanted) / _TEXTS_IN_A_CHECK)
