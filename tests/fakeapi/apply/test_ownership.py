@@ -3,13 +3,12 @@
 from typing import Any
 
 import aiohttp
-import pytest
 
 from fakeapi import FakeApiServer, ManualClock, ServerOptions
 from fakeapi.apply import manager_of
 
 from ..api_client import ApiClient, Reply
-from ..objects import CONFIG_MAPS, PODS, config_map, pod
+from ..objects import CONFIG_MAPS, config_map
 
 APPLY = "application/apply-patch+yaml"
 
@@ -75,15 +74,6 @@ async def test_appliers_do_not_count_towards_the_ten(api: ApiClient, clock: Manu
     assert len(managers(reply.body)) == 12
 
 
-async def test_binding_evicting_and_deleting_leave_owners_alone(api: ApiClient) -> None:
-    created = await api.create(PODS, pod("p"))
-    target = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
-    await api.post(f"{PODS}/p/binding", target)
-    await api.delete(f"{PODS}/p")
-    found = (await api.get(f"{PODS}/p")).body
-    assert found["metadata"]["managedFields"] == created["metadata"]["managedFields"]
-
-
 async def test_watches_and_lists_show_them(api: ApiClient) -> None:
     created = await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
     listed = (await api.get(CONFIG_MAPS)).body["items"][0]
@@ -92,14 +82,6 @@ async def test_watches_and_lists_show_them(api: ApiClient) -> None:
     assert event is not None
     for seen in (listed, event["object"]):
         assert seen["metadata"]["managedFields"] == created["metadata"]["managedFields"]
-
-
-async def test_fields_that_the_server_fills_in_have_no_owner(api: ApiClient) -> None:
-    created = await api.create(PODS, pod("p"))
-    (entry,) = created["metadata"]["managedFields"]
-    assert "f:status" not in entry["fieldsV1"]
-    assert not {"f:priority", "f:tolerations"} & set(entry["fieldsV1"]["f:spec"])
-    assert created["spec"]["tolerations"]
 
 
 async def test_managed_fields_can_be_off_until_the_first_apply(
@@ -113,23 +95,6 @@ async def test_managed_fields_can_be_off_until_the_first_apply(
         applied = await apply(api, "one", {"b": "1"})
         assert managers(applied.body) == ["one", "before-first-apply"]
         assert managers((await write(api, "m", {"a": "3"})).body)[-1] == "m"
-
-
-async def test_racing_appliers_lose_nothing(api: ApiClient) -> None:
-    for number in range(5):
-        await apply(api, f"m{number}", {f"k{number}": str(number)})
-    found = (await api.get(f"{CONFIG_MAPS}/c")).body
-    assert found["data"] == {f"k{number}": str(number) for number in range(5)}
-
-
-@pytest.mark.parametrize(
-    ("agent", "manager"),
-    [("a b/c", "a b"), ("/v1", "unknown"), ("plain", "plain"), ("x" * 200, "x" * 128)],
-)
-async def test_a_user_agent_names_the_manager(api: ApiClient, agent: str, manager: str) -> None:
-    body = config_map("c", {"a": "1"})
-    reply = await api.request("POST", CONFIG_MAPS, body, headers={"User-Agent": agent})
-    assert managers(reply.body) == [manager]
 
 
 def test_only_printable_characters_are_part_of_a_managers_name() -> None:

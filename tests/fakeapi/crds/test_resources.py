@@ -25,14 +25,6 @@ async def test_an_object_is_created_read_and_listed(api: ApiClient, widgets: str
     assert [item["spec"] for item in listed["items"]] == [{"size": 2, "color": "red"}]
 
 
-async def test_kind_and_version_are_required(api: ApiClient, widgets: str) -> None:
-    other = {**widget(), "kind": "Gadget"}
-    assert (await api.post(widgets, other)).causes == [("FieldValueInvalid", "kind")]
-    nothing = {name: value for name, value in widget().items() if name != "kind"}
-    refused = await api.post(widgets, nothing)
-    assert (refused.code, "Object 'Kind' is missing in" in refused.message) == (400, True)
-
-
 async def test_unknown_fields_are_pruned(api: ApiClient, widgets: str) -> None:
     made = await api.create(
         widgets, {**widget(bogus=1, free={"any": {"thing": 1}}, labels={"a": "b"}), "more": 1}
@@ -246,26 +238,6 @@ async def test_embedded_resources(api: ApiClient) -> None:
     template = {"apiVersion": "v1", "kind": "Pod", **labels}
     wrong = await api.post(WIDGETS, {**widget("z"), "template": template})
     assert wrong.causes == [("FieldValueInvalid", "template.metadata.labels")]
-
-
-async def test_server_side_apply_knows_lists_with_keys(api: ApiClient, widgets: str) -> None:
-    def applied(manager: str, **part: Any) -> Any:
-        body = {**widget(), "spec": {"parts": [part]}}
-        if manager == "one":
-            body["spec"]["size"] = 1
-        return api.request(
-            "PATCH",
-            f"{widgets}/w",
-            body,
-            content_type="application/apply-patch+yaml",
-            fieldManager=manager,
-        )
-
-    assert (await applied("one", name="a", weight=2)).code == 201
-    assert (await applied("two", name="b", weight=3)).code == 200
-    found = (await api.get(f"{widgets}/w")).body["spec"]["parts"]
-    assert found == [{"name": "a", "weight": 2}, {"name": "b", "weight": 3}]
-    assert (await applied("two", name="a", weight=9)).reason == "Conflict"
 
 
 async def test_dry_run_checks_and_stores_nothing(api: ApiClient, widgets: str) -> None:

@@ -3,15 +3,12 @@
 from typing import Any
 
 import pytest
-import yaml
 
-from fakeapi.decoding.bodies import BODY_BYTES_MAX
 from fakeapi.decoding.parsing import load_yaml
 
 from ..api_client import ApiClient
-from ..objects import CONFIG_MAPS, NODES, PODS, config_map, pod
+from ..objects import CONFIG_MAPS, PODS, config_map, pod
 
-PROTOBUF = "application/vnd.kubernetes.protobuf"
 SERVED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
@@ -200,50 +197,6 @@ async def test_other_media_types_are_refused(api: ApiClient, content_type: str) 
     assert reply.message == (
         f"the body of the request was in an unknown format - accepted media types include: {SERVED}"
     )
-
-
-@pytest.mark.parametrize(
-    "accept",
-    [
-        "*/*",
-        "application/json",
-        f"{PROTOBUF}, */*",
-        f"{PROTOBUF},application/json",
-        "application/json; charset=utf-8",
-        "text/html, application/json;q=0.5",
-    ],
-)
-async def test_json_is_sent_to_clients_that_accept_it(api: ApiClient, accept: str) -> None:
-    reply = await api.get(PODS, headers={"Accept": accept})
-    assert (reply.code, reply.body["kind"]) == (200, "PodList")
-    assert reply.headers["Content-Type"] == "application/json"
-
-
-async def test_yaml_is_sent_on_request(api: ApiClient) -> None:
-    await api.create(CONFIG_MAPS, config_map("c", {"a": "1"}))
-    reply = await api.get(f"{CONFIG_MAPS}/c", headers={"Accept": "application/yaml"})
-    assert reply.headers["Content-Type"] == "application/yaml"
-    assert yaml.safe_load(reply.body)["data"] == {"a": "1"}
-
-
-async def test_other_media_types_are_not_acceptable(api: ApiClient) -> None:
-    reply = await api.get(PODS, headers={"Accept": "application/xml"})
-    assert (reply.code, reply.reason) == (406, "NotAcceptable")
-    assert "Available representations: application/json" in reply.message
-
-
-async def test_a_body_larger_than_three_mebibytes_is_refused(api: ApiClient) -> None:
-    body = config_map("c", {"a": "x" * BODY_BYTES_MAX})
-    reply = await api.post(CONFIG_MAPS, body)
-    assert (reply.code, reply.reason) == (413, "RequestEntityTooLarge")
-    assert reply.message == "Request entity too large: limit is 3145728"
-    assert (await api.get(NODES)).code == 200
-
-
-async def test_a_client_that_expects_100_continue_gets_it(api: ApiClient) -> None:
-    headers = {"Expect": "100-continue"}
-    reply = await api.request("POST", CONFIG_MAPS, config_map("c"), headers=headers)
-    assert reply.code == 201
 
 
 async def test_percent_signs_in_paths_are_decoded(api: ApiClient) -> None:

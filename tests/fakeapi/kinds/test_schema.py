@@ -140,6 +140,16 @@ def test_maps_keep_any_key() -> None:
             "of type []v1.Container",
         ),
         (
+            {"spec": {"priority": 2**31}},
+            "json: cannot unmarshal number 2147483648 into Go struct field PodSpec.spec.priority "
+            "of type int32",
+        ),
+        (
+            {"spec": {"overhead": {"cpu": "lots"}}},
+            "quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+        (
             {"metadata": {"creationTimestamp": "yesterday"}},
             'parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" '
             'as "2006"',

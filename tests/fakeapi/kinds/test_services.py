@@ -101,30 +101,6 @@ async def test_the_reserved_node_ports_come_last_and_then_the_range_is_full(api:
     )
 
 
-async def test_a_deleted_service_releases_its_address_and_ports(api: ApiClient) -> None:
-    first = (await api.create(SERVICES, service("first", type="NodePort")))["spec"]
-    wanted = service("second", type="NodePort", clusterIP=first["clusterIP"], ports=first["ports"])
-    assert (await api.post(SERVICES, wanted)).causes == [
-        ("FieldValueInvalid", "spec.clusterIPs"),
-    ]
-    await api.delete(f"{SERVICES}/first")
-    second = (await api.create(SERVICES, wanted))["spec"]
-    assert second == first
-
-
-async def test_an_external_name_releases_its_address_and_gets_another(api: ApiClient) -> None:
-    first = await api.create(SERVICES, service("first"))
-    address = first["spec"]["clusterIP"]
-    change = {"spec": {"type": "ExternalName", "externalName": "e.org"}}
-    named = (await api.patch(f"{SERVICES}/first", change)).body
-    assert not {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} & named["spec"].keys()
-    await api.create(SERVICES, service("second", clusterIP=address))
-    back = (await api.patch(f"{SERVICES}/first", {"spec": {"type": "ClusterIP"}})).body["spec"]
-    assert back["clusterIP"] not in (address, "", None)
-    assert back["clusterIPs"] == [back["clusterIP"]]
-    assert (back["ipFamilies"], back["ipFamilyPolicy"]) == (["IPv4"], "SingleStack")
-
-
 async def test_a_node_port_of_an_external_name_is_not_taken(api: ApiClient) -> None:
     ports = [{"port": 80, "nodePort": 30040}]
     named = service("named", type="ExternalName", externalName="e.org", ports=ports)
@@ -158,34 +134,6 @@ async def test_a_service_with_a_finalizer_keeps_its_address(api: ApiClient) -> N
     assert (await api.post(SERVICES, service("next", clusterIP="10.96.0.20"))).code == 422
     await api.patch(f"{SERVICES}/held/status", {"metadata": {"finalizers": None}})
     assert (await api.post(SERVICES, service("next", clusterIP="10.96.0.20"))).code == 201
-
-
-async def test_a_dry_run_takes_nothing(api: ApiClient) -> None:
-    asked = service("s", type="NodePort", clusterIP="10.96.0.30")
-    asked["spec"]["ports"][0]["nodePort"] = 30030
-    for _ in range(2):
-        assert (await api.post(SERVICES, asked, dryRun="All")).code == 201
-    await api.create(SERVICES, asked)
-    change = {"spec": {"ports": [{"port": 80, "nodePort": 30031}]}}
-    await api.patch(f"{SERVICES}/s", change, dryRun="All")
-    other = service("t", type="NodePort", ports=[{"port": 80, "nodePort": 30031}])
-    assert (await api.post(SERVICES, other)).code == 201
-    assert (await api.post(SERVICES, service("u", clusterIP="10.96.0.30"))).code == 422
-
-
-async def test_a_refused_service_takes_nothing(api: ApiClient) -> None:
-    wrong = service("wrong", clusterIP="10.96.0.40", sessionAffinity="Cookie")
-    assert (await api.post(SERVICES, wrong)).causes == [
-        ("FieldValueNotSupported", "spec.sessionAffinity")
-    ]
-    await api.create(SERVICES, service("right", clusterIP="10.96.0.40"))
-
-
-async def test_an_update_releases_node_ports(api: ApiClient) -> None:
-    (before,) = node_ports(await api.create(SERVICES, service("s", type="NodePort")))
-    await api.patch(f"{SERVICES}/s", {"spec": {"ports": [{"port": 80, "nodePort": 30050}]}})
-    heir = service("t", type="NodePort", ports=[{"port": 80, "nodePort": before}])
-    await api.create(SERVICES, heir)
 
 
 @pytest.mark.parametrize("file", ["snapshot", "data"])

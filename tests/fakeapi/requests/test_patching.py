@@ -13,7 +13,7 @@ from fakeapi.writes.patching import json_patch, merge_patch
 from tests.thoroughness import examples
 
 from ..api_client import JSON_PATCH, MERGE, STRATEGIC, ApiClient
-from ..objects import CONFIG_MAPS, PODS, config_map, pod
+from ..objects import CONFIG_MAPS, config_map
 
 
 @pytest.mark.parametrize(
@@ -84,24 +84,6 @@ async def test_a_patch_without_a_version_applies_to_the_current_object(api: ApiC
     assert (await api.get(f"{CONFIG_MAPS}/c")).body["data"] == {"a": "1", "b": "1"}
 
 
-async def test_a_version_in_a_patch_is_a_precondition(api: ApiClient) -> None:
-    created = await api.create(CONFIG_MAPS, config_map("c"))
-    version = created["metadata"]["resourceVersion"]
-    change = {"metadata": {"resourceVersion": version}, "data": {"a": "1"}}
-    assert (await api.patch(f"{CONFIG_MAPS}/c", change)).code == 200
-    stale = await api.patch(f"{CONFIG_MAPS}/c", change)
-    assert (stale.code, stale.reason) == (409, "Conflict")
-
-
-async def test_a_version_test_in_a_json_patch_fails_as_unprocessable(api: ApiClient) -> None:
-    await api.create(CONFIG_MAPS, config_map("c"))
-    operations = [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": "1"},
-        {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/x"]},
-    ]
-    assert (await api.patch(f"{CONFIG_MAPS}/c", operations, JSON_PATCH)).code == 422
-
-
 async def test_the_uid_cannot_be_patched(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
     reply = await api.patch(f"{CONFIG_MAPS}/c", {"metadata": {"uid": "1"}})
@@ -112,14 +94,6 @@ async def test_a_patch_cannot_rename(api: ApiClient) -> None:
     await api.create(CONFIG_MAPS, config_map("c"))
     reply = await api.patch(f"{CONFIG_MAPS}/c", {"metadata": {"name": "d"}})
     assert (reply.code, reply.reason) == (400, "BadRequest")
-
-
-async def test_unknown_fields_in_a_patch_are_dropped_with_a_warning(api: ApiClient) -> None:
-    await api.create(PODS, pod("p"))
-    reply = await api.patch(f"{PODS}/p", {"spec": {"bogus": 1}})
-    assert reply.headers["Warning"] == '299 - "unknown field \\"spec.bogus\\""'
-    strict = await api.patch(f"{PODS}/p", {"spec": {"bogus": 1}}, fieldValidation="Strict")
-    assert (strict.code, strict.causes) == (422, [("FieldValueInvalid", "patch")])
 
 
 @pytest.mark.parametrize("body", [b'{"a":', b"[1", b"nonsense", b""])

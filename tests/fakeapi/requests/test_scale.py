@@ -52,46 +52,6 @@ async def test_a_patch_scales(api: ApiClient, content_type: str) -> None:
     assert same.version == scaled.version, "a write that changes nothing is none"
 
 
-async def test_a_put_scales_to_zero_and_checks_the_version(api: ApiClient) -> None:
-    await api.create(DEPLOYMENTS, workload())
-    scale = (await api.get(f"{DEPLOYMENTS}/d/scale")).body
-    scale["spec"] = {}
-    assert (await api.put(f"{DEPLOYMENTS}/d/scale", scale)).body["spec"] == {}
-    assert (await api.get(f"{DEPLOYMENTS}/d")).body["spec"]["replicas"] == 0
-    late = await api.put(f"{DEPLOYMENTS}/d/scale", scale)
-    assert (late.code, late.reason) == (409, "Conflict")
-    other = {"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 1}}
-    stranger = await api.put(f"{DEPLOYMENTS}/d/scale", other)
-    assert stranger.code == 409
-    assert "UID in precondition: u" in stranger.message
-
-
-async def test_no_workload_has_less_than_no_replicas(api: ApiClient) -> None:
-    await api.create(DEPLOYMENTS, workload())
-    refused = await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": -1}})
-    assert (refused.code, refused.causes) == (422, [("FieldValueInvalid", "spec.replicas")])
-    assert refused.message == (
-        'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: '
-        "must be greater than or equal to 0"
-    )
-    wrong = await api.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": "x"}})
-    assert (wrong.code, wrong.causes) == (422, [("FieldValueInvalid", "patch")])
-
-
-async def test_a_field_that_a_scale_does_not_have_is_an_error_if_it_is_to_be(
-    api: ApiClient,
-) -> None:
-    await api.create(DEPLOYMENTS, workload())
-    path, change = f"{DEPLOYMENTS}/d/scale", {"spec": {"replica": 1}}
-    strict = await api.patch(path, change, fieldValidation="Strict")
-    assert (strict.code, strict.causes) == (422, [("FieldValueInvalid", "patch")])
-    assert strict.message.endswith('strict decoding error: unknown field "spec.replica"')
-    for sent in (api.patch(path, change), api.put(path, {"metadata": {"name": "d"}, **change})):
-        warned = await sent
-        assert warned.code == 200
-        assert warned.headers["Warning"] == '299 - "unknown field \\"spec.replica\\""'
-
-
 @pytest.mark.parametrize("plural", ["replicasets", "statefulsets"])
 async def test_other_workloads_scale(api: ApiClient, plural: str) -> None:
     path = f"/apis/apps/v1/namespaces/default/{plural}"

@@ -198,42 +198,6 @@ async def test_a_delete_with_orphan_dependents_false_of_a_pod_with_grace_is_acce
     assert (await api.delete(f"{PODS}/p", {"orphanDependents": False})).code == 202
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"propagationPolicy": "Foo"}, "FieldValueNotSupported"),
-        ({"propagationPolicy": "Background", "orphanDependents": True}, "FieldValueInvalid"),
-    ],
-)
-async def test_policies_that_make_no_sense(
-    api: ApiClient, options: dict[str, Any], reason: str
-) -> None:
-    await api.create(CONFIG_MAPS, config_map("c"))
-    reply = await api.delete(f"{CONFIG_MAPS}/c", options)
-    assert (reply.code, reply.causes) == (422, [(reason, "propagationPolicy")])
-    assert reply.body["details"]["kind"] == "DeleteOptions"
-
-
-@pytest.mark.parametrize(
-    ("preconditions", "word"),
-    [({"uid": "bad"}, "UID"), ({"resourceVersion": "1"}, "ResourceVersion")],
-)
-async def test_preconditions_guard_a_delete(
-    api: ApiClient, preconditions: dict[str, str], word: str
-) -> None:
-    created = await api.create(PODS, pod("p"))
-    reply = await api.delete(f"{PODS}/p", {"preconditions": preconditions})
-    assert (reply.code, reply.reason) == (409, "Conflict")
-    assert reply.message.startswith(
-        f'Operation cannot be fulfilled on Pod "p": the {word} in the precondition ('
-    )
-    right = {
-        "uid": created["metadata"]["uid"],
-        "resourceVersion": created["metadata"]["resourceVersion"],
-    }
-    assert (await api.delete(f"{PODS}/p", {"preconditions": right})).code == 200
-
-
 async def test_kinds_without_grace_answer_with_a_status(api: ApiClient) -> None:
     created = await api.create(NODES, {"metadata": {"name": "n"}})
     reply = await api.delete(f"{NODES}/n")
@@ -244,24 +208,6 @@ async def test_kinds_without_grace_answer_with_a_status(api: ApiClient) -> None:
         "status": "Success",
         "details": {"name": "n", "kind": "nodes", "uid": created["metadata"]["uid"]},
     }
-
-
-async def test_a_dry_run_deletes_nothing(api: ApiClient) -> None:
-    await api.create(PODS, pod("p"))
-    reply = await api.delete(f"{PODS}/p", dryRun="All")
-    assert reply.body["metadata"]["deletionGracePeriodSeconds"] == 0
-    assert "deletionTimestamp" not in (await api.get(f"{PODS}/p")).body["metadata"]
-
-
-async def test_options_may_come_in_the_query(api: ApiClient) -> None:
-    await api.create(PODS, running())
-    reply = await api.delete(f"{PODS}/p", gracePeriodSeconds=3)
-    assert reply.body["metadata"]["deletionGracePeriodSeconds"] == 3
-
-
-async def test_a_missing_object_cannot_be_deleted(api: ApiClient) -> None:
-    reply = await api.delete(f"{PODS}/p")
-    assert (reply.code, reply.message) == (404, 'pods "p" not found')
 
 
 async def test_a_collection_is_deleted_by_selector_and_listed_as_it_was(api: ApiClient) -> None:

@@ -96,37 +96,6 @@ async def test_a_long_prefix_is_cut_to_fit_a_label(api: ApiClient) -> None:
     assert len(made["metadata"]["name"]) == 63
 
 
-async def test_an_existing_object_cannot_be_created(api: ApiClient) -> None:
-    await api.create(CONFIG_MAPS, config_map("c"))
-    reply = await api.post(CONFIG_MAPS, config_map("c"))
-    assert (reply.code, reply.reason) == (409, "AlreadyExists")
-    assert reply.message == 'configmaps "c" already exists'
-    assert reply.body["details"] == {"name": "c", "kind": "configmaps"}
-
-
-async def test_a_version_on_create_is_upstreams_odd_500(api: ApiClient) -> None:
-    reply = await api.post(CONFIG_MAPS, config_map("c", resourceVersion="5"))
-    assert (reply.code, reply.reason) == (500, "")
-    assert reply.message == "resourceVersion should not be set on objects to be created"
-
-
-async def test_a_stale_version_is_a_conflict(api: ApiClient) -> None:
-    created = await api.create(CONFIG_MAPS, config_map("c"))
-    assert (await api.put(f"{CONFIG_MAPS}/c", {**created, "data": {"a": "1"}})).code == 200
-    reply = await api.put(f"{CONFIG_MAPS}/c", {**created, "data": {"a": "2"}})
-    assert (reply.code, reply.reason) == (409, "Conflict")
-    assert reply.message == (
-        'Operation cannot be fulfilled on configmaps "c": the object has been modified; please '
-        "apply your changes to the latest version and try again"
-    )
-
-
-async def test_without_a_version_an_update_is_unconditional(api: ApiClient) -> None:
-    await api.create(CONFIG_MAPS, config_map("c"))
-    reply = await api.put(f"{CONFIG_MAPS}/c", config_map("c", {"a": "1"}))
-    assert (reply.code, reply.body["data"]) == (200, {"a": "1"})
-
-
 async def test_an_unconditional_update_that_changes_nothing_writes_nothing(
     api: ApiClient, server: FakeApiServer
 ) -> None:
@@ -152,28 +121,6 @@ async def test_some_kinds_must_be_updated_with_their_version(
     reply = await api.put(f"{path}/x", {**body, "metadata": {"name": "x", "labels": {"a": "b"}}})
     assert (reply.code, reply.causes) == (422, [("FieldValueInvalid", "metadata.resourceVersion")])
     assert reply.message.endswith("must be specified for an update")
-
-
-async def test_an_update_for_another_uid_is_a_conflict(api: ApiClient) -> None:
-    await api.create(CONFIG_MAPS, config_map("c"))
-    reply = await api.put(f"{CONFIG_MAPS}/c", config_map("c", uid="123"))
-    assert (reply.code, reply.reason) == (409, "Conflict")
-    assert "UID in precondition: 123" in reply.message
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "code"),
-    [
-        ("c", config_map("other"), 400),
-        ("c", config_map("c", namespace="other"), 400),
-        ("missing", config_map("missing"), 404),
-    ],
-)
-async def test_updates_that_miss(
-    api: ApiClient, name: str, body: dict[str, Any], code: int
-) -> None:
-    await api.create(CONFIG_MAPS, config_map("c"))
-    assert (await api.put(f"{CONFIG_MAPS}/{name}", body)).code == code
 
 
 async def test_leases_are_created_by_updating_them(api: ApiClient) -> None:
@@ -237,54 +184,6 @@ async def test_a_deployments_annotations_move_its_generation(api: ApiClient) -> 
     assert reply.body["metadata"]["generation"] == 2
 
 
-async def test_a_dry_run_checks_everything_and_stores_nothing(api: ApiClient) -> None:
-    reply = await api.post(CONFIG_MAPS, config_map("c"), dryRun="All")
-    assert reply.code == 201
-    assert "resourceVersion" not in reply.body["metadata"]
-    assert (await api.get(f"{CONFIG_MAPS}/c")).code == 404
-    await api.create(CONFIG_MAPS, config_map("c"))
-    assert (await api.post(CONFIG_MAPS, config_map("c"), dryRun="All")).code == 409
-    changed = await api.patch(f"{CONFIG_MAPS}/c", {"data": {"a": "1"}}, dryRun="All")
-    assert changed.body["data"] == {"a": "1"}
-    assert "data" not in (await api.get(f"{CONFIG_MAPS}/c")).body
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value", "field"),
-    [
-        ("dryRun", "Some", "dryRun"),
-        ("fieldValidation", "Maybe", "fieldValidation"),
-        ("fieldManager", "x" * 200, "fieldManager"),
-    ],
-)
-async def test_options_of_writes_are_checked(
-    api: ApiClient, parameter: str, value: str, field: str
-) -> None:
-    reply = await api.post(CONFIG_MAPS, config_map("c"), **{parameter: value})
-    assert (reply.code, reply.body["details"]["kind"]) == (422, "CreateOptions")
-    assert [cause[1] for cause in reply.causes] == [field]
-
-
-async def test_unknown_fields_are_dropped_with_a_warning(api: ApiClient) -> None:
-    reply = await api.post(CONFIG_MAPS, {**config_map("c"), "bogus": 1})
-    assert reply.code == 201
-    assert "bogus" not in reply.body
-    assert reply.headers["Warning"] == '299 - "unknown field \\"bogus\\""'
-
-
-async def test_unknown_fields_can_be_ignored_or_refused(api: ApiClient) -> None:
-    quiet = await api.post(CONFIG_MAPS, {**config_map("c"), "bogus": 1}, fieldValidation="Ignore")
-    assert quiet.code == 201
-    assert "Warning" not in quiet.headers
-    body = pod("p", spec={"containers": [{"name": "c", "image": "x", "bogus": 1}]})
-    reply = await api.post(PODS, body, fieldValidation="Strict")
-    assert (reply.code, reply.reason) == (400, "BadRequest")
-    assert reply.message == (
-        'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
-        'unknown field "spec.containers[0].bogus"'
-    )
-
-
 async def test_quantities_are_stored_in_canonical_form(api: ApiClient) -> None:
     requests = {"cpu": 0.5, "memory": "1024Mi", "example.com/x": "1000m"}
     spec = with_resources(requests=requests, limits={"example.com/x": 1})
@@ -300,36 +199,3 @@ async def test_times_are_stored_in_canonical_form(api: ApiClient) -> None:
     }
     created = await api.create(LEASES, lease)
     assert created["spec"]["renewTime"] == "2026-01-01T00:00:00.123456Z"
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            {"containers": [{"name": 1}]},
-            "json: cannot unmarshal number into Go struct field Container.spec.containers.name "
-            "of type string",
-        ),
-        (
-            {"terminationGracePeriodSeconds": "soon"},
-            "json: cannot unmarshal string into Go struct field "
-            "PodSpec.spec.terminationGracePeriodSeconds of type int64",
-        ),
-        (
-            {"priority": 2**31},
-            "json: cannot unmarshal number 2147483648 into Go struct field PodSpec.spec.priority "
-            "of type int32",
-        ),
-        (
-            with_resources(requests={"cpu": "lots"}),
-            "quantities must match the regular expression "
-            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-        ),
-    ],
-)
-async def test_values_of_the_wrong_type_are_bad_requests(
-    api: ApiClient, spec: dict[str, Any], message: str
-) -> None:
-    reply = await api.post(PODS, pod("p", spec=spec))
-    assert (reply.code, reply.reason) == (400, "BadRequest")
-    assert reply.message == f'Pod in version "v1" cannot be handled as a Pod: {message}'
