@@ -8,26 +8,20 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from fakeapi import FakeApiServer, ManualClock, ServerOptions
 from scheduler.api.core import Container, Node, ObjectMeta, Pod, PodSpec
 from scheduler.client import (
     EVENTS,
-    LEASES,
     NAMESPACES,
     NODES,
     PODS,
-    AlreadyExists,
-    Conflict,
     EventBroadcaster,
     Expired,
     Informer,
     InformerFactory,
     Invalid,
-    Lease,
-    LeaseSpec,
     ListOptions,
     NotFound,
     RestClient,
@@ -203,41 +197,6 @@ async def test_a_long_list_comes_in_pages_of_one_moment(client: RestClient) -> N
     assert listing.paginated
 
 
-async def test_a_name_can_be_taken_once(client: RestClient) -> None:
-    await client.create(NODES, node("n"))
-    with pytest.raises(AlreadyExists, match=r'^nodes "n" already exists$'):
-        await client.create(NODES, node("n"))
-
-
-async def test_an_update_from_an_old_state_is_a_conflict(client: RestClient) -> None:
-    lease = await create(
-        client,
-        LEASES,
-        Lease(
-            metadata=ObjectMeta(name="kube-scheduler", namespace="kube-system"),
-            spec=LeaseSpec(holder_identity="a", lease_duration_seconds=15),
-        ),
-    )
-    taken = msgspec.structs.replace(
-        lease, spec=msgspec.structs.replace(lease.spec, holder_identity="b")
-    )
-    path = LEASES.path("kube-scheduler", namespace="kube-system")
-    updated = await client.request("PUT", path, body=LEASES.encode(taken))
-
-    assert msgspec.json.decode(updated, type=Lease).spec.holder_identity == "b"
-    with pytest.raises(Conflict, match="the object has been modified"):
-        await client.request("PUT", path, body=LEASES.encode(lease))
-
-
-async def test_an_object_that_breaks_a_rule_is_invalid_and_the_error_names_the_field(
-    client: RestClient,
-) -> None:
-    with pytest.raises(Invalid) as caught:
-        await client.create(NODES, node("Not A Name"))
-
-    assert [cause.field for cause in caught.value.details.causes] == ["metadata.name"]
-
-
 async def test_a_status_patch_merges_conditions_and_leaves_the_rest(client: RestClient) -> None:
     await client.create(PODS, pod("p"))
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -255,30 +214,6 @@ async def test_a_status_patch_merges_conditions_and_leaves_the_rest(client: Rest
 
 
 # --- binding ---
-
-
-async def test_a_pod_is_bound_once(client: RestClient) -> None:
-    created = await create(client, PODS, pod("p"))
-    await client.bind(created, "n1")
-
-    assert (await client.get(PODS, "p", namespace="default")).spec.node_name == "n1"
-    with pytest.raises(Conflict, match=r'already assigned to node "n1"'):
-        await client.bind(created, "n2")
-
-
-async def test_a_pod_that_was_replaced_is_not_bound_in_its_place(client: RestClient) -> None:
-    old = await create(client, PODS, pod("p"))
-    await client.delete(PODS, "p", namespace="default")
-    await client.create(PODS, pod("p"))
-    with pytest.raises(Conflict, match="UID in precondition"):
-        await client.bind(old, "n1")
-
-
-async def test_a_pod_that_is_gone_cannot_be_bound(client: RestClient) -> None:
-    created = await create(client, PODS, pod("p"))
-    await client.delete(PODS, "p", namespace="default")
-    with pytest.raises(NotFound):
-        await client.bind(created, "n1")
 
 
 # --- informers ---

@@ -256,38 +256,6 @@ async def test_row_38_a_leader_that_cannot_renew_ends_and_another_one_takes_over
 
 
 @in_virtual_time
-async def test_row_39_a_leader_whose_lease_is_stolen_ends_and_binds_no_more(tmp_path: Path) -> None:
-    async with an_election(tmp_path) as election:
-        await election.api.node("a")
-        first = await election.join("first")
-        await election.advance(1)
-        stolen = {"spec": {"holderIdentity": "thief", "leaseTransitions": 1}}
-        await election.api.patch(LEASE, stolen)
-        await election.advance(11.1)
-        assert first.has_lost()
-        await election.api.pod("web")
-        await election.advance(30)
-        assert await election.nodes_of("web") == [""]
-        lease = await election.lease()
-        assert (lease["holderIdentity"], lease["leaseDurationSeconds"]) == ("thief", 15)
-        assert await election.lease_events() == ["first became leader", "first stopped leading"]
-
-
-@in_virtual_time
-async def test_a_frozen_server_does_not_keep_a_leader_in_office(tmp_path: Path) -> None:
-    """Without answers it ends ten seconds after the start of its last renewal, not later."""
-    async with an_election(tmp_path) as election:
-        first = await election.join("first")
-        await election.advance(1)
-        election.server.faults.add(Fault(match=Match(resource="leases"), delay=Delay()))
-        await election.advance(10.9)
-        assert not first.has_lost()
-        # What follows is the try to give the lease back, five seconds for a request.
-        await election.advance(0.2 + 5 + 5)
-        assert first.has_lost()
-
-
-@in_virtual_time
 async def test_a_leader_keeps_its_lease_while_hundreds_of_its_writes_compete_for_one_place(
     tmp_path: Path,
 ) -> None:
