@@ -45,9 +45,6 @@ class Heap(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._items
-
     def __iter__(self) -> Iterator[T]:
         """Iterate over all items in no particular order."""
         return (item for _, item in self._items.values())

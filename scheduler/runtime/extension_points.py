@@ -80,7 +80,6 @@ _AWAITABLE: Final = re.compile(r"Awaitable|Coroutine|Future|Task").search
 _SIMILARITY_MIN: Final = 0.8
 
 
-@functools.lru_cache(maxsize=1024)  # a process that tests builds hundreds of schedulers
 def check_methods(plugin_class: type[Plugin]) -> None:
     """Check the names of a plugin's methods, and that methods that may wait are async.
 
@@ -163,7 +162,7 @@ def _meant(plugin_class: type[Plugin], name: str) -> str:
     return similar if _arity(own) == _arity(contract) else ""
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # a process that tests builds hundreds of schedulers
 def _most_similar(name: str) -> str:
     """Return the extension method whose name is most similar; an empty text for none."""
     matches = difflib.get_close_matches(name, METHODS, n=1, cutoff=_SIMILARITY_MIN)

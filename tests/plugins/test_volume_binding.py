@@ -71,6 +71,14 @@ class Cycle:
         return self.plugin.pre_bind_pre_flight(self.state, self.pod, "node-0").skip
 
 
+def test_an_ephemeral_volume_waits_for_a_claim_of_its_own() -> None:
+    reason = (
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "pod-data"'
+    )
+    cycle = Cycle(pod_with_claims(ephemeral=("data",)))
+    assert cycle.pre_filter() == (UNRESOLVABLE, (reason,))
+
+
 def test_a_class_without_a_binding_mode_is_an_error() -> None:
     cycle = Cycle(pod_with_claims("claim"), make_claim(), make_class(mode=None))
     with pytest.raises(Exception, match=r'^VolumeBindingMode not set for StorageClass "wait"$'):

@@ -27,6 +27,12 @@ def test_pods_on_a_node_are_listed_in_the_order_of_nomination() -> None:
     assert nominator.nominated_pods_for_node("node2") == []
 
 
+def test_a_pod_that_is_nominated_to_no_node_is_no_nominated_pod() -> None:
+    nominator = nominator_knowing(make_pod("p"))
+    nominator.add_nominated_pod(PodInfo(make_pod("p")), None)
+    assert nominator.nominations == {}
+
+
 def test_a_newer_version_takes_the_place_of_a_nominated_pod() -> None:
     nominator = nominator_knowing(MED)
     nominator.refresh(PodInfo(MED))

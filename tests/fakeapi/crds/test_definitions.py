@@ -105,6 +105,11 @@ async def test_it_is_described_by_openapi(api: ApiClient) -> None:
         ),
         ({"spec": {"versions": []}}, "spec.versions", "must have exactly one version marked"),
         (
+            with_schema({"type": "string"}),
+            f"{ROOT}.type",
+            'Invalid value: "string": must be object at the root',
+        ),
+        (
             with_schema({**schema(a={"type": "object"}), "allOf": [schema(b={"minimum": 1})]}),
             f"{ROOT}.properties[b]",
             f"Required value: because it is defined in {ROOT}.allOf[0].properties[b]",

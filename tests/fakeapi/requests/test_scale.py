@@ -52,6 +52,13 @@ async def test_a_patch_scales(api: ApiClient, content_type: str) -> None:
     assert same.version == scaled.version, "a write that changes nothing is none"
 
 
+async def test_the_scale_of_another_uid_is_a_conflict(api: ApiClient) -> None:
+    await api.create(DEPLOYMENTS, workload())
+    other = {"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 1}}
+    reply = await api.put(f"{DEPLOYMENTS}/d/scale", other)
+    assert (reply.code, "UID in precondition: u" in reply.message) == (409, True)
+
+
 @pytest.mark.parametrize("plural", ["replicasets", "statefulsets"])
 async def test_other_workloads_scale(api: ApiClient, plural: str) -> None:
     path = f"/apis/apps/v1/namespaces/default/{plural}"
