@@ -1,5 +1,7 @@
-"""What the recorded states of upstream's queue (`test_recorded.py`) do not show: wake-ups, logs,
-statistics, and pods that come back in other ways."""
+"""The queue beyond the recorded states of upstream's own (`test_recorded.py`).
+
+Wake-ups, the log, statistics, and pods that come back in other ways.
+"""
 
 import pytest
 
