@@ -14,7 +14,11 @@ from msgspec.structs import replace
 
 from scheduler.api.dynamic_resources import ResourceSliceSpec
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
-from scheduler.devices.rules import BINDING_CONDITIONS, CONSUMABLE_CAPACITY
+from scheduler.devices.rules import (
+    BINDING_CONDITIONS,
+    CONSUMABLE_CAPACITY,
+    PARTITIONABLE_DEVICES,
+)
 from scheduler.plugins.dynamic_resources.node_allocatable import NODE_ALLOCATABLE_RESOURCES
 from scheduler.plugins.node_declared_features import DECLARED_FEATURES
 
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
     from scheduler.config import FeatureGates
 
-_PARTITIONABLE_DEVICES: Final = "DRAPartitionableDevices"
 _TAINTS: Final = "DRADeviceTaints"
 _POD_LEVEL_RESOURCES: Final = "PodLevelResources"
 _POD_LEVEL_RESIZE: Final = "InPlacePodLevelResourcesVerticalScaling"
@@ -51,8 +54,10 @@ def transforms(
         by_kind["nodes"] = lambda node: _node(
             node, has_policy=has_policy, has_features=has_features
         )
-    if not {CONSUMABLE_CAPACITY, _PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
-        by_kind["resourceslices"] = lambda part: _slice(part, gates)
+    if not {CONSUMABLE_CAPACITY, PARTITIONABLE_DEVICES, _TAINTS, *BINDING_CONDITIONS} <= gates:
+        # Without the gate 1.34 takes devices beside counters that no device uses.
+        needs_gate = version >= SchedulerVersion.V1_35
+        by_kind["resourceslices"] = lambda part: _slice(part, gates, needs_gate=needs_gate)
     return by_kind
 
 
@@ -91,14 +96,15 @@ def _without_attributes_class(
     return replace(volume, spec=replace(volume.spec, volume_attributes_class_name=None))
 
 
-def _slice(part: ResourceSlice, gates: FeatureGates) -> ResourceSlice:
+def _slice(part: ResourceSlice, gates: FeatureGates, *, needs_gate: bool) -> ResourceSlice:
     """Return a slice without the devices that cannot be allocated.
 
+    `needs_gate` is True if slices with counters have no devices without the gate.
     A slice that no node can use still counts for the completeness of its pool.
     """
     spec = part.spec
-    if _PARTITIONABLE_DEVICES not in gates and (
-        spec.per_device_node_selection is not None or spec.shared_counters
+    if PARTITIONABLE_DEVICES not in gates and (
+        spec.per_device_node_selection is not None or (needs_gate and spec.shared_counters)
     ):
         return replace(part, spec=ResourceSliceSpec(spec.driver, spec.pool))
     devices = tuple(_device(device, gates) for device in spec.devices if _is_known(device, gates))
@@ -106,7 +112,7 @@ def _slice(part: ResourceSlice, gates: FeatureGates) -> ResourceSlice:
 
 
 def _is_known(device: Device, gates: FeatureGates) -> bool:
-    if device.consumes_counters and _PARTITIONABLE_DEVICES not in gates:
+    if device.consumes_counters and PARTITIONABLE_DEVICES not in gates:
         return False
     return not device.binding_conditions or gates >= BINDING_CONDITIONS
 

@@ -206,6 +206,7 @@ class _Search:
         self._allocator: Final = allocator
         self._state: Final = allocator.state
         self._node_pools: Final = node_pools
+        self._reach: Final = allocator.rules.reach(node_pools)
         self._claims: Final = claims
         self._requests: Final = prepared.requests
         self._expired: Final = expired
@@ -266,7 +267,8 @@ class _Search:
         for alternatives in self._requests[number]:
             for request in alternatives:
                 if request.wants_all:
-                    self._all_devices[request] = self._devices_for_all(request)
+                    selecting = rules.selects_as(alternatives, request)
+                    self._all_devices[request] = self._devices_for_all(request, selecting)
             added = min(map(self._count, alternatives))
             rules.check_request_limit(alternatives[0], added, least)
             least += added
@@ -289,7 +291,8 @@ class _Search:
         """Return the number of devices that a request needs."""
         return len(self._all_devices[request]) if request.wants_all else request.spec.count
 
-    def _devices_for_all(self, request: Request) -> list[int]:
+    def _devices_for_all(self, request: Request, selecting: Request) -> list[int]:
+        """Return the positions of the devices that a request's selectors match, for all of them."""
         where = f"claim {request.claim.key}, request {request.name}: asks for all devices"
         # Pools are checked one by one, before the devices of the next.
         positions: list[int] = []
@@ -298,13 +301,13 @@ class _Search:
             if pool.is_incomplete:
                 text = f"but resource pool {pool.id} is currently being updated"
                 raise AllocationError(f"{where}, {text}")
-            if not pool.is_usable:
+            if pool.invalid_reason:
                 raise AllocationError(f"{where}, but resource pool {pool.id} is currently invalid")
             end = start + len(pool.devices)
             positions += [
                 position
                 for position in range(start, end)
-                if self._is_selectable(request, position)
+                if self._is_selectable(selecting, position)
                 and self._has_capacity_for_all(request, self._node_pools.devices[position][1])
             ]
             start = end
@@ -337,15 +340,19 @@ class _Search:
             return (yield self._request(claim, index + 1))
         if len(self._chosen[claim]) + count - number > ALLOCATION_RESULTS_MAX:
             return True
+        rules, next_request = self._allocator.rules, request
         if request.wants_all:
             positions: Iterable[int] = (self._all_devices[request][number],)
+            next_request = rules.goes_on_as(self._requests[claim][index], request)
         else:
             positions = self._free_devices(claim, request, start)
         for position in positions:
             undo = self._allocate(claim, request, number, position)
             if undo is not None:
-                following = 0 if self._allocator.rules.starts_over else position + 1
-                are_too_many = yield self._devices(claim, index, request, number + 1, following)
+                following = 0 if rules.starts_over or request.wants_all else position + 1
+                are_too_many = yield self._devices(
+                    claim, index, next_request, number + 1, following
+                )
                 undo()
                 if are_too_many:
                     return True
@@ -354,7 +361,8 @@ class _Search:
     def _free_devices(self, claim: int, request: Request, start: int) -> Iterator[int]:
         """Yield the positions of the devices that a request may have, as long as it has none."""
         devices = self._node_pools.devices
-        for position in range(start, len(devices)):
+        end, invalid = self._reach
+        for position in range(start, end):
             device = devices[position][1]
             if request.has_admin_access:
                 if claim in self._allocating.get(device.id, ()):
@@ -363,6 +371,8 @@ class _Search:
                 continue
             if self._is_selectable(request, position) and self._has_capacity(request, device):
                 yield position
+        if invalid is not None:
+            raise AllocationError(f"pool {invalid.id.pool} is invalid: {invalid.invalid_reason}")
 
     def _check_time(self) -> None:
         if self._expired():
@@ -426,7 +436,9 @@ class _Search:
         leave_counters = self._join_counters(pool, device, is_shared=is_shared)
         if leave_counters is None:
             return None
-        is_tolerated = all(map(request.tolerates, device.device.taints))
+        is_tolerated = all(
+            request.tolerates(taint) for taint in filter(rules.keeps_away, device.device.taints)
+        )
         leave_constraints = self._join_constraints(claim, request, device) if is_tolerated else None
         if leave_constraints is None:
             if rules.rolls_back:
@@ -513,7 +525,8 @@ class _Search:
                 claims.discard(claim)
 
             return undo
-        consumed = self._allocator.rules.consumed(request.spec.capacity, device.device.capacity)
+        rules = self._allocator.rules
+        consumed = rules.consumed(request.spec.capacity, device.device.capacity)
         before = self._allocating_capacity.get(device_id)
         total = dict(before or {})
         for name, amount in consumed.items():
@@ -523,10 +536,10 @@ class _Search:
 
         def undo_share() -> None:
             chosen.pop()
-            if before is None:
-                del self._allocating_capacity[device_id]
-            else:
+            if before is not None:
                 self._allocating_capacity[device_id] = before
+            elif consumed or rules.rolls_back:
+                del self._allocating_capacity[device_id]
 
         return undo_share
 

@@ -3,7 +3,9 @@
 A class may name an extended resource (`spec.extendedResourceName`); besides, each class has an
 implicit one, `deviceclass.resource.kubernetes.io/` and its name. Of two classes with one extended
 resource the newer wins, then the lower name. A new class that loses has no implicit one either.
-Source: `k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache`, v0.36.3.
+In 1.34 there are no implicit ones, and of two classes any counts; here it is the last name.
+Source: `k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache`, v0.36.3, and
+`pkg/scheduler/framework/plugins/dynamicresources/extended/util.go`, v1.34.4.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.api import resources
 from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from scheduler.framework.handle import Handle
+    from scheduler.framework.handle import Handle, Lister
 
 #: The feature gate of extended resources backed by device classes.
 DRA_EXTENDED_RESOURCE: Final = "DRAExtendedResource"
@@ -34,12 +37,14 @@ class DeviceClassResolver:
         self._cursor = -1
         self._known: Final[dict[str, DeviceClass]] = {}
         self._of_resource: Final[dict[str, DeviceClass]] = {}
+        is_newer = handle.version >= SchedulerVersion.V1_35
+        self._follow: Final = self._follow_changes if is_newer else self._read_all
 
     def device_class(self, resource: str) -> DeviceClass | None:
         """Return the class of an extended resource; None if devices do not provide it."""
         if not self._is_enabled:
             return None
-        self._follow_informer()
+        self.follow_informer()
         return self._of_resource.get(resource)
 
     def named(self, name: str) -> DeviceClass | None:
@@ -51,13 +56,28 @@ class DeviceClassResolver:
         candidates = [name for name in names if name not in _NATIVE]
         return frozenset(name for name in candidates if self.device_class(name) is not None)
 
-    def _follow_informer(self) -> None:
+    def follow_informer(self) -> None:
+        """Take over the changes of classes since the last call.
+
+        Which class provides a resource depends on the order of changes, so that each change calls.
+        """
         lister = self._handle.lister(DeviceClass)
         self._cursor, changed = lister.changes_since(self._cursor)
+        self._follow(lister, changed)
+
+    def _follow_changes(self, lister: Lister[DeviceClass], changed: Collection[str] | None) -> None:
         if changed is None:
             changed = sorted({item.metadata.name for item in lister.list()} | self._known.keys())
         for name in changed:
             self._change(self._known.pop(name, None), lister.get(name))
+
+    def _read_all(self, lister: Lister[DeviceClass], changed: Collection[str] | None) -> None:
+        """Map the resources that all classes name (v1.34)."""
+        if changed is None or changed:
+            self._of_resource.clear()
+            for item in sorted(lister.list(), key=lambda item: item.metadata.name):
+                if item.spec.extended_resource_name is not None:
+                    self._of_resource[item.spec.extended_resource_name] = item
 
     def _change(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if new is None:

@@ -72,17 +72,35 @@ class MatchAttribute:
             self._count -= 1
 
 
+def _value_of(device: PoolDevice, attribute: DeviceAttribute) -> object:
+    """Return the attribute itself."""
+    return attribute
+
+
+def place_of(device: PoolDevice, attribute: DeviceAttribute) -> object:
+    """Return where the attribute's value is stored, so that only a device equals itself (v1.34)."""
+    return device.id
+
+
 class DistinctAttribute:
     """Each device has another value of the attribute.
 
     As upstream, one value is kept for each request, the last one.
     """
 
-    def __init__(self, requests: Collection[str], name: str, lookup: Lookup) -> None:
+    def __init__(
+        self,
+        requests: Collection[str],
+        name: str,
+        lookup: Lookup,
+        *,
+        compared: Callable[[PoolDevice, DeviceAttribute], object] = _value_of,
+    ) -> None:
         self._requests: Final = requests
         self._name: Final = name
         self._lookup: Final = lookup
-        self._values: Final[dict[str, DeviceAttribute]] = {}
+        self._compared: Final = compared
+        self._values: Final[dict[str, object]] = {}
         self._count = 0
 
     def add(self, request: Request, device: PoolDevice) -> bool:
@@ -93,9 +111,10 @@ class DistinctAttribute:
             return False
         if self._count and self._values and not _has_value(attribute):
             return False
-        if self._count and attribute in self._values.values():
+        compared = self._compared(device, attribute)
+        if self._count and compared in self._values.values():
             return False
-        self._values[request.base_name] = attribute
+        self._values[request.base_name] = compared
         self._count += 1
         return True
 

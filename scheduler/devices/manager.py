@@ -35,7 +35,7 @@ class DraManager:
         self.rules: Final = device_rules(self.gates, handle.version)
         self.verdicts: Final = SelectorVerdicts(self.gates, handle.version)
         self._cursor = -1
-        self._slices = Slices(())
+        self._slices = Slices((), rules=self.rules.pools)
         self._taint_rules: Final = TaintRules(handle) if DEVICE_TAINT_RULES in self.gates else None
 
     @functools.cached_property
@@ -70,7 +70,7 @@ class DraManager:
             listed = lister.list() if rules is None else rules.applied_to(lister.list())
             known = filter(self.rules.is_known, listed)
             before = self._slices
-            self._slices = Slices(known, before, is_relevant=self.rules.is_relevant)
+            self._slices = Slices(known, before, rules=self.rules.pools)
             nodes = self._slices.nodes_of_changes(before, changed)
             self.groups.use_slices(self._slices, nodes)
         return self._slices

@@ -1,7 +1,7 @@
 """The resource pools that a node can reach, from the slices of all drivers.
 
 Outdated slices are left out. A pool may be incomplete (not all its slices are there) or invalid;
-then no device of it is allocated.
+then no device of it is allocated. 1.34 has other rules (`PoolRules`).
 Source: `k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go`.
 """
 
@@ -82,6 +82,7 @@ class Pool(NamedTuple):
     """A pool as one node sees it.
 
     `devices` come from the slices for this node, in the order in which the allocator tries them.
+    An invalid pool has none, an incomplete one has some in 1.34 only.
     `unreachable` are the pool's devices for other nodes, which consume counters as well.
     """
 
@@ -92,9 +93,15 @@ class Pool(NamedTuple):
     unreachable: Sequence[PoolDevice] = ()
     counter_sets: Mapping[str, CounterSet] = {}
 
-    @property
-    def is_usable(self) -> bool:
-        return not (self.is_incomplete or self.invalid_reason)
+
+class PoolRules(NamedTuple):
+    """The rules of a version for the pools of a node."""
+
+    is_relevant: Callable[[Node, ResourceSlice], bool]
+    #: Builds a pool of its slices for the node; None if it counts for nothing.
+    build: Callable[[Slices, PoolId, list[ResourceSlice]], Pool | None]
+    #: The key by which the slices of a pool are sorted.
+    order: Callable[[ResourceSlice], tuple[object, ...]]
 
 
 def node_matches(
@@ -162,9 +169,9 @@ class Slices:
         slices: Iterable[ResourceSlice],
         before: Slices | None = None,
         *,
-        is_relevant: Callable[[Node, ResourceSlice], bool] = targets_node_or_has_counters,
+        rules: PoolRules,
     ) -> None:
-        self._is_relevant: Final = is_relevant
+        self._rules: Final = rules
         self._on_node: Final[dict[str, list[ResourceSlice]]] = {}
         self._shared: Final[list[ResourceSlice]] = []
         self._of_pool: Final[dict[PoolId, list[ResourceSlice]]] = {}
@@ -239,13 +246,20 @@ class Slices:
         """
         slices: dict[PoolId, list[ResourceSlice]] = {}
         for slice in self.candidates(node.metadata.name):
-            if self._is_relevant(node, slice):
+            if self._rules.is_relevant(node, slice):
                 _add_slice(slices, slice)
-        built = (self._pool(id, of_pool) for id, of_pool in slices.items())
+        built = (self._rules.build(self, id, of_pool) for id, of_pool in slices.items())
         pools = [pool for pool in built if pool is not None]
         return sorted(pools, key=lambda pool: (_has_binding_conditions(pool), pool.id))
 
-    def _pool(self, id: PoolId, slices: list[ResourceSlice]) -> Pool | None:
+    def pool_on_node(self, id: PoolId, slices: list[ResourceSlice]) -> Pool | None:
+        """Return a pool of its slices for the node, whatever others there are (v1.34)."""
+        is_incomplete = len(slices) != slices[0].spec.pool.resource_slice_count
+        devices = self._sorted_devices(slices)
+        reason = _duplicate_name(devices)
+        return Pool(id, is_incomplete, reason, devices=() if reason else devices)
+
+    def whole_pool(self, id: PoolId, slices: list[ResourceSlice]) -> Pool | None:
         """Return a pool; None if a newer generation of it has no slice for the node."""
         spec = slices[0].spec.pool
         if len(slices) == spec.resource_slice_count:
@@ -262,15 +276,9 @@ class Slices:
     def _built(
         self, id: PoolId, slices: list[ResourceSlice], others: Sequence[ResourceSlice]
     ) -> Pool:
-        slices = sorted(slices, key=lambda slice: slice.metadata.name)
-        devices = [
-            device
-            for slice in slices
-            if not slice.spec.shared_counters
-            for device in self.devices_of(slice)
-        ]
-        if len({device.device.name for device in devices}) < len(devices):
-            return Pool(id, invalid_reason="duplicate device name")
+        devices = self._sorted_devices(s for s in slices if not s.spec.shared_counters)
+        if reason := _duplicate_name(devices):
+            return Pool(id, invalid_reason=reason)
         counter_sets: dict[str, CounterSet] = {}
         for slice in (*slices, *others):
             for counter_set in slice.spec.shared_counters:
@@ -282,6 +290,31 @@ class Slices:
                 return Pool(id, invalid_reason=reason)
         unreachable = [device for slice in others for device in self.devices_of(slice)]
         return Pool(id, devices=devices, unreachable=unreachable, counter_sets=counter_sets)
+
+    def _sorted_devices(self, slices: Iterable[ResourceSlice]) -> list[PoolDevice]:
+        in_order = sorted(slices, key=self._rules.order)
+        return [device for slice in in_order for device in self.devices_of(slice)]
+
+
+def by_name(slice: ResourceSlice) -> tuple[object, ...]:
+    """Put slices in the order of their names."""
+    return (slice.metadata.name,)
+
+
+def attached_last(slice: ResourceSlice) -> tuple[object, ...]:
+    """Put slices with devices that are attached by a binding last (up to v1.35)."""
+    has_conditions = any(device.binding_conditions for device in slice.spec.devices)
+    return (has_conditions, slice.metadata.name)
+
+
+def _duplicate_name(devices: Sequence[PoolDevice]) -> str:
+    """Return the fault if two devices of a pool have one name; else an empty text."""
+    names: set[str] = set()
+    for device in devices:
+        if device.device.name in names:
+            return f"duplicate device name {device.device.name}"
+        names.add(device.device.name)
+    return ""
 
 
 def _device_named(name: str, slices: Iterable[ResourceSlice]) -> Device | None:
@@ -342,16 +375,16 @@ class NodePools:
     def __init__(self, node: Node, pools: Sequence[Pool]) -> None:
         self.node: Final = node
         self.pools: Final = pools
-        usable = [pool for pool in pools if pool.is_usable]
-        self.devices: Final = [(pool, device) for pool in usable for device in pool.devices]
+        self.devices: Final = [(pool, device) for pool in pools for device in pool.devices]
         #: The devices whose allocation matters for this node.
         self.counted: Final = [
-            device.id for pool in usable for device in (*pool.devices, *pool.unreachable)
+            device.id for pool in pools for device in (*pool.devices, *pool.unreachable)
         ]
 
     @functools.cached_property
     def shape(self) -> bytes:
         names: dict[str, int] = {}
+        slices: dict[str, int] = {}
         skips = any(device.slice.spec.skip_node_operations for _, device in self.devices)
         pools = [
             (
@@ -361,6 +394,10 @@ class NodePools:
                 pool.is_incomplete,
                 pool.invalid_reason,
                 [_shape_of(device) for device in pool.devices],
+                [
+                    slices.setdefault(device.slice.metadata.name, len(slices))
+                    for device in pool.devices
+                ],
                 [device_matches(self.node, device) for device in pool.devices],
                 [_shape_of(device) for device in pool.unreachable],
                 list(pool.counter_sets.values()),
@@ -377,5 +414,6 @@ def _shape_of(device: PoolDevice) -> tuple[object, ...]:
         spec.node_name is not None,
         spec.node_selector,
         spec.per_device_node_selection,
+        spec.shared_counters,
         spec.skip_node_operations,
     )

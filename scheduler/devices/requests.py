@@ -75,10 +75,7 @@ class Request:
             raise AllocationError(f"{owner}: {error}") from error
 
     def tolerates(self, taint: DeviceTaint) -> bool:
-        """Return True unless a taint keeps the request away; taints of unknown effects never do."""
-        return taint.effect not in ("NoExecute", "NoSchedule") or any(
-            toleration.tolerates(taint) for toleration in self.spec.tolerations
-        )
+        return any(toleration.tolerates(taint) for toleration in self.spec.tolerations)
 
 
 class ChosenDevice(NamedTuple):

@@ -6,7 +6,7 @@ Source: `Allocator.Allocate` and `createNodeSelector` in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,30 +24,49 @@ from scheduler.devices.requests import AllocationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scheduler.api.dynamic_resources import DeviceToleration
     from scheduler.devices.pools import NodePools, PoolDevice
     from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
+
+
+class ResultRules(NamedTuple):
+    """The rules of a version for the allocation of a claim."""
+
+    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]]
+    #: The tolerations of a request that are repeated.
+    tolerations: Callable[[Request], tuple[DeviceToleration, ...]]
+
+
+def all_tolerations(request: Request) -> tuple[DeviceToleration, ...]:
+    """Return the tolerations of a request (from v1.35 on)."""
+    return request.spec.tolerations
+
+
+def no_tolerations(request: Request) -> tuple[DeviceToleration, ...]:
+    """Return no tolerations (v1.34)."""
+    return ()
 
 
 def allocation_result(
     allocation: ClaimAllocation,
     node_pools: NodePools,
-    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]],
+    rules: ResultRules,
     new_share_id: Callable[[], str],
 ) -> AllocationResult:
     """Return the status of a claim with these devices; raises `AllocationError`."""
     devices = [node_pools.devices[chosen.position][1] for chosen in allocation.devices]
     results = tuple(
-        _result(chosen, device, new_share_id)
+        _result(chosen, device, rules, new_share_id)
         for chosen, device in zip(allocation.devices, devices, strict=True)
     )
     return AllocationResult(
-        DeviceAllocationResult(results, tuple(configuration(allocation))),
+        DeviceAllocationResult(results, tuple(rules.configuration(allocation))),
         node_selector(allocation, node_pools),
     )
 
 
 def _result(
-    chosen: ChosenDevice, device: PoolDevice, new_share_id: Callable[[], str]
+    chosen: ChosenDevice, device: PoolDevice, rules: ResultRules, new_share_id: Callable[[], str]
 ) -> DeviceRequestAllocationResult:
     request, consumed = chosen.request, chosen.consumed
     return DeviceRequestAllocationResult(
@@ -56,7 +75,7 @@ def _result(
         pool=device.id.pool,
         device=device.id.device,
         admin_access=request.has_admin_access or None,
-        tolerations=request.spec.tolerations,
+        tolerations=rules.tolerations(request),
         binding_conditions=device.device.binding_conditions,
         binding_failure_conditions=device.device.binding_failure_conditions,
         share_id=new_share_id() if consumed is not None else None,

@@ -21,10 +21,25 @@ from scheduler.devices.constraints import (
     MatchAttribute,
     PairwiseDistinctAttribute,
     attribute_of,
+    place_of,
 )
-from scheduler.devices.pools import PoolDevice, targets_node, targets_node_or_has_counters
+from scheduler.devices.pools import (
+    PoolDevice,
+    PoolRules,
+    Slices,
+    attached_last,
+    by_name,
+    targets_node,
+    targets_node_or_has_counters,
+)
 from scheduler.devices.requests import AllocationError
-from scheduler.devices.results import configuration_by_request, configuration_once
+from scheduler.devices.results import (
+    ResultRules,
+    all_tolerations,
+    configuration_by_request,
+    configuration_once,
+    no_tolerations,
+)
 from scheduler.devices.selectors import LIST_TYPE_ATTRIBUTES, SelectorError
 
 if TYPE_CHECKING:
@@ -35,17 +50,19 @@ if TYPE_CHECKING:
         AllocationResult,
         CapacityRequirements,
         CounterSet,
-        DeviceAllocationConfiguration,
         DeviceAttribute,
         DeviceCapacity,
+        DeviceTaint,
         ResourceClaim,
         ResourceSlice,
     )
     from scheduler.config import FeatureGates
     from scheduler.devices.allocated import AllocatedState
-    from scheduler.devices.pools import DeviceId, Pool
-    from scheduler.devices.requests import ClaimAllocation, Request
+    from scheduler.devices.pools import DeviceId, NodePools, Pool
+    from scheduler.devices.requests import Request
     from scheduler.devices.selectors import SelectorVerdicts
+    from scheduler.snapshot.columns import BoolArray
+    from scheduler.snapshot.nodes import Nodes
 
 #: Both are needed for devices that are attached while a pod is bound.
 BINDING_CONDITIONS: Final = frozenset(
@@ -57,6 +74,7 @@ DERIVED_ATTRIBUTES: Final = "DRADerivedAttributes"
 FRACTIONAL_CAPACITY: Final = "DRAFractionalCapacityRange"
 #: The gate, and the feature that nodes declare.
 OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
+PARTITIONABLE_DEVICES: Final = "DRAPartitionableDevices"
 
 MakesConstraint: TypeAlias = "Callable[[Collection[str], str, Lookup], Constraint]"
 Lookup: TypeAlias = "Callable[[Request, PoolDevice, str], DeviceAttribute | None]"
@@ -77,6 +95,18 @@ class DeviceRules(NamedTuple):
     status_gates: frozenset[str]
     #: True if the search for each device of a request begins at the first device of the node.
     starts_over: bool
+    #: The number of devices that a search reaches, and the pool that then ends it for all nodes.
+    reach: Callable[[NodePools], tuple[int, Pool | None]]
+    #: True if a search that takes too long ends the attempt on all nodes.
+    ends_at_timeout: bool
+    #: The alternative whose selectors count for a request for all devices.
+    selects_as: Callable[[Sequence[Request], Request], Request]
+    #: The alternative that gets the next device after one of a request for all devices.
+    goes_on_as: Callable[[Sequence[Request], Request], Request]
+    #: True if a taint keeps away requests that do not tolerate it.
+    keeps_away: Callable[[DeviceTaint], bool]
+    #: The nodes that leave an extended resource of a class to devices.
+    needs_devices: Callable[[Nodes, str], BoolArray]
     #: What the counters left for a device are kept by.
     counters_key: Callable[[Pool, PoolDevice], object]
     counter_sets: Callable[[Pool, PoolDevice], Iterable[CounterSet]]
@@ -94,8 +124,8 @@ class DeviceRules(NamedTuple):
     ]
     #: True if devices whose capacity is taken belong to a request for all devices.
     counts_full_devices: bool
-    configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]]
-    is_relevant: Callable[[Node, ResourceSlice], bool]
+    results: ResultRules
+    pools: PoolRules
     #: False for slices that count for nothing.
     is_known: Callable[[ResourceSlice], bool]
     checks_groups: bool
@@ -107,8 +137,8 @@ class DeviceRules(NamedTuple):
 
 def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
     """Return the rules of a version with these gates."""
-    # Without shared devices the order of a request's devices decides nothing.
-    starts_over = CONSUMABLE_CAPACITY in gates
+    # Without shares, counters and distinct values the order of a request's devices decides nothing.
+    starts_over = CONSUMABLE_CAPACITY in gates or PARTITIONABLE_DEVICES in gates
     if version == SchedulerVersion.V1_34:
         return _RULES_OF_1_34._replace(starts_over=starts_over)
     if version == SchedulerVersion.V1_35:
@@ -132,9 +162,9 @@ def _rules_of_1_37(gates: FeatureGates) -> DeviceRules:
         fits=functools.partial(capacity.fits_if_representable, is_fractional=is_fractional),
         consumed=functools.partial(capacity.consumed_in_steps, is_fractional=is_fractional),
         counts_full_devices=True,
-        configuration=configuration_once,
-        is_relevant=targets_node,
-        is_known=_all if has_groups else _has_no_groups,
+        results=ResultRules(configuration_once, all_tolerations),
+        pools=POOLS_OF_1_36._replace(is_relevant=targets_node),
+        is_known=_always if has_groups else _has_no_groups,
         checks_groups=has_groups,
         supports=_declares_what_it_needs if skips else _needs_nothing,
         needs_declaration=_skips_operations,
@@ -195,8 +225,55 @@ def _device_of_slice(device: PoolDevice, number: int) -> PoolDevice:
     return PoolDevice(device.slice, devices[number]) if number < len(devices) else device
 
 
-def _all(part: ResourceSlice) -> bool:
+def _all_pools(node_pools: NodePools) -> tuple[int, Pool | None]:
+    return len(node_pools.devices), None
+
+
+def _up_to_invalid_pool(node_pools: NodePools) -> tuple[int, Pool | None]:
+    """Return the devices before the first invalid pool, which ends the search (v1.34)."""
+    count = 0
+    for pool in node_pools.pools:
+        if pool.invalid_reason:
+            return count, pool
+        count += len(pool.devices)
+    return count, None
+
+
+def _itself(alternatives: Sequence[Request], request: Request) -> Request:
+    return request
+
+
+def _first(alternatives: Sequence[Request], request: Request) -> Request:
+    return alternatives[0]
+
+
+def _first_of_two(alternatives: Sequence[Request], request: Request) -> Request:
+    """Return the first of two alternatives if both are for all devices (up to v1.35)."""
+    is_second = request is alternatives[min(1, len(alternatives) - 1)]
+    return alternatives[0] if is_second and alternatives[0].wants_all else request
+
+
+def _has_known_effect(taint: DeviceTaint) -> bool:
+    return taint.effect in ("NoExecute", "NoSchedule")
+
+
+def _always(*args: object) -> bool:
     return True
+
+
+def _without_any(nodes: Nodes, resource: str) -> BoolArray:
+    without: BoolArray = nodes.allocatable(resource) == 0
+    return without
+
+
+def _without_entry(nodes: Nodes, resource: str) -> BoolArray:
+    """Return the nodes whose resources do not list one, even with an amount of 0 (v1.34)."""
+    return nodes.derive(names_offered).where(lambda names: names is None or resource not in names)
+
+
+def names_offered(node: Node) -> frozenset[str]:
+    """Return the names of the node's resources, including resources with an amount of 0."""
+    return frozenset(node.status.allocatable)
 
 
 def _has_no_groups(part: ResourceSlice) -> bool:
@@ -205,10 +282,6 @@ def _has_no_groups(part: ResourceSlice) -> bool:
         for device in part.spec.devices
         for consumption in device.consumes_counters
     )
-
-
-def _any_node(node: Node, part: ResourceSlice) -> bool:
-    return True
 
 
 def _needs_nothing(node: Node, part: ResourceSlice) -> bool:
@@ -231,6 +304,10 @@ def _never(allocation: AllocationResult) -> bool:
     return False
 
 
+POOLS_OF_1_36: Final = PoolRules(targets_node_or_has_counters, Slices.whole_pool, by_name)
+_POOLS_OF_1_35: Final = POOLS_OF_1_36._replace(order=attached_last)
+_POOLS_OF_1_34: Final = PoolRules(targets_node, Slices.pool_on_node, attached_last)
+
 _RULES_OF_1_36: Final = DeviceRules(
     match=MatchAttribute,
     distinct=DistinctAttribute,
@@ -240,6 +317,12 @@ _RULES_OF_1_36: Final = DeviceRules(
     check_claim_limit=_claim_limit_of_1_36,
     status_gates=BINDING_CONDITIONS,
     starts_over=False,
+    reach=_all_pools,
+    ends_at_timeout=True,
+    selects_as=_itself,
+    goes_on_as=_itself,
+    keeps_away=_has_known_effect,
+    needs_devices=_without_any,
     # As upstream: pools of two drivers with one name are mixed.
     counters_key=lambda pool, device: pool.id.pool,
     counter_sets=lambda pool, device: pool.counter_sets.values(),
@@ -250,20 +333,30 @@ _RULES_OF_1_36: Final = DeviceRules(
     fits=capacity.fits,
     consumed=capacity.consumed,
     counts_full_devices=False,
-    configuration=configuration_by_request,
-    is_relevant=targets_node_or_has_counters,
-    is_known=_all,
+    results=ResultRules(configuration_by_request, all_tolerations),
+    pools=POOLS_OF_1_36,
+    is_known=_always,
     checks_groups=False,
-    supports=_any_node,
+    supports=_always,
     needs_declaration=_never,
 )
 
 _RULES_OF_1_35: Final = _RULES_OF_1_36._replace(
+    ends_at_timeout=False,
+    selects_as=_first_of_two,
+    goes_on_as=_first,
+    pools=_POOLS_OF_1_35,
     consumes=lambda state, device: state.has_device(device),
     rolls_back=False,
 )
 
 _RULES_OF_1_34: Final = _RULES_OF_1_35._replace(
+    distinct=functools.partial(DistinctAttribute, compared=place_of),
+    reach=_up_to_invalid_pool,
+    keeps_away=_always,
+    needs_devices=_without_entry,
+    results=ResultRules(configuration_by_request, no_tolerations),
+    pools=_POOLS_OF_1_34,
     status_gates=frozenset({"DRAResourceClaimDeviceStatus"}),
     counters_key=lambda pool, device: device.slice.metadata.name,
     counter_sets=lambda pool, device: device.slice.spec.shared_counters,

@@ -33,9 +33,11 @@ class _Row(NamedTuple):
 _V35, _V36, _V37 = SchedulerVersion.V1_35, SchedulerVersion.V1_36, SchedulerVersion.V1_37
 ROWS: Final = (
     _Row(_V35, "DynamicResources", "Devices: alternatives"),
+    _Row(_V35, "DynamicResources", "Devices: pools"),
     _Row(_V35, "DynamicResources", "Devices: tolerations"),
     _Row(_V35, "DynamicResources", "Devices: capacity"),
     _Row(_V36, "NodeDeclaredFeatures", "Declared features"),
+    _Row(_V36, "DynamicResources", "Devices: alternatives"),
     _Row(_V36, "NodeResourcesBalancedAllocation", "Balance of resources"),
     _Row(_V36, "ImageLocality", "Images"),
     _Row(_V36, "NodeResourcesFit", "Devices: extended resources"),

@@ -14,6 +14,7 @@ PAGE: Final = Path(conformance.__file__).parent / "versions.md"
 STEP: Final = re.compile(
     r"^## From \S+ to (?P<version>\S+)\n(?P<table>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
 )
+NOT_COPIED: Final = re.compile(r"^## What our scheduler does not copy\n(?P<table>.*)", re.M | re.S)
 NAME: Final = re.compile(r"`([a-z-]+/[a-z0-9*-]+)`")
 
 
@@ -46,3 +47,11 @@ def test_the_page_names_the_cases_of_a_step(version: str) -> None:
 
 def test_there_are_no_other_steps() -> None:
     assert set(changed()) == set(named())
+
+
+def test_the_page_names_the_bugs_that_are_not_copied() -> None:
+    section = NOT_COPIED.search(PAGE.read_text(encoding="utf-8"))
+    assert section is not None
+    cases = load_cases([BUILT_IN])
+    not_copied = {case.id for case in cases if case.known_bug and not case.known_bug.ours}
+    assert {*NAME.findall(section["table"])} == not_copied

@@ -1,15 +1,27 @@
 """The rules for devices of each version. `conformance/cases` has the decisions on pods."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from scheduler.api.core import ObjectMeta
-from scheduler.api.dynamic_resources import CounterSet, Device, ResourcePool, ResourceSlice
+from scheduler.api.dynamic_resources import (
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceTaint,
+    DeviceToleration,
+    ResourcePool,
+    ResourceSlice,
+)
 from scheduler.api.dynamic_resources import ResourceSliceSpec as Spec
 from scheduler.config import FeatureGates
 from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.allocated import AllocatedState, Devices
-from scheduler.devices.pools import Pool, PoolDevice, PoolId
+from scheduler.devices.pools import NodePools, Pool, PoolDevice, PoolId, Slices
 from scheduler.devices.rules import DeviceRules, device_rules
+from scheduler.testing import make_node
 
 V1_34, V1_35, V1_36, V1_37 = SchedulerVersion
 OWN, OF_POOL = CounterSet("own"), CounterSet("pool")
@@ -72,3 +84,80 @@ def test_version_1_34_compares_the_capacity_of_another_device(number: int, name:
 def test_with_shared_devices_the_search_starts_over_up_to_1_35(version: SchedulerVersion) -> None:
     assert not rules_of(version).starts_over
     assert rules_of(version, "DRAConsumableCapacity").starts_over is (version <= V1_35)
+    assert rules_of(version, "DRAPartitionableDevices").starts_over is (version <= V1_35)
+
+
+def slice_named(name: str, *devices: Device, count: int = 1) -> ResourceSlice:
+    pool = ResourcePool("pool", resource_slice_count=count)
+    return ResourceSlice(ObjectMeta(name=name), Spec("d", pool, node_name="n", devices=devices))
+
+
+def pools_of(version: SchedulerVersion, *slices: ResourceSlice) -> NodePools:
+    node = make_node("n")
+    return NodePools(node, Slices(slices, rules=rules_of(version).pools).pools(node))
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_an_incomplete_pool_has_devices_in_1_34_only(version: SchedulerVersion) -> None:
+    found = pools_of(version, slice_named("s", *DEVICES, count=2))
+    assert [pool.is_incomplete for pool in found.pools] == [True]
+    assert len(found.devices) == (2 if version == V1_34 else 0)
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_an_invalid_pool_ends_the_search_in_1_34_only(version: SchedulerVersion) -> None:
+    first, second = (slice_named(name, DEVICES[0], count=2) for name in "ab")
+    found = pools_of(version, first, second)
+    (pool,) = found.pools
+    assert pool.invalid_reason == "duplicate device name first"
+    assert rules_of(version).reach(found) == (0, pool if version == V1_34 else None)
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_slices_with_devices_to_attach_are_last_up_to_1_35(version: SchedulerVersion) -> None:
+    attached = slice_named("a", Device("attached", binding_conditions=("ready",)), count=2)
+    found = pools_of(version, attached, slice_named("b", Device("plain"), count=2))
+    names = ["attached", "plain"]
+    assert [device.device.name for _, device in found.devices] == (
+        names if version >= V1_36 else names[::-1]
+    )
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_taints_of_unknown_effects_keep_away_in_1_34_only(version: SchedulerVersion) -> None:
+    keeps_away = rules_of(version).keeps_away
+    assert keeps_away(DeviceTaint("key", effect="NoSchedule"))
+    assert keeps_away(DeviceTaint("key", effect="None")) is (version == V1_34)
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_an_allocation_has_no_tolerations_in_1_34(version: SchedulerVersion) -> None:
+    tolerations = (DeviceToleration("key"),)
+    request: Any = SimpleNamespace(spec=SimpleNamespace(tolerations=tolerations))
+    assert rules_of(version).results.tolerations(request) == (
+        () if version == V1_34 else tolerations
+    )
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_only_the_same_device_has_the_same_value_in_1_34(version: SchedulerVersion) -> None:
+    constraint = rules_of(version).distinct(
+        (), "d/a", lambda request, device, name: DeviceAttribute(string_value="x")
+    )
+    request: Any = SimpleNamespace(base_name="r", full_name="r")
+    assert constraint.add(request, PoolDevice(SLICE, DEVICES[0]))
+    assert not constraint.add(request, PoolDevice(SLICE, DEVICES[0]))
+    assert constraint.add(request, SECOND) is (version == V1_34)
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_alternatives_for_all_devices_are_mixed_up_to_1_35(version: SchedulerVersion) -> None:
+    alternatives: list[Any] = [SimpleNamespace(wants_all=True) for _ in range(3)]
+    first, second, third = alternatives
+    rules, is_mixed = rules_of(version), version <= V1_35
+    assert rules.selects_as(alternatives, second) is (first if is_mixed else second)
+    assert rules.goes_on_as(alternatives, third) is (first if is_mixed else third)
+    assert rules.selects_as(alternatives, third) is third
+    first.wants_all = False
+    assert rules.selects_as(alternatives, second) is second
+    assert rules.selects_as([first], first) is first

@@ -125,7 +125,7 @@ def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[
     if found is None:
         return None, []
     return None, [
-        allocation_result(c, found.node_pools, manager.rules.configuration, lambda: SHARE_ID)
+        allocation_result(c, found.node_pools, manager.rules.results, lambda: SHARE_ID)
         for c in found.claims
     ]
 

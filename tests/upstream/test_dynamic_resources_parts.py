@@ -24,7 +24,11 @@ from scheduler.devices.pools import DeviceId
 from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 from scheduler.framework import CycleState
 from scheduler.plugins.dynamic_resources.extended_resources import extended_requests
-from scheduler.plugins.dynamic_resources.scoring import score_of
+from scheduler.plugins.dynamic_resources.scoring import (
+    AllocationsError,
+    score_by_position,
+    score_of,
+)
 from scheduler.plugins.dynamic_resources.state import ClaimState, StateData
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, make_pod
@@ -51,7 +55,14 @@ def test_allocations_get_upstreams_scores(case: Case) -> None:
         ClaimAllocation(claim, [_chosen(claim, name) for name in names], ())
         for claim, names in zip(without, case["chosen"], strict=True)
     ]
-    assert score_of(StateData(list(map(ClaimState, claims))), found) == case["score"]
+    data = StateData(list(map(ClaimState, claims)))
+    assert score_of(data, found) == case["score"]
+    # 1.35 takes the allocations for those of the first claims.
+    if without == claims:
+        assert score_by_position(data, found) == case["score"]
+    else:
+        with pytest.raises(AllocationsError, match="is smaller than number of claims"):
+            score_by_position(data, found)
 
 
 def _chosen(claim: ResourceClaim, name: str) -> ChosenDevice:

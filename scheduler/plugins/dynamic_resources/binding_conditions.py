@@ -6,9 +6,10 @@ Source: `isClaimReadyForBinding`, `isClaimTimeout` in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.field import quoted
+from scheduler.config.versions import SchedulerVersion
 
 if TYPE_CHECKING:
     from scheduler.api.dynamic_resources import (
@@ -29,6 +30,33 @@ class DeviceBindingError(Exception):
         self.status: Final = status
 
 
+class BindingTexts(NamedTuple):
+    """The texts of a version for devices that cannot be used."""
+
+    #: With `claim`, `reason` and `message`.
+    failed: str
+    #: With `claim`.
+    is_late: str
+    timed_out: str
+
+
+_TEXTS: Final = BindingTexts(
+    "device binding failed: claim={claim}, reason={reason}, message={message}",
+    "device binding timeout: claim={claim}",
+    "device binding timeout: context deadline exceeded",
+)
+_TEXTS_UP_TO_1_35: Final = BindingTexts(
+    "claim {claim} binding failed: reason={reason}, message={message}",
+    "claim {claim} binding timeout",
+    "device binding timeout",
+)
+
+
+def binding_texts(version: SchedulerVersion) -> BindingTexts:
+    """Return the texts of a version."""
+    return _TEXTS if version >= SchedulerVersion.V1_36 else _TEXTS_UP_TO_1_35
+
+
 def has_binding_conditions(claim: ResourceClaim) -> bool:
     """Return True if a device of the claim must become ready first."""
     allocation = claim.status.allocation
@@ -37,7 +65,7 @@ def has_binding_conditions(claim: ResourceClaim) -> bool:
     )
 
 
-def is_ready_for_binding(claim: ResourceClaim) -> bool:
+def is_ready_for_binding(claim: ResourceClaim, texts: BindingTexts = _TEXTS) -> bool:
     """Return True if all devices are ready; raises `DeviceBindingError` if one has failed."""
     allocation = claim.status.allocation
     if allocation is None:
@@ -52,11 +80,12 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
         for name in result.binding_failure_conditions:
             failed = conditions.get(name)
             if failed is not None and failed.status == "True":
-                raise DeviceBindingError(
-                    f"device binding failed: claim={claim.metadata.name}, "
-                    f"reason={failed.reason}, message={quoted(failed.message)}",
-                    status="failed",
+                text = texts.failed.format(
+                    claim=claim.metadata.name,
+                    reason=failed.reason,
+                    message=quoted(failed.message),
                 )
+                raise DeviceBindingError(text, status="failed")
         for name in result.binding_conditions:
             found = conditions.get(name)
             if found is None or found.status != "True":

@@ -23,6 +23,7 @@ from scheduler.framework.handle import (
 )
 from scheduler.plugins.dynamic_resources.binding_conditions import (
     DeviceBindingError,
+    binding_texts,
     has_binding_conditions,
     is_binding_timed_out,
     is_ready_for_binding,
@@ -74,6 +75,7 @@ class ClaimBinder:
         self._owners: Final = owners
         self._claims: Final = claims
         self._timeout_seconds: Final = timeout_seconds
+        self._texts: Final = binding_texts(handle.version)
 
     @property
     def _api(self) -> ResourceClaimWriter:
@@ -320,8 +322,7 @@ class ClaimBinder:
             left = deadline - self._handle.monotonic()
             await self._handle.sleep(min(_POLL_SECONDS, max(left, 0.0)))
             if self._handle.monotonic() >= deadline:
-                text = "device binding timeout: context deadline exceeded"
-                raise DeviceBindingError(text, status="timeout")
+                raise DeviceBindingError(self._texts.timed_out, status="timeout")
 
     def _are_ready(self, data: StateData) -> bool:
         """Return True if the devices of all claims are ready.
@@ -334,10 +335,10 @@ class ClaimBinder:
             if current is None:
                 raise ClaimBindingError(f'could not find ResourceClaim "{state.claim.key}"')
             state.claim = current
-            if is_ready_for_binding(current):
+            if is_ready_for_binding(current, self._texts):
                 continue
             if is_binding_timed_out(current, self._handle.now(), self._timeout_seconds):
-                text = f"device binding timeout: claim={metadata.name}"
+                text = self._texts.is_late.format(claim=metadata.name)
                 raise DeviceBindingError(text, status="timeout")
             return False
         return True

@@ -22,7 +22,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from scheduler.api.core import Node, Pod
@@ -70,7 +69,12 @@ from scheduler.plugins.dynamic_resources.claim_changes import (
     names_claim,
 )
 from scheduler.plugins.dynamic_resources.explanation import MissingDevices
-from scheduler.plugins.dynamic_resources.extended_resources import IN_MEMORY, claim_in_memory
+from scheduler.plugins.dynamic_resources.extended_resources import (
+    IN_MEMORY,
+    claim_in_memory,
+    extended_requests,
+    requests_by_container,
+)
 from scheduler.plugins.dynamic_resources.filtering import NodeFilter, claims_of_next
 from scheduler.plugins.dynamic_resources.node_allocatable import (
     NODE_ALLOCATABLE_RESOURCES,
@@ -83,7 +87,7 @@ from scheduler.plugins.dynamic_resources.pod_group_claims import (
     PodGroupOwners,
     PodOwners,
 )
-from scheduler.plugins.dynamic_resources.scoring import score_of
+from scheduler.plugins.dynamic_resources.scoring import no_scores, scores, scores_by_position
 from scheduler.plugins.dynamic_resources.state import GROUP_CLAIMS, STATE, ClaimState, StateData
 
 if TYPE_CHECKING:
@@ -124,10 +128,11 @@ class DynamicResourcesError(Exception):
     """An object is not as the API server accepts it, or state is missing. Upstream's text."""
 
 
-def _no_scores(state: CycleState, nodes: Nodes) -> IntArray:
-    """Compare no nodes: the rule of 1.34."""
-    del state
-    return np.zeros(len(nodes), dtype=np.int64)
+#: How alternatives compare nodes; in later versions by `scores`.
+_SCORES: Final = {
+    SchedulerVersion.V1_34: no_scores,
+    SchedulerVersion.V1_35: scores_by_position,
+}
 
 
 class DynamicResources(Plugin):
@@ -140,8 +145,11 @@ class DynamicResources(Plugin):
     reads = ("resourceclaims", "deviceclasses", "resourceslices", "devicetaintrules", "podgroups")
 
     def __init__(self) -> None:
-        has_scores = self.handle.version >= SchedulerVersion.V1_35
-        self._scores: Final = self._alternatives if has_scores else _no_scores
+        version = self.handle.version
+        self._scores: Final = _SCORES.get(version, scores)
+        self._makes_requests: Final = (
+            extended_requests if version >= SchedulerVersion.V1_35 else requests_by_container
+        )
         filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout
         self._filter_timeout_seconds: Final = filter_timeout.seconds if filter_timeout else 0.0
         self._binding_timeout_seconds: Final = (
@@ -153,7 +161,7 @@ class DynamicResources(Plugin):
             if WORKLOAD_CLAIMS in self.handle.feature_gates
             else PodOwners()
         )
-        is_newer = self.handle.version >= SchedulerVersion.V1_37
+        is_newer = version >= SchedulerVersion.V1_37
         rules = RULES_OF_1_37 if is_newer else RULES_OF_1_36
         self._allocatable_rules: Final = rules if is_on else None
         self._messages: Final = _MESSAGES_OF_1_37 if is_newer else _MESSAGES
@@ -166,6 +174,10 @@ class DynamicResources(Plugin):
             else {}
         )
         self._claim_actions: Final = ActionType.ADD | ActionType.UPDATE | deletion
+        if DRA_EXTENDED_RESOURCE in self.handle.feature_gates:
+            self.handle.on_change(
+                DeviceClass, lambda old, new: self._devices.classes.follow_informer()
+            )
 
     @functools.cached_property
     def _devices(self) -> DraManager:
@@ -320,6 +332,7 @@ class DynamicResources(Plugin):
             may_pause=state.may_pause,
             allocatable=check,
             next_claims=claims_of_next(state, self._claims_of, self._devices.claims),
+            makes_requests=self._makes_requests,
         ).run(nodes)
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
@@ -399,19 +412,7 @@ class DynamicResources(Plugin):
         return data is not None and not data.claims
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return self._scores(state, nodes)
-
-    def _alternatives(self, state: CycleState, nodes: Nodes) -> IntArray:
-        """Return the sum over all requests of 8 minus the position of the chosen alternative."""
-        data = state.read(STATE)
-        scores = np.zeros(len(nodes), dtype=np.int64)
-        requests = (r for entry in data.claims for r in entry.claim.spec.devices.requests)
-        if any(request.first_available for request in requests):
-            for position, name in enumerate(nodes.names):
-                allocation = data.node_allocation(name)
-                if allocation is not None:
-                    scores[position] = score_of(data, allocation.claims)
-        return scores
+        return self._scores(state.read(STATE), nodes)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return default_normalize_score(scores)
@@ -445,7 +446,7 @@ class DynamicResources(Plugin):
             result = allocation_result(
                 allocated,
                 node_allocation.node_pools,
-                self._devices.rules.configuration,
+                self._devices.rules.results,
                 self._new_uid,
             )
             if entry.is_extended and node_allocation.extended_claim is not None:

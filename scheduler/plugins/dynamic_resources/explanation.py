@@ -14,7 +14,7 @@ from scheduler.devices.requests import requests_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from scheduler.api.dynamic_resources import DeviceConstraint, ResourceClaim
+    from scheduler.api.dynamic_resources import DeviceConstraint, DeviceTaint, ResourceClaim
     from scheduler.devices.manager import DraManager
     from scheduler.devices.pools import DeviceId, NodePools, PoolDevice
     from scheduler.devices.requests import Request
@@ -64,7 +64,7 @@ class MissingDevices:
         for pool in self._node_pools.pools:
             if pool.is_incomplete:
                 yield f"pool {pool.id} is being updated: not all its slices are there"
-            elif not pool.is_usable:
+            elif pool.invalid_reason:
                 yield f"pool {pool.id} is invalid: {pool.invalid_reason}"
 
     def _shortage(self, request: Request) -> str:
@@ -82,8 +82,7 @@ class MissingDevices:
             taints = {
                 f"{taint.key}={taint.value}:{taint.effect}"
                 for device in devices.tainted
-                for taint in device.device.taints
-                if not request.tolerates(taint)
+                for taint in self._untolerated(request, device)
             }
             parts.append(f"tainted {len(devices.tainted)} ({', '.join(sorted(taints))})")
         if devices.too_small:
@@ -103,13 +102,17 @@ class MissingDevices:
         for device in matching:
             if not request.has_admin_access and self._state.has_device(device.id):
                 allocated.append(device)
-            elif not all(map(request.tolerates, device.device.taints)):
+            elif any(self._untolerated(request, device)):
                 tainted.append(device)
             elif not capacity.fits(
                 request.spec.capacity, device.device.capacity, self._state.capacity(device.id)
             ):
                 too_small.append(device)
         return _Devices(matching, allocated, tainted, too_small)
+
+    def _untolerated(self, request: Request, device: PoolDevice) -> Iterator[DeviceTaint]:
+        keeping_away = filter(self._manager.rules.keeps_away, device.device.taints)
+        return (taint for taint in keeping_away if not request.tolerates(taint))
 
     def _holders(self, devices: set[DeviceId]) -> str:
         """Return the claims that have these devices, ` (to ns/a, ns/b)`."""

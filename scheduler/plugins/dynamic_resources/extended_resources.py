@@ -6,7 +6,7 @@ Source: `createRequestsAndMappings` in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scheduler.api.core import ContainerExtendedResourceRequest, ObjectMeta, OwnerReference
 from scheduler.api.dynamic_resources import (
@@ -32,6 +32,12 @@ class ExtendedRequests(NamedTuple):
 
     requests: tuple[DeviceRequest, ...]
     mappings: tuple[ContainerExtendedResourceRequest, ...]
+
+
+#: Makes the requests of a pod for resources, by their classes.
+MakesRequests: TypeAlias = (
+    "Callable[[Pod, Iterable[str], Callable[[str], str | None]], ExtendedRequests]"
+)
 
 
 def claim_in_memory(pod: Pod) -> ResourceClaim:
@@ -66,6 +72,22 @@ def extended_requests(
             requests += new_requests.requests
             mappings += new_requests.mappings
     return ExtendedRequests(tuple(sorted(requests, key=_name)), tuple(mappings))
+
+
+def requests_by_container(
+    pod: Pod, resources: Iterable[str], class_of: Callable[[str], str | None]
+) -> ExtendedRequests:
+    """Return a request for each container and resource, short-lived or not (v1.34)."""
+    requests: list[DeviceRequest] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for resource in sorted(resources):
+        class_name = class_of(resource)
+        containers = (*pod.spec.init_containers, *pod.spec.containers) if class_name else ()
+        for index, container in enumerate(containers):
+            request, more = _container_request(index, container, resource, class_name or "", ())
+            requests += [request] if request is not None else []
+            mappings += more
+    return ExtendedRequests(tuple(requests), tuple(mappings))
 
 
 def _name(request: DeviceRequest) -> str:

@@ -21,12 +21,13 @@ from scheduler.devices.allocator import AllocationTimeoutError, SearchPausedErro
 from scheduler.devices.pools import NodePools, PoolsError
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import node_selector
-from scheduler.devices.rules import OPTIONAL_NODE_OPERATIONS
+from scheduler.devices.rules import OPTIONAL_NODE_OPERATIONS, names_offered
 from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Rejections, error, reject_by, unresolvable
 from scheduler.framework.types import NEXT_ON_NODE
 from scheduler.plugins.dynamic_resources.extended_resources import (
     ExtendedRequests,
+    MakesRequests,
     extended_requests,
 )
 from scheduler.plugins.dynamic_resources.state import NodeAllocation, NodeAllocations
@@ -53,13 +54,14 @@ if TYPE_CHECKING:
 _STALE_CLAIM: Final = unresolvable("cannot schedule extended resource claim")
 _CANNOT_FIT: Final = unresolvable("cannot fit resource")
 _NOT_ALLOCATED: Final = unresolvable("cannot allocate all claims")
+_TIMED_OUT: Final = unresolvable("timed out trying to allocate devices")
 _INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
 _NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 
 _NO_CLAIMS: Final[Mapping[str, Sequence[ResourceClaim]]] = MappingProxyType({})
 
 #: The statuses of nodes in the order of their codes.
-_STATUSES: Final = (_CANNOT_FIT, _NOT_ALLOCATED, _INVALID_POOLS, _NOT_AVAILABLE)
+_STATUSES: Final = (_CANNOT_FIT, _NOT_ALLOCATED, _INVALID_POOLS, _NOT_AVAILABLE, _TIMED_OUT)
 _CODE_OF: Final = {status.message: code for code, status in enumerate(_STATUSES)}
 
 
@@ -81,6 +83,7 @@ class NodeFilter:
         may_pause: bool = False,
         allocatable: NodeAllocatable | None = None,
         next_claims: Mapping[str, Sequence[ResourceClaim]] = _NO_CLAIMS,
+        makes_requests: MakesRequests = extended_requests,
     ) -> None:
         self._data: Final = data
         self._pod: Final = pod
@@ -91,6 +94,7 @@ class NodeFilter:
         self._may_pause: Final = may_pause
         self._allocatable: Final = allocatable
         self._next_claims: Final = next_claims
+        self._makes_requests: Final = makes_requests
         #: The time of the first step of a search in this call.
         self._searching_since: float | None = None
 
@@ -201,10 +205,10 @@ class NodeFilter:
         unknown: set[str] = set()
         for name in self._data.extended_resources:
             if self._manager.classes.device_class(name) is not None:
-                by_devices[name] = nodes.allocatable(name) == 0
+                by_devices[name] = self._manager.rules.needs_devices(nodes, name)
             else:
                 unknown.add(name)
-        offered = nodes.derive(_offered)
+        offered = nodes.derive(names_offered)
         lacking |= offered.where(lambda names: names is None or not unknown <= names)
         return lacking, by_devices
 
@@ -228,9 +232,15 @@ class NodeFilter:
             node_pools = self._manager.groups.node_pools(node)
         except PoolsError as failure:
             raise AllocationError(f"gather pool information: {failure}") from failure
-        devices = self._leaving_devices(allocator, claims, node_pools, group)
-        if devices is None:
-            devices = self._found(allocator, claims, node_pools, group)
+        try:
+            devices = self._leaving_devices(allocator, claims, node_pools, group)
+            if devices is None:
+                devices = self._found(allocator, claims, node_pools, group)
+        except AllocationTimeoutError as failure:
+            if not self._manager.rules.ends_at_timeout:
+                return _TIMED_OUT.message
+            text = f"node {node.metadata.name}: {_TIMED_OUT.message}"
+            raise AllocationError(text) from failure
         if devices is None:
             is_invalid = any(pool.invalid_reason for pool in node_pools.pools)
             return (_INVALID_POOLS if is_invalid else _NOT_ALLOCATED).message
@@ -251,7 +261,7 @@ class NodeFilter:
             return None
         try:
             devices = self._found(allocator, [*claims, *following], node_pools, group)
-        except AllocationError:  # Of a claim of another pod.
+        except (AllocationError, AllocationTimeoutError):  # Of a claim of another pod.
             return None
         return None if devices is None else devices[: len(claims)]
 
@@ -271,9 +281,6 @@ class NodeFilter:
             return allocator.allocate(claims, node_pools, group, expired, self._pauses)
         except SearchPausedError as pause:
             raise FilterPausedError from pause
-        except AllocationTimeoutError as failure:
-            name = node_pools.node.metadata.name
-            raise AllocationError(f"node {name}: timed out trying to allocate devices") from failure
 
     def _pauses(self) -> bool:
         """True after a turn's time of searching, so that each call gets further."""
@@ -288,7 +295,7 @@ class NodeFilter:
         """Return the claim with requests for some resources; the same object for the same ones."""
         cached = self._data.extended_claims.get(names)
         if cached is None:
-            extended = extended_requests(self._pod, names, self._class_name)
+            extended = self._makes_requests(self._pod, names, self._class_name)
             devices = replace(claim.spec.devices, requests=extended.requests)
             spec = replace(claim.spec, devices=devices)
             cached = self._data.extended_claims[names] = (replace(claim, spec=spec), extended)
@@ -349,8 +356,3 @@ def _remember(data: StateData, unavailable: Sequence[BoolArray], which: BoolArra
 
 def _declares_operations(node: Node) -> bool:
     return OPTIONAL_NODE_OPERATIONS in node.status.declared_features
-
-
-def _offered(node: Node) -> frozenset[str]:
-    """Return the names of the node's resources, including resources with an amount of 0."""
-    return frozenset(node.status.allocatable)

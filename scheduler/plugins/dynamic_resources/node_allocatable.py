@@ -186,9 +186,7 @@ class NodeAllocatable:
             elif entry.pending is not None:
                 yield entry.claim, entry.pending
             elif allocation is not None and (found := next(new, None)) is not None:
-                result = allocation_result(
-                    found, allocation.node_pools, self._devices.configuration, str
-                )
+                result = allocation_result(found, allocation.node_pools, self._devices.results, str)
                 yield entry.claim, result
 
     def _taken(self, claim: ResourceClaim, result: AllocationResult, node: Node) -> Taken:

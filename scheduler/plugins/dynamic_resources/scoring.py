@@ -1,5 +1,6 @@
 """The score of prioritised lists: earlier alternatives are better.
 
+The sum over all requests of 8 minus the position of the chosen alternative.
 Source: `computeScore` in `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go`.
 """
 
@@ -7,15 +8,70 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+import numpy as np
 
-    from scheduler.api.dynamic_resources import AllocationResult
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from scheduler.api.dynamic_resources import AllocationResult, ResourceClaim
     from scheduler.devices.requests import ClaimAllocation
     from scheduler.plugins.dynamic_resources.state import StateData
+    from scheduler.snapshot.columns import IntArray
+    from scheduler.snapshot.nodes import Nodes
 
 #: The most alternatives that a request can have.
 _ALTERNATIVES_MAX: Final = 8
+
+
+class AllocationsError(Exception):
+    """A node has fewer allocations than the pod has claims. Upstream's text."""
+
+
+def no_scores(data: StateData, nodes: Nodes) -> IntArray:
+    """Compare no nodes (v1.34)."""
+    return np.zeros(len(nodes), dtype=np.int64)
+
+
+def scores_by_position(data: StateData, nodes: Nodes) -> IntArray:
+    """Return the scores of nodes as if no claim were allocated already (v1.35).
+
+    Raises `AllocationsError` if one is, as upstream does.
+    """
+    if len(data.to_allocate) == len(data.claims):
+        return scores(data, nodes)
+    return _scores(data, nodes, score_by_position)
+
+
+def scores(data: StateData, nodes: Nodes) -> IntArray:
+    """Return the scores of nodes."""
+    requests = (r for entry in data.claims for r in entry.claim.spec.devices.requests)
+    if not any(request.first_available for request in requests):
+        return no_scores(data, nodes)
+    return _scores(data, nodes, score_of)
+
+
+def _scores(
+    data: StateData, nodes: Nodes, score: Callable[[StateData, Iterable[ClaimAllocation]], int]
+) -> IntArray:
+    result = np.zeros(len(nodes), dtype=np.int64)
+    for position, name in enumerate(nodes.names):
+        allocation = data.node_allocation(name)
+        if allocation is not None:
+            result[position] = score(data, allocation.claims)
+    return result
+
+
+def score_by_position(data: StateData, allocated: Iterable[ClaimAllocation]) -> int:
+    """Return the score of a node; the allocations are taken for the first claims' (v1.35).
+
+    Raises `AllocationsError`.
+    """
+    names = [{device.request.full_name for device in each.devices} for each in allocated]
+    if len(names) < len(data.claims):
+        raise AllocationsError(
+            f"number of allocations {len(names)} is smaller than number of claims"
+        )
+    return sum(_of_claim(e.claim, chosen) for e, chosen in zip(data.claims, names, strict=True))
 
 
 def score_of(data: StateData, allocated: Iterable[ClaimAllocation]) -> int:
@@ -29,11 +85,17 @@ def score_of(data: StateData, allocated: Iterable[ClaimAllocation]) -> int:
     for claim in (each.claim for each in data.claims):
         allocation = claim.status.allocation
         chosen = _request_names(allocation) if allocation is not None else next(allocations)
-        for request in claim.spec.devices.requests:
-            for index, alternative in enumerate(request.first_available):
-                if f"{request.name}/{alternative.name}" in chosen:
-                    score += _ALTERNATIVES_MAX - index
+        score += _of_claim(claim, chosen)
     return score
+
+
+def _of_claim(claim: ResourceClaim, chosen: set[str]) -> int:
+    return sum(
+        _ALTERNATIVES_MAX - index
+        for request in claim.spec.devices.requests
+        for index, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in chosen
+    )
 
 
 def _request_names(allocation: AllocationResult) -> set[str]:

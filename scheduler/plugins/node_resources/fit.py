@@ -51,6 +51,7 @@ from scheduler.plugins.node_resources.resource_allocation import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping
 
+    from scheduler.devices.rules import DeviceRules
     from scheduler.framework.status import Rejections
     from scheduler.framework.types import PodGroupAssignments, PodGroupInfo
     from scheduler.snapshot.columns import BoolArray, IntArray
@@ -90,7 +91,9 @@ class _Wanted(NamedTuple):
     whole: int
 
 
-def _rejections(nodes: Nodes, requests: Iterable[_Wanted]) -> Rejections | None:
+def _rejections(
+    nodes: Nodes, requests: Iterable[_Wanted], devices: DeviceRules
+) -> Rejections | None:
     """Reject the nodes that are short of something, each with all its shortages."""
     rejected: list[tuple[BoolArray, Status]] = [
         (nodes.pod_count >= nodes.allocatable(resources.PODS), _TOO_MANY_PODS)
@@ -100,7 +103,7 @@ def _rejections(nodes: Nodes, requests: Iterable[_Wanted]) -> Rejections | None:
         if np.count_nonzero(short):
             allocatable = nodes.allocatable(name)
             if is_backed_by_devices:
-                short &= allocatable > 0
+                short &= ~devices.needs_devices(nodes, name)
             rejected.append((short, unschedulable(f"Insufficient {name}")))
             rejected.append((short & (allocatable < whole), _HOPELESS))
     return reject_together(*rejected)
@@ -139,7 +142,8 @@ class NodeResourcesFit(Plugin):
         names = [name for name in _in_order(requests) if not self._is_ignored(name)]
         backed = self._devices.classes.backed_by_devices(names)
         held = state.find(_HELD) or {}
-        return _rejections(nodes, [_wanted(n, requests[n], held, backed) for n in names])
+        wanted = [_wanted(name, requests[name], held, backed) for name in names]
+        return _rejections(nodes, wanted, self._devices.rules)
 
     @functools.cached_property
     def _devices(self) -> DraManager:
