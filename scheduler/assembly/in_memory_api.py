@@ -133,13 +133,15 @@ class InMemoryApi:
         return store
 
     def load(self, objects: Mapping[str, Iterable[ApiObject]]) -> None:
-        """Create objects by kind: first the nodes by name, as an API server lists them."""
-        for node in sorted(objects.get(NODES.plural, ()), key=object_key):
-            self.put(NODES.plural, node)
-        for kind, of_kind in objects.items():
-            if kind != NODES.plural:
-                for obj in of_kind:
-                    self.put(kind, obj)
+        """Create objects by kind: first the nodes, each kind by name as an API server lists it.
+
+        Pods are created in the given order.
+        """
+        kinds = sorted(objects, key=lambda kind: kind != NODES.plural)
+        for kind in kinds:
+            of_kind = objects[kind]
+            for obj in of_kind if kind == PODS.plural else sorted(of_kind, key=object_key):
+                self.put(kind, obj)
 
     def put(self, kind: str, obj: ApiObject) -> None:
         """Create or replace an object."""

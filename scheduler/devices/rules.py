@@ -107,6 +107,8 @@ class DeviceRules(NamedTuple):
     keeps_away: Callable[[DeviceTaint], bool]
     #: The nodes that leave an extended resource of a class to devices.
     needs_devices: Callable[[Nodes, str], BoolArray]
+    #: True if a claim for some extended resources is for those that the node has itself, too.
+    claims_all_resources: bool
     #: What the counters left for a device are kept by.
     counters_key: Callable[[Pool, PoolDevice], object]
     counter_sets: Callable[[Pool, PoolDevice], Iterable[CounterSet]]
@@ -323,6 +325,7 @@ _RULES_OF_1_36: Final = DeviceRules(
     goes_on_as=_itself,
     keeps_away=_has_known_effect,
     needs_devices=_without_any,
+    claims_all_resources=False,
     # As upstream: pools of two drivers with one name are mixed.
     counters_key=lambda pool, device: pool.id.pool,
     counter_sets=lambda pool, device: pool.counter_sets.values(),
@@ -355,6 +358,7 @@ _RULES_OF_1_34: Final = _RULES_OF_1_35._replace(
     reach=_up_to_invalid_pool,
     keeps_away=_always,
     needs_devices=_without_entry,
+    claims_all_resources=True,
     results=ResultRules(configuration_by_request, no_tolerations),
     pools=_POOLS_OF_1_34,
     status_gates=frozenset({"DRAResourceClaimDeviceStatus"}),

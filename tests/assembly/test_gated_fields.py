@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import pytest
 
 from scheduler.api.core import Node, Pod
+from scheduler.api.dynamic_resources import ResourceSlice
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 from scheduler.assembly.gated_fields import transforms
-from scheduler.config import DEFAULT_FEATURE_GATES, SchedulerVersion
+from scheduler.config import DEFAULT_FEATURE_GATES, SchedulerVersion, default_feature_gates
+from scheduler.devices.rules import PARTITIONABLE_DEVICES
 from scheduler.snapshot import PodInfo
 from tests.upstream.loading import api_object
 
@@ -89,3 +91,13 @@ def test_before_v1_37_a_node_has_no_preemption_policy() -> None:
     plain = read(node)
     assert read(plain) is plain
     assert "nodes" not in transforms(DEFAULT_FEATURE_GATES, SchedulerVersion.V1_37)
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_devices_beside_counters_need_the_gate_from_1_35_on(version: SchedulerVersion) -> None:
+    devices = [{"name": "plain"}, {"name": "part", "consumesCounters": [{"counterSet": "g"}]}]
+    spec = {"driver": "d", "pool": {"name": "p"}, "devices": devices}
+    part = api_object(ResourceSlice, {"spec": {**spec, "sharedCounters": [{"name": "g"}]}})
+    read = transforms(default_feature_gates(version) - {PARTITIONABLE_DEVICES}, version)
+    names = [device.name for device in read["resourceslices"](part).spec.devices]
+    assert names == (["plain"] if version == SchedulerVersion.V1_34 else [])

@@ -78,3 +78,19 @@ def test_the_writes_of_claims_have_versions(api: InMemoryApi) -> None:
     with pytest.raises(ObjectNotFoundError, match='"c" not found'):
         result_of(claims.get(read))
     assert claims.writes[-1] == "delete resourceclaims default/c"
+
+
+def test_objects_are_loaded_by_name_and_pods_in_their_order(api: InMemoryApi) -> None:
+    names = ["b", "c", "a"]
+    api.load(
+        {
+            PODS.plural: [make_pod(name) for name in names],
+            "resourceclaims": [ResourceClaim(ObjectMeta(name=name)) for name in names],
+        }
+    )
+    assert [pod.metadata.name for pod in api.objects(PODS.plural).list()] == names
+    assert [claim.metadata.name for claim in api.objects("resourceclaims").list()] == [
+        "a",
+        "b",
+        "c",
+    ]

@@ -22,6 +22,13 @@ from scheduler.api.dynamic_resources import (
     ResourceSliceSpec,
 )
 from scheduler.client import ApiObject, Store
+from scheduler.config import (
+    DEFAULT_SCHEDULER_VERSION,
+    FeatureGates,
+    SchedulerVersion,
+    default_feature_gates,
+)
+from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.plugins.dynamic_resources.dynamic_resources import (
     DynamicResources,
     DynamicResourcesArgs,
@@ -43,19 +50,23 @@ def dynamic_resources(
     slices: Iterable[ResourceSlice] = (),
     clock: VirtualClock | None = None,
     snapshot: Snapshot | None = None,
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
 ) -> DynamicResources:
-    """The plugin in a cluster with these claims, classes and slices."""
+    """The plugin in a cluster with these claims, classes and slices; extended resources are on."""
     listers = {
         "resourceclaims": lister(claims),
         "deviceclasses": lister(classes),
         "resourceslices": lister(slices),
+        "devicetaintrules": lister(()),
     }
+    gates = FeatureGates({*default_feature_gates(version), DRA_EXTENDED_RESOURCE})
+    handle = FakeHandle(
+        snapshot, listers=listers, clock=clock, version=version, feature_gates=gates
+    )
     registry = Registry([DynamicResources])
     return cast(
         "DynamicResources",
-        registry.create(
-            "DynamicResources", args, FakeHandle(snapshot, listers=listers, clock=clock)
-        ),
+        registry.create("DynamicResources", args, handle),
     )
 
 

@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
+from scheduler.api.core import ObjectMeta
 from scheduler.api.dynamic_resources import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -13,7 +15,10 @@ from scheduler.api.dynamic_resources import (
     ResourceClaim,
     ResourceClaimStatus,
 )
+from scheduler.config.versions import SchedulerVersion
 from scheduler.plugins.dynamic_resources.binding_conditions import (
+    DeviceBindingError,
+    binding_texts,
     is_binding_timed_out,
     is_ready_for_binding,
 )
@@ -70,3 +75,26 @@ def test_a_claim_is_late_some_time_after_its_allocation(
 ) -> None:
     now = START.timestamp() + seconds
     assert is_binding_timed_out(tested, now, timeout_seconds=600.0) is is_late
+
+
+@pytest.mark.parametrize(
+    ("version", "failed", "late"),
+    [
+        (SchedulerVersion.V1_35, 'claim c binding failed: reason=Why, message=""', "claim c bind"),
+        (SchedulerVersion.V1_36, "device binding failed: claim=c, reason=Why", "device binding t"),
+    ],
+)
+def test_the_texts_of_a_failure_are_those_of_the_version(
+    version: SchedulerVersion, failed: str, late: str
+) -> None:
+    result = DeviceRequestAllocationResult(
+        "r", "d", "p", "x", binding_conditions=("Ready",), binding_failure_conditions=("Bad",)
+    )
+    status = AllocatedDeviceStatus(
+        "d", "p", "x", conditions=(DeviceCondition("Bad", "True", reason="Why"),)
+    )
+    tested = replace(claim(result, devices=(status,)), metadata=ObjectMeta(name="c"))
+    texts = binding_texts(version)
+    with pytest.raises(DeviceBindingError, match=failed):
+        is_ready_for_binding(tested, texts)
+    assert texts.is_late.format(claim="c").startswith(late)

@@ -18,7 +18,7 @@ from scheduler.api.dynamic_resources import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import DEFAULT_FEATURE_GATES, SchedulerVersion
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.manager import DraManager
 from scheduler.framework import Code, CycleState, NodeToStatus, Status
@@ -267,6 +267,17 @@ def test_an_extended_resource_of_a_device_class_must_be_offered(
     plugin = dynamic_resources(classes=[GPU_CLASS])
     expected = {name: (UNRESOLVABLE, (reason,)) for name, reason in refused.items()}
     assert rejected(plugin, make_pod(requests=requests), SNAPSHOT) == expected
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_1_34_leaves_a_resource_to_a_node_that_lists_none_of_it(version: SchedulerVersion) -> None:
+    plugin = dynamic_resources(classes=[GPU_CLASS], version=version)
+    without = snapshot_of([make_node("listed", allocatable={GPU: "0"})])
+    found = rejected(plugin, make_pod(requests={GPU: "1"}), without)
+    is_left = version == SchedulerVersion.V1_34
+    assert found == ({} if is_left else {"listed": (UNRESOLVABLE, (NOT_ALLOCATED,))})
+    implicit = make_pod(requests={"deviceclass.resource.kubernetes.io/gpu": "1"})
+    assert (rejected(plugin, implicit, SNAPSHOT) == {}) is is_left
 
 
 async def test_a_pod_on_a_node_that_offers_it_is_bound_without_a_claim() -> None:
@@ -518,3 +529,15 @@ def test_the_filter_timeout_is_independent_of_the_wall_clock(
     text = "node plain: timed out trying to allocate devices"
     late = dict.fromkeys(("plain", "gpu"), ("Error", (text,)))
     assert found == (late if is_late else {"plain": (UNRESOLVABLE, (NOT_ALLOCATED,))})
+
+
+def test_the_filter_timeout_leaves_out_a_node_up_to_1_35() -> None:
+    plugin = dynamic_resources(
+        classes=[GPU_CLASS],
+        args=DynamicResourcesArgs(filter_timeout=Duration(2 * SECOND)),
+        clock=SteppedClock(2.1),
+        version=SchedulerVersion.V1_35,
+    )
+    reason = "timed out trying to allocate devices"
+    found = rejected(plugin, make_pod(requests={GPU: "1"}), SNAPSHOT)
+    assert found == {"plain": (UNRESOLVABLE, (reason,))}

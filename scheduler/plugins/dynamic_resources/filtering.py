@@ -170,7 +170,8 @@ class NodeFilter:
         # In the order of the nodes, so that an error is that of the first node.
         for index in np.argsort(first).tolist():
             position = int(positions[first[index]])
-            names = frozenset(name for name, rows in by_devices.items() if rows[position])
+            claims_all = manager.rules.claims_all_resources
+            names = frozenset(n for n, rows in by_devices.items() if claims_all or rows[position])
             group = int(groups[position])
             allocation = self._allocate(allocator, nodes[position].node, group, names)
             if isinstance(allocation, str):
