@@ -15,8 +15,9 @@ from scheduler.api.dynamic_resources import (
     ResourceClaimStatus,
 )
 from scheduler.client import Store
+from scheduler.config import FeatureGates, SchedulerVersion
 from scheduler.devices.claims import ClaimTracker
-from scheduler.devices.classes import DeviceClassResolver
+from scheduler.devices.classes import DRA_EXTENDED_RESOURCE, DeviceClassResolver
 from scheduler.devices.pools import DeviceId, PoolId
 from scheduler.testing import FakeHandle
 
@@ -169,3 +170,21 @@ def test_classes_follow_the_informer() -> None:
     assert name("example.com/other") is None
     assert name(f"{prefix}a") is None
     assert resolver.backed_by_devices(["cpu", f"{prefix}b"]) == {f"{prefix}b"}
+
+
+def test_1_34_knows_only_the_resources_that_classes_name() -> None:
+    store = Store([device_class("a", "example.com/gpu"), device_class("b", "example.com/gpu")])
+    handle = FakeHandle(
+        listers={"deviceclasses": store},
+        version=SchedulerVersion.V1_34,
+        feature_gates=FeatureGates({DRA_EXTENDED_RESOURCE}),
+    )
+    resolver = DeviceClassResolver(handle)
+    found = resolver.device_class("example.com/gpu")
+    assert found is not None
+    assert found.metadata.name == "b"
+    assert resolver.device_class("deviceclass.resource.kubernetes.io/b") is None
+    store.remove("b")
+    assert resolver.device_class("example.com/gpu") == store.get("a")
+    store.remove("a")
+    assert resolver.device_class("example.com/gpu") is None

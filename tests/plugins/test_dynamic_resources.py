@@ -30,6 +30,7 @@ from scheduler.plugins.dynamic_resources.dynamic_resources import (
     DynamicResources,
     DynamicResourcesError,
 )
+from scheduler.plugins.dynamic_resources.state import STATE
 from scheduler.runtime import PluginSetupError
 from scheduler.snapshot import PodInfo
 from scheduler.testing import FakeHandle, VirtualClock, make_node, make_pod, snapshot_of
@@ -278,6 +279,37 @@ def test_1_34_leaves_a_resource_to_a_node_that_lists_none_of_it(version: Schedul
     assert found == ({} if is_left else {"listed": (UNRESOLVABLE, (NOT_ALLOCATED,))})
     implicit = make_pod(requests={"deviceclass.resource.kubernetes.io/gpu": "1"})
     assert (rejected(plugin, implicit, SNAPSHOT) == {}) is is_left
+
+
+@pytest.mark.parametrize(
+    ("version", "node", "names"),
+    [
+        (SchedulerVersion.V1_34, "plain", ["container-0-request-0", "container-1-request-0"]),
+        (SchedulerVersion.V1_34, "gpu", ["container-0-request-0", "container-1-request-0"]),
+        (SchedulerVersion.V1_35, "plain", ["container-1-request-0"]),
+        (SchedulerVersion.V1_35, "gpu", []),
+    ],
+)
+def test_1_34_claims_for_each_container_what_the_node_may_have_itself(
+    version: SchedulerVersion, node: str, names: list[str]
+) -> None:
+    pod = with_claims(by_name(), pod=make_pod(requests={GPU: "1"}))
+    init = replace(pod.spec.containers[0], name="init")
+    pod = replace(pod, spec=replace(pod.spec, init_containers=(init,)))
+    plugin = dynamic_resources(
+        [make_claim()],
+        [GPU_CLASS],
+        slices=[slice_of("plain", *"123"), slice_of("gpu", *"123")],
+        version=version,
+    )
+    state, answer = pre_filter(plugin, pod)
+    assert answer is None
+    assert plugin.filter_nodes(state, PodInfo(pod), SNAPSHOT.nodes) is None
+    found = state.read(STATE).node_allocation(node)
+    assert found is not None
+    assert found.extended_claim is not None
+    assert [request.name for request in found.extended_claim.spec.devices.requests] == names
+    assert [mapping.request_name for mapping in found.mappings][: len(names)] == names
 
 
 async def test_a_pod_on_a_node_that_offers_it_is_bound_without_a_claim() -> None:
