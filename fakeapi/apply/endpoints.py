@@ -74,10 +74,7 @@ def type_of(kind: Kind) -> Type:
 def manager_for(table: KindTable, kind: Kind, subresource: str = "") -> FieldManager:
     """Return the field manager of an endpoint, cached until the table of kinds changes."""
     key = f"field manager of {kind.api_version} {kind.plural}/{subresource}"
-    manager = table.derived.get(key)
-    if not isinstance(manager, FieldManager):
-        manager = table.derived[key] = _new_manager(table, kind, subresource)
-    return manager
+    return table.derived(key, lambda: _new_manager(table, kind, subresource))
 
 
 def _new_manager(table: KindTable, kind: Kind, subresource: str) -> FieldManager:

@@ -35,8 +35,6 @@ WATCH: Final = "watch"
 #: Verbs that stand in a path before the resource.
 VERBS_IN_PATHS: Final = frozenset({"proxy", WATCH})
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
-#: The cache of routes, in the table of kinds, which forgets it when a kind comes or goes.
-_CACHE: Final = "routes by path"
 _CACHED_MAX: Final = 4096
 
 
@@ -99,17 +97,12 @@ Found: TypeAlias = Route | DiscoveryRoute | PlainRoute | Unserved
 
 def resolve(path: str, kinds: KindTable) -> Found:
     """Return what a decoded path leads to."""
-    cache = kinds.derived.get(_CACHE)
-    if not isinstance(cache, _Cache):
-        cache = kinds.derived[_CACHE] = _Cache(kinds)
-    return cache.find(path)
+    return kinds.derived("routes by path", lambda: _finder(kinds))(path)
 
 
-class _Cache:
-    """The newest routes of one table of kinds."""
-
-    def __init__(self, kinds: KindTable) -> None:
-        self.find = cached(_CACHED_MAX)(lambda path: _resolve(path, kinds))
+def _finder(kinds: KindTable) -> Callable[[str], Found]:
+    """Return a function that remembers the newest routes."""
+    return cached(_CACHED_MAX)(lambda path: _resolve(path, kinds))
 
 
 def _resolve(path: str, kinds: KindTable) -> Found:

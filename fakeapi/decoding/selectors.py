@@ -27,7 +27,9 @@ _TOKEN = re.compile(r"[(),]|==|!=|[=<>!]|[^\s()!,=<>]+", re.ASCII)
 _SPECIAL: Final = frozenset("=!(),<>")
 _FIELD_OPERATOR = re.compile(r"!=|==?").search
 _ESCAPED_OR_COMMA = re.compile(r"\\.|,", re.DOTALL).finditer
-_NEEDS_UNESCAPING: Final = frozenset("\\,=")
+#: What a value may not contain as it is.
+_ESCAPED: Final = ("\\", ",", "=")
+_ESCAPES = re.compile(r"\\(.?)|[,=]", re.DOTALL).sub
 #: Operators that hold for an object without the label.
 _NEGATIVE: Final = ("notin", "!")
 #: Of several numbers, the one that implies the others.
@@ -346,7 +348,7 @@ def _field_terms(source: str) -> list[tuple[str, str, str]]:
         found = _FIELD_OPERATOR(part)
         if found is None:
             raise SelectorError(f"invalid selector: '{source}'; can't understand '{part}'")
-        terms.append((part[: found.start()], found[0], _unescape(part[found.end() :])))
+        terms.append((part[: found.start()], found[0], _ESCAPES(_unescape, part[found.end() :])))
     return terms
 
 
@@ -360,27 +362,12 @@ def _split_terms(source: str) -> list[str]:
     return [*terms, source[begin:]]
 
 
-def _unescape(value: str) -> str:
-    if not _NEEDS_UNESCAPING.intersection(value):
-        return value
-    result = []
-    escaped = False
-    for character in value:
-        if escaped:
-            if character not in "\\,=":
-                raise SelectorError(
-                    f"invalid field selector: invalid escape sequence: \\{character}"
-                )
-            result.append(character)
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        elif character in ",=":
-            raise SelectorError(
-                f"invalid field selector: unescaped character in value: {ord(character)}"
-            )
-        else:
-            result.append(character)
-    if escaped:
-        raise SelectorError("invalid field selector: invalid escape sequence: \\")
-    return "".join(result)
+def _unescape(found: re.Match[str]) -> str:
+    """Return the character that a backslash stands before. Raises SelectorError for any other."""
+    if found[1] in _ESCAPED:
+        return found[1]
+    if found[0] in ",=":
+        why = f"unescaped character in value: {ord(found[0])}"
+    else:
+        why = f"invalid escape sequence: {found[0]}"
+    raise SelectorError(f"invalid field selector: {why}")

@@ -59,8 +59,8 @@ def _duplicates(body: Body) -> list[str]:
         json.loads(body.raw, object_pairs_hook=_unrepeated)
     except _Repeated:
         pairs = json.loads(body.raw, object_pairs_hook=_Pairs)
-        paths = _repeated(pairs, "", body.limits.max_path_length)
-        return list(dict.fromkeys(_duplicate(path) for path in paths))
+        paths = _paths(pairs, "", body.limits.max_path_length)
+        return list(dict.fromkeys(_duplicate(path) for path, is_repeated in paths if is_repeated))
     return []
 
 
@@ -94,41 +94,28 @@ def in_order(body: Body, repeated: list[str], unknown: list[str]) -> list[str]:
     if not repeated or not unknown:
         return repeated + unknown
     positions: dict[str, int] = {}
-    seen: set[str] = set()
     pairs = json.loads(body.raw, object_pairs_hook=_Pairs)
-    for index, path in enumerate(_paths(pairs, "", body.limits.max_path_length)):
-        positions.setdefault(_duplicate(path) if path in seen else f'unknown field "{path}"', index)
-        seen.add(path)
+    paths = _paths(pairs, "", body.limits.max_path_length)
+    for index, (path, is_repeated) in enumerate(paths):
+        finding = _duplicate(path) if is_repeated else f'{_UNKNOWN}{path}"'
+        positions.setdefault(finding, index)
     return sorted(repeated + unknown, key=lambda finding: positions.get(finding, 0))
 
 
-def _paths(value: object, path: str, length_max: int) -> Iterator[str]:
-    if isinstance(value, _Pairs):
-        for key, item in value:
-            inner = f"{path}.{key}" if path else key
-            if len(inner) > length_max:
-                continue
-            yield inner
-            yield from _paths(item, inner, length_max)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _paths(item, f"{path}[{index}]", length_max)
-
-
-def _repeated(value: object, path: str, length_max: int) -> Iterator[str]:
+def _paths(value: object, path: str, length_max: int) -> Iterator[tuple[str, bool]]:
+    """Yield the path of each key in order, and whether its object had the key before."""
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, item in value:
             inner = f"{path}.{key}" if path else key
             if len(inner) > length_max:
                 continue
-            if key in seen:
-                yield inner
+            yield inner, key in seen
             seen.add(key)
-            yield from _repeated(item, inner, length_max)
+            yield from _paths(item, inner, length_max)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _repeated(item, f"{path}[{index}]", length_max)
+            yield from _paths(item, f"{path}[{index}]", length_max)
 
 
 def duplicates_in_patch(body: Body, operations: object) -> list[str]:

@@ -84,12 +84,12 @@ def preferred_version(request: DocumentRequest) -> str:
 
 def answer(kinds: KindTable, version: str, request: DocumentRequest, *, core: bool) -> Answer:
     """Return one document: the core group for /api, all other groups for /apis."""
-    key = f"aggregated discovery {version} {core}"
-    made = kinds.derived.get(key)
-    if not isinstance(made, tuple):
+
+    def made() -> tuple[bytes, str]:
         body = encode(_list(kinds, version, core=core))
-        made = kinds.derived[key] = (body, documents.tag_of(body))
-    body, tag = made
+        return body, documents.tag_of(body)
+
+    body, tag = kinds.derived(f"aggregated discovery {version} {core}", made)
     media_type = f"application/json;g={_GROUP};v={version};as={_KIND}"
     return documents.document(body, media_type, tag, request, {"Cache-Control": "public"})
 

@@ -66,12 +66,11 @@ def contents_of(store: Store) -> Contents:
 def _saved(collection: Collection) -> SavedCollection:
     group, resource = collection.resource
     start = collection.log.compacted_version
-    changes = []
-    for change in collection.log.newer_than(start):
-        revision = change.current or change.final
-        assert revision is not None, "a change has an object, or one that is gone"
-        changes.append(SavedChange(revision.object, change.current is None))
-    changes.reverse()
+    newest_first = list(collection.log.newer_than(start))
+    changes = [
+        SavedChange(change.revision.object, change.current is None)
+        for change in reversed(newest_first)
+    ]
     before = collection.at_version(start)
     objects = [before[key].object for key in sorted(before)]
     return SavedCollection(group, resource, start, objects, changes)
@@ -135,10 +134,7 @@ def _revision(obj: Json, at: str) -> Revision:
 def _change(collection: Collection, entry: SavedChange, at: str) -> Change:
     revision = _revision(entry.object, f"{at}.object")
     previous = collection.revisions.get(revision.key)
-    version = revision.resource_version
-    if not entry.deleted:
-        kind = ADDED if previous is None else MODIFIED
-        return Change(kind, version, revision, previous)
-    if previous is None:
+    if previous is None and entry.deleted:
         raise StateError(f"{at}: {revision.key} is deleted before it exists")
-    return Change(DELETED, version, None, previous, revision)
+    kind = DELETED if entry.deleted else ADDED if previous is None else MODIFIED
+    return Change(kind, revision, previous)

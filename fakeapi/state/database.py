@@ -361,11 +361,7 @@ def _entry(change: Change) -> _Entry:
 
 
 def _row(change: Change, number: int) -> _Row:
-    if change.current is not None:
-        raw = change.current.json()  # the answer needs it as well
-    else:
-        assert change.final is not None, "a deletion has the object that is gone"
-        raw = msgspec.json.encode(change.final.object)
+    raw = change.revision.json()  # the answer needs it as well
     return _Row(change.resource_version, number, change.current is None, raw)
 
 

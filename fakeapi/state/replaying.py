@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 #: Changes that are made in one go before others get their turn.
 _AT_ONCE_MAX: Final = 100
-_STORED: Final = "stored resources"
 
 
 async def replay(state: Registry, path: Path, *, speed: float) -> int:
@@ -134,10 +133,7 @@ class _Player:
 
 def _stored_resources(kinds: KindTable) -> frozenset[ResourceKey]:
     """The resources whose objects are stored, worked out once for each state of the table."""
-    stored = kinds.derived.get(_STORED)
-    if not isinstance(stored, frozenset):
-        stored = kinds.derived[_STORED] = frozenset(kind.storage_key for kind in kinds)
-    return stored
+    return kinds.derived("stored resources", lambda: frozenset(kind.storage_key for kind in kinds))
 
 
 def _uid(obj: Json) -> object:

@@ -118,8 +118,6 @@ class Journal:
     def _changed(self, collection: Collection, change: Change) -> None:
         if not self._changes:
             return
-        revision = change.current or change.final
-        assert revision is not None, "a change has a current or a final object"
         group, resource = collection.resource
         namespace, _, name = change.key.rpartition("/")
         report = ObjectChange(
@@ -130,6 +128,6 @@ class Journal:
             resource=resource,
             namespace=namespace,
             name=name,
-            object=revision.object,
+            object=change.revision.object,
         )
         call_all([functools.partial(listener, report) for listener in self._changes.values()])

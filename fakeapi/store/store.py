@@ -108,47 +108,38 @@ class Revision:
 class Change:
     """One entry of a log: the change of one key at one resourceVersion.
 
-    `current` is None after a deletion; `final` is then the object as deleted, with the version of
-    the deletion. `encoded` caches the events for watchers, by keys of their choice.
+    `revision` is the object after the change, or as deleted with the version of the deletion;
+    `current` is the same, but None after a deletion. `encoded` caches the events for watchers, by
+    keys of their choice.
     """
 
-    __slots__ = ("_size", "current", "encoded", "final", "previous", "resource_version", "type")
+    __slots__ = (
+        "_size", "current", "encoded", "key", "previous", "resource_version", "revision", "type",
+    )  # fmt: skip
 
-    def __init__(
-        self,
-        change_type: str,
-        resource_version: int,
-        current: Revision | None,
-        previous: Revision | None,
-        final: Revision | None = None,
-    ) -> None:
+    def __init__(self, change_type: str, revision: Revision, previous: Revision | None) -> None:
         self.type = change_type
-        self.resource_version = resource_version
-        self.current = current
+        self.key = revision.key
+        self.resource_version = revision.resource_version
+        self.revision = revision
+        self.current = None if change_type == DELETED else revision
         self.previous = previous
-        self.final = final
         self.encoded: dict[object, bytes] = {}
         self._size = 0
 
     def size(self) -> int:
         """Return the length of the object as JSON."""
         if not self._size:
-            revision = self.current or self.final
-            assert revision is not None, "a change has a current or a final object"
-            self._size = revision.size()
+            self._size = self.revision.size()
         return self._size
-
-    @property
-    def key(self) -> str:
-        revision = self.current or self.previous
-        assert revision is not None
-        return revision.key
 
     def forget_encodings(self) -> None:
         """Free the encoded events, which most watchers have sent by now."""
         self.encoded.clear()
         if self.previous is not None:
             self.previous.forget_json()
+        if self.current is None:
+            self.revision.forget_json()
 
 
 class ChangeLog:
@@ -394,7 +385,7 @@ class Store:
             stored["spec"] = self._specs.interned(spec)
         current = Revision(key, stored, version, is_first=previous is None)
         change_type = ADDED if previous is None else MODIFIED
-        self._record(collection, Change(change_type, version, current, previous))
+        self._record(collection, Change(change_type, current, previous))
         return current
 
     def remove(self, resource: ResourceKey, key: str) -> Revision:
@@ -405,7 +396,7 @@ class Store:
         version = self.resource_version
         gone = with_metadata(previous.object, resourceVersion=str(version))
         final = Revision(key, gone, version)
-        self._record(collection, Change(DELETED, version, None, previous, final))
+        self._record(collection, Change(DELETED, final, previous))
         return final
 
     def compact(self) -> None:

@@ -111,12 +111,9 @@ class View:
         return encoded
 
     def _event_object(self, change: Change, event_type: str) -> bytes:
-        if event_type != "DELETED":
-            assert change.current is not None
-            return self.body(change.current)
-        if change.final is not None:
-            return self.body(change.final)
-        assert change.previous is not None
+        if event_type != "DELETED" or change.type == "DELETED":
+            return self.body(change.revision)
+        assert change.previous is not None, "it has left the selection"
         gone = with_metadata(change.previous.object, resourceVersion=str(change.resource_version))
         return self.body_of(gone)
 

@@ -67,8 +67,9 @@ class Watcher:
     @property
     def undelivered(self) -> int:
         """Return the number of unread log entries and of unwritten initial events."""
-        if self._ended:
-            return 0
+        return 0 if self._ended else self._waiting()
+
+    def _waiting(self) -> int:
         return (
             self._collection.log.end
             - self._position
@@ -146,7 +147,10 @@ class Watcher:
         """Set the first position and queue the initial events; False if the stream is over."""
         log = self._collection.log
         if self._wants_state:
-            if not await self._reached():
+            is_reached = await wait_for_version(
+                self._store, self._after, self._clock, given_up=lambda: self._ended
+            )
+            if not is_reached:
                 error = ResourceVersionTooLarge(self._after, self._store.resource_version)
                 await write(status_event(error.status()))
                 return False
@@ -162,27 +166,15 @@ class Watcher:
             self._position = log.end
         return True
 
-    async def _reached(self) -> bool:
-        """Wait for the client's version, a few seconds at most."""
-        return await wait_for_version(self._store, self._after, self._clock, lambda: self._ended)
-
     def _queue_state(self) -> None:
         everything = ListOptions(selection=self._options.selection)
         self._initial.extend(listing(self._store, self._collection, everything).revisions)
         if self._options.allow_bookmarks:
             self._initial_version = self._store.resource_version
 
-    def _has_news(self) -> bool:
-        return (
-            self._position != self._collection.log.end
-            or bool(self._initial)
-            or self._initial_version > 0
-            or self._bookmark_due
-        )
-
     def _next_chunk(self) -> bytes:
         """Return the next bytes to write, empty if there are none. Raises Compacted."""
-        if not self._has_news():
+        if not self._waiting():
             return b""
         parts: list[bytes] = []
         size = 0

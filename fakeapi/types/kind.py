@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from fakeapi.types import names
 from fakeapi.types.objects import Json, text, value_in
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from fakeapi.types.columns import Column
     from fakeapi.types.errors import FieldError
+
+T = TypeVar("T")
 
 ALL_VERBS: Final = (
     "create",
@@ -366,8 +368,7 @@ class KindTable:
     """The kinds that a server serves, found by group, version and plural name."""
 
     def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
-        #: Values that other modules compute from the table; cleared whenever it changes.
-        self.derived: dict[str, object] = {}
+        self._derived: dict[str, object] = {}
         #: Called with each kind that is removed or replaced.
         self.listeners: dict[object, Callable[[Kind], None]] = {}
         self._versions: dict[tuple[str, str], dict[str, Kind]] = {}
@@ -379,7 +380,7 @@ class KindTable:
         served = self._versions.setdefault((kind.group, kind.version), {})
         before = served.get(kind.plural)
         served[kind.plural] = kind
-        self.derived.clear()
+        self._derived.clear()
         if before is not None and before is not kind:
             self._call_listeners(before)
 
@@ -391,8 +392,15 @@ class KindTable:
             return
         if not served:
             del self._versions[kind.group, kind.version]
-        self.derived.clear()
+        self._derived.clear()
         self._call_listeners(before)
+
+    def derived(self, key: str, make: Callable[[], T]) -> T:
+        """Return the value of a key, which is made anew whenever the table has changed."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        # The value of this key, so of its type.
+        return cast("T", self._derived[key])
 
     def _call_listeners(self, kind: Kind) -> None:
         for listener in self.listeners.values():

@@ -22,8 +22,6 @@ from fakeapi.types.media_types import JSON
 from fakeapi.types.objects import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fakeapi.discovery.documents import DocumentRequest
     from fakeapi.types.kind import KindTable
 
@@ -64,7 +62,7 @@ def _answer_v3(section: str, kinds: KindTable, request: DocumentRequest) -> Answ
         expires = email.utils.formatdate(request.now_seconds + _YEAR_SECONDS, usegmt=True)
         headers = {"Cache-Control": "public, immutable", "Expires": expires}
     key = f"OpenAPI v3 {section}"
-    body = _cached(kinds, key, lambda: encode(documents_v3.document(kinds, group, version)))
+    body = kinds.derived(key, lambda: encode(documents_v3.document(kinds, group, version)))
     return documents.document(body, JSON, tag, request, headers)
 
 
@@ -73,12 +71,12 @@ def _answer_v2(kinds: KindTable, request: DocumentRequest) -> Answer:
     tags = [documents_v3.tag(kinds, group, version) for group, version in kinds.versions()]
     tag = documents.tag_of(encode(tags))
     if accepted in _AS_JSON:
-        body = _cached(kinds, "OpenAPI v2 JSON", lambda: encode(document_v2.document(kinds)))
+        body = kinds.derived("OpenAPI v2 JSON", lambda: encode(document_v2.document(kinds)))
         return documents.document(body, JSON, tag, request)
     from fakeapi.discovery.openapi import gnostic  # imports google.protobuf
 
-    body = _cached(
-        kinds, "OpenAPI v2 protobuf", lambda: gnostic.document(document_v2.document(kinds))
+    body = kinds.derived(
+        "OpenAPI v2 protobuf", lambda: gnostic.document(document_v2.document(kinds))
     )
     return documents.document(body, _V2_PROTOBUF, tag, request)
 
@@ -89,11 +87,3 @@ def _check_acceptable(request: DocumentRequest, offered: tuple[str, ...]) -> str
         if clause.media_range in offered:
             return clause.media_range
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {offered[0]}")
-
-
-def _cached(kinds: KindTable, key: str, make: Callable[[], bytes]) -> bytes:
-    """Return the cached body of that key, made on first use."""
-    cached = kinds.derived.get(key)
-    if not isinstance(cached, bytes):
-        cached = kinds.derived[key] = make()
-    return cached

@@ -69,9 +69,8 @@ def relative_url(group: str, version: str, document_tag: str) -> str:
 
 def tag(kinds: KindTable, group: str, version: str) -> str:
     """Return the entity tag of a version's document."""
-    key = f"OpenAPI v3 tag {group}/{version}"
-    cached = kinds.derived.get(key)
-    if not isinstance(cached, str):
+
+    def made() -> str:
         digests = (schema.digest(), definitions.descriptions_digest())
         rows = [
             [
@@ -81,8 +80,9 @@ def tag(kinds: KindTable, group: str, version: str) -> str:
             ]
             for kind in kinds.in_version(group, version)
         ]  # fmt: skip
-        cached = kinds.derived[key] = tag_of(encode([*digests, group, version, rows]))
-    return cached
+        return tag_of(encode([*digests, group, version, rows]))
+
+    return kinds.derived(f"OpenAPI v3 tag {group}/{version}", made)
 
 
 def document(kinds: KindTable, group: str, version: str) -> Json:

@@ -32,6 +32,8 @@ from fakeapi.types.media_types import (
 from fakeapi.types.objects import text, texts
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from fakeapi.types.kind import Kind
     from fakeapi.types.objects import Json
 
@@ -148,10 +150,7 @@ def _collection(subject: Subject) -> Json:
     kind = subject.kind
     if "list" in kind.verbs:
         operations["get"] = _list(subject, "")
-    if "create" in kind.verbs:
-        operations["post"] = _operation(
-            subject, "create", "post", _WRITE, subject.item, ("200", "201", "202"), subject.item
-        )
+    operations |= _operations(subject, {"create"}.intersection(kind.verbs), subject.item)
     if "deletecollection" in kind.verbs:
         operations["delete"] = _operation(
             subject, "delete", "deletecollection", _DELETE_ALL, STATUS, ("200",), DELETE_OPTIONS,
@@ -169,14 +168,8 @@ def _list(subject: Subject, suffix: str) -> Json:
 
 
 def _item(subject: Subject) -> Json:
-    operations: Json = {"get": _operation(subject, "read", "get", (), subject.item, ("200",))}
     verbs = subject.kind.verbs
-    if "update" in verbs:
-        operations["put"] = _operation(
-            subject, "replace", "put", _WRITE, subject.item, ("200", "201"), subject.item
-        )
-    if "patch" in verbs:
-        operations["patch"] = _patch(subject, subject.item)
+    operations = _operations(subject, set(verbs) - {"create"}, subject.item)
     if "delete" in verbs:
         answered = subject.item if subject.kind.returns_deleted else STATUS
         operations["delete"] = _operation(
@@ -196,11 +189,15 @@ def _patch(subject: Subject, answered: str, suffix: str = "") -> Json:
 
 def _subresource(subject: Subject, name: str) -> Json:
     """Return the operations of a subresource, by its verbs in discovery."""
-    row, suffix = SUBRESOURCES[name], _capital(name)
+    row = SUBRESOURCES[name]
     type_name = _SUBRESOURCE_TYPES.get(text(row.get("kind")))
     item = definitions.definition_name(type_name) if type_name else subject.item
+    return _operations(subject, texts(row["verbs"]), item, _capital(name))
+
+
+def _operations(subject: Subject, verbs: Container[str], item: str, suffix: str = "") -> Json:
+    """Return the operations of an object or a subresource that takes and returns an `item`."""
     made: Json = {}
-    verbs = texts(row["verbs"])
     if "get" in verbs:
         made["get"] = _operation(subject, "read", "get", (), item, ("200",), suffix=suffix)
     if "update" in verbs:
