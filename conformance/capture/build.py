@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
+from ..format.reading import node_of, short_name_of
 from ..format.resources import objects, part
 from ..format.short_forms import entry_of
 from .anonymise import Anonymiser
@@ -80,7 +81,7 @@ def captured(
         if obj["kind"] != "Pod" or (key_of(obj) not in left_out and _was_there(obj, chosen))
     ]
     used = {str(part(obj, "spec").get("priorityClassName")) for obj in items}
-    before = [obj for obj in before if obj["kind"] != "PriorityClass" or _name(obj) in used]
+    before = [obj for obj in before if obj["kind"] != "PriorityClass" or short_name_of(obj) in used]
     controllers = {_controller_of(pod) for pod in chosen}
     before = [
         obj
@@ -172,13 +173,13 @@ def head_of(message: str) -> str:
 
 def key_of(pod: Json) -> str:
     """Return `namespace/name` of an object."""
-    return f"{part(pod, 'metadata').get('namespace', 'default')}/{_name(pod)}"
+    return f"{part(pod, 'metadata').get('namespace', 'default')}/{short_name_of(pod)}"
 
 
 def _expectation(pod: Json) -> Json:
     """Return the observed outcome of a pod as an expectation."""
     name = key_of(pod).removeprefix("default/")
-    node = part(pod, "spec").get("nodeName")
+    node = node_of(pod)
     if node:
         return {"pod": name, "bound_to": node}
     for condition in objects(part(pod, "status").get("conditions")):
@@ -238,7 +239,7 @@ def _was_there(pod: Json, chosen: Sequence[Json]) -> bool:
 
 def _is_waiting(pod: Json) -> bool:
     metadata = part(pod, "metadata")
-    return not part(pod, "spec").get("nodeName") and "deletionTimestamp" not in metadata
+    return not node_of(pod) and "deletionTimestamp" not in metadata
 
 
 def _scheduled_at(pod: Json) -> str:
@@ -282,7 +283,3 @@ def _controller_of(pod: Json) -> tuple[str, str]:
             namespace = metadata.get("namespace", "default")
             return str(owner["kind"]), f"{namespace}/{owner.get('name')}"
     return "", ""
-
-
-def _name(obj: Json) -> str:
-    return str(part(obj, "metadata").get("name", ""))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..api import Json, Ref
 from ..errors import RequestFailed
+from ..format.reading import is_over
 from ..format.resources import objects, part
 
 if TYPE_CHECKING:
@@ -159,7 +160,6 @@ _ANNOTATIONS: Final = frozenset(
     }
 )
 _SYSTEM_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 async def read_objects(api: ApiClient) -> list[Json]:
@@ -184,7 +184,7 @@ def kept_part(obj: Json) -> Json | None:
     name = str(metadata.get("name", ""))
     if fields is None or (kind == "PriorityClass" and name.startswith("system-")):
         return None
-    if kind == "Pod" and part(obj, "status").get("phase") in _OVER:
+    if kind == "Pod" and is_over(obj):
         return None
     if kind == "Service" and not part(obj, "spec").get("selector"):
         return None

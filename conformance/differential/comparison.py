@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
+from ..format.reading import text_in
 from ..format.resources import part
-from ..judge.observe import text_in
 from ..judge.referee import Answer, Question
 from ..judge.stories import story_lines
 from ..outcome import Verdict as Ending

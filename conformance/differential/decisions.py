@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from ..format.case import Case
-    from ..run.observation import Observation, PodRecord
+    from ..run.observation import Observation, PodRecord, Rejection
 
 _PENDING: Final = "pending"
 #: Victims are chosen shortly before or after the nomination is written.
@@ -171,22 +171,15 @@ class Run:
         return self.seen.changes[index].seconds - self.seen.started_seconds if index >= 0 else 0.0
 
     def _life(self, pod: PodRecord) -> Life:
-        reports = [
-            Decision(
-                uid=pod.uid,
-                version=report.version,
-                seconds=report.seconds,
-                step=self._step_of(report.version),
-                message=head(report.message),
-            )
-            for report in pod.rejections
-            if not report.nominated_node
-        ]
         life = Life(
             pod=pod,
             last=self._last(pod),
             nominations=self._nominations(pod),
-            rejections=reports,
+            rejections=[
+                self._reported(pod, report, message=head(report.message))
+                for report in pod.rejections
+                if not report.nominated_node
+            ],
             deleted_step=self._step_of(pod.deleted_version) if pod.deleted_version else None,
         )
         if pod.node:
@@ -206,12 +199,17 @@ class Run:
         if not pod.rejections:
             return Decision(uid=pod.uid, end=end)
         report = pod.rejections[-1]
+        return self._reported(pod, report, message="" if end else head(report.message), end=end)
+
+    def _reported(
+        self, pod: PodRecord, report: Rejection, *, message: str, end: str = ""
+    ) -> Decision:
         return Decision(
             uid=pod.uid,
             version=report.version,
             seconds=report.seconds,
             step=self._step_of(report.version),
-            message="" if end else head(report.message),
+            message=message,
             end=end,
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 
+from ..format.reading import is_over, node_of, short_name_of
 from ..format.resources import NANO, amounts, part, pod_requests
 from ..judge.allocation import Allocation, PodShape
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ..api import Json
     from ..run.observation import Observation
 
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 _PODS: Final = "pods"
 _CPU: Final = "cpu"
 _MEMORY: Final = "memory"
@@ -107,7 +107,9 @@ class _Cluster:
     """Nodes with the pods on them at the end. `ever` are all pods, whose requests are the load."""
 
     def __init__(self, nodes: Iterable[Json], pods: Iterable[Json], ever: Iterable[Json]) -> None:
-        capacity = {_name(node): amounts(part(node, "status").get("allocatable")) for node in nodes}
+        capacity = {
+            short_name_of(node): amounts(part(node, "status").get("allocatable")) for node in nodes
+        }
         row_of = {name: row for row, name in enumerate(capacity)}
         names = {name for each in capacity.values() for name in each} | {_CPU, _MEMORY}
         self._names = sorted(names - {_PODS})
@@ -125,8 +127,8 @@ class _Cluster:
             ],
         )
         for pod in pods:
-            row = row_of.get(str(part(pod, "spec").get("nodeName")))
-            if row is not None and part(pod, "status").get("phase") not in _OVER:
+            row = row_of.get(node_of(pod))
+            if row is not None and not is_over(pod):
                 self.allocation.add(row, self._row(_requests(pod)))
         self._used = dict(zip(self._names, self.allocation.used_percent(), strict=True))
 
@@ -152,7 +154,3 @@ def _requests(pod: Json) -> Counter[str]:
         return pod_requests(pod)
     except ValueError:
         return collections.Counter()
-
-
-def _name(obj: Json) -> str:
-    return str(part(obj, "metadata").get("name"))

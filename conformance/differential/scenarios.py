@@ -11,6 +11,7 @@ from ..api import Json, ref_of
 from ..errors import InputError
 from ..format.case import Case
 from ..format.objects import Item
+from ..format.reading import node_of
 from ..format.steps import Action, Advance, Create, Delete, Step
 from ..format.validation import SAFE_LOADER
 from ..replay.history import GAP_SECONDS_MAX
@@ -51,8 +52,8 @@ def case_of_snapshot(path: Path) -> Case:
     names = {ref_of(obj).name for obj in objects if obj["kind"] == "Namespace"}
     namespaces = names | {ref_of(obj).namespace for obj in [*pods, *others]}
     cluster = [Item(namespace=name) for name in sorted(namespaces - _SYSTEM_NAMESPACES)]
-    bound = [pod for pod in pods if _node_of(pod)]
-    waiting = [pod for pod in pods if not _node_of(pod)]
+    bound = [pod for pod in pods if node_of(pod)]
+    waiting = [pod for pod in pods if not node_of(pod)]
     cluster += [Item(object=obj) for obj in [*others, *nodes, *bound]]
     return _case("snapshot", path.name, cluster, [_created(waiting)])
 
@@ -155,11 +156,6 @@ def _as_created(obj: Json) -> Json:
     kept = metadata if isinstance(metadata, dict) else {}
     dropped = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
     return {**obj, "metadata": {key: kept[key] for key in kept if key not in dropped}}
-
-
-def _node_of(pod: Json) -> object:
-    spec = pod.get("spec")
-    return spec.get("nodeName") if isinstance(spec, dict) else None
 
 
 def _is_system(obj: Json) -> bool:

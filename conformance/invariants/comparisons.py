@@ -14,8 +14,8 @@ import msgspec
 from ..errors import InputError
 from ..format.case import case_of
 from ..format.objects import Item, objects_of
+from ..format.reading import name_of
 from ..format.resources import nano_units, objects, part
-from .state import name_of
 from .violation import Violation, comparison
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ..format.reading import is_over, name_in, name_of, node_of, text_in
 from ..format.resources import objects, part
 from . import feasibility as rules
 from .devices import Devices, held_claims
 from .feasibility import feasible_nodes, reasons_against
 from .history import with_nominated
 from .matching import labels_of, selects
-from .state import is_ending, is_over, name_of, node_of, placed_on, priority_of, uid_of
+from .state import is_ending, placed_on, priority_of, uid_of
 from .violation import Violation, invariant
 
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ def devices_given_once(history: History) -> Iterator[Violation]:
 
 def _users(claim: Json) -> list[str]:
     """Return the pods for which a claim is reserved."""
-    namespace = part(claim, "metadata").get("namespace")
-    prefix = "" if namespace == "default" else f"{namespace}/"
-    return [f"{prefix}{user['name']}" for user in objects(part(claim, "status").get("reservedFor"))]
+    namespace = text_in(part(claim, "metadata"), "namespace")
+    users = objects(part(claim, "status").get("reservedFor"))
+    return [name_in(namespace, text_in(user, "name")) for user in users]
 
 
 def _broken_at_binding(history: History, rule: rules.Rule) -> Iterator[Violation]:

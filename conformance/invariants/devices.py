@@ -15,9 +15,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..format.reading import name_of
 from ..format.resources import NANO, nano_units, objects, part, pod_requests
 from .matching import any_term_matches, repelling_taints, tolerates
-from .state import name_of, uid_of
+from .state import uid_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ..format.reading import name_of
 from ..format.resources import NANO, amounts, objects, part, pod_requests, shown
 from ..judge.capacity import host_ports
 from .devices import devices
@@ -24,7 +25,7 @@ from .matching import (
     term_matches,
     tolerates,
 )
-from .state import is_ending, name_of, uid_of
+from .state import is_ending, uid_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

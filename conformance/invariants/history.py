@@ -15,8 +15,9 @@ import bisect
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ..format.reading import node_of
 from ..format.resources import objects, part
-from .state import State, node_of, placed_on, priority_of, uid_of
+from .state import State, placed_on, priority_of, uid_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

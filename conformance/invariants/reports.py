@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ..format.reading import name_in, name_of, node_of
 from ..format.resources import objects, part
-from .state import name_of, node_of
 from .violation import Violation, invariant
 
 if TYPE_CHECKING:
@@ -99,6 +99,6 @@ def victims_asked_once(history: History) -> Iterator[Violation]:
     for path, count in asked.items():
         _, _, _, _, namespace, _, name = path.split("/")
         if count > made[f"{namespace}/{name}"]:
-            shown = name if namespace == "default" else f"{namespace}/{name}"
+            shown = name_in(namespace, name)
             text = f"pod {shown} was deleted {count} times by the scheduler"
             yield Violation(text=text, step="", expect={"pod": shown, "deleted": True})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from ..format.reading import is_over, node_of
+from ..format.reading import name_of as name_of  # users' own invariants import it from here
 from ..format.resources import part
 from .matching import labels_of
 
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ..api import Json
-
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,23 +70,6 @@ class State:
 def uid_of(pod: Json) -> str:
     """Return a pod's uid."""
     return str(part(pod, "metadata").get("uid", ""))
-
-
-def name_of(obj: Json) -> str:
-    """Return an object's name as cases have it: `namespace/name` outside of `default`."""
-    metadata = part(obj, "metadata")
-    namespace = metadata.get("namespace", "default")
-    return f"{'' if namespace == 'default' else f'{namespace}/'}{metadata.get('name')}"
-
-
-def node_of(pod: Json) -> str:
-    """Return the name of a pod's node; empty without one."""
-    return str(part(pod, "spec").get("nodeName") or "")
-
-
-def is_over(pod: Json) -> bool:
-    """Return True if a pod has ended."""
-    return part(pod, "status").get("phase") in _OVER
 
 
 def is_ending(pod: Json) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..format.reading import is_over, node_of, short_name_of
 from ..format.resources import NANO, amounts, objects, part, pod_requests, shown
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from ..api import Json
 
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a value of the API
 
 
@@ -37,12 +37,11 @@ def overcommitments(nodes: Iterable[Json], pods: Iterable[Json]) -> list[str]:
     """Return a line for each overcommitted resource or port of a node; empty if there is none."""
     by_node: dict[str, list[Json]] = {}
     for pod in pods:
-        node_name = part(pod, "spec").get("nodeName")
-        if isinstance(node_name, str) and part(pod, "status").get("phase") not in _OVER:
-            by_node.setdefault(node_name, []).append(pod)
+        if node_of(pod) and not is_over(pod):
+            by_node.setdefault(node_of(pod), []).append(pod)
     problems: list[str] = []
     for node in nodes:
-        name = str(part(node, "metadata").get("name"))
+        name = short_name_of(node)
         on_it = by_node.get(name, [])
         problems += _resource_problems(name, node, on_it)
         problems += _port_problems(name, on_it)

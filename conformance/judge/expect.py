@@ -14,10 +14,11 @@ import msgspec
 
 from ..clock import parse_duration
 from ..extender import matches
+from ..format.reading import node_of, short_name_of, text_in
 from ..format.resources import part
 from ..outcome import Aspect
 from .capacity import overcommitments
-from .observe import count_of, epoch_seconds, sight_of, text_in
+from .observe import count_of, epoch_seconds, sight_of
 from .requeue import after_flush, requeue_mismatch
 
 if TYPE_CHECKING:
@@ -205,11 +206,8 @@ def _unmet(
 
 
 async def _unmet_of_node(api: ApiClient, node_name: str, expected: Expectation) -> list[Unmet]:
-    on_it = [
-        text_in(part(pod, "metadata"), "name")
-        for pod in await api.list("Pod")
-        if part(pod, "spec").get("nodeName") == node_name
-    ]
+    pods = await api.list("Pod")
+    on_it = [short_name_of(pod) for pod in pods if node_of(pod) == node_name]
     mismatches = _count(
         Aspect.PLACEMENT, "pods on it", expected.pod_count, len(on_it), only_grows=False
     )

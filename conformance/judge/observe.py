@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..format.reading import name_of, node_of, text_in
 from ..format.resources import objects, part
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Sight(NamedTuple):
     @property
     def node_name(self) -> str:
         """The pod's node; empty without one."""
-        return text_in(part(self.object, "spec"), "nodeName")
+        return node_of(self.object or {})
 
     @property
     def generation(self) -> int:
@@ -89,13 +90,11 @@ async def terminating_lines(api: ApiClient) -> list[str]:
     """Return a line for each pod that is deleted and stays, as nothing ends it."""
     lines = []
     for pod in await api.list("Pod"):
-        metadata, node = part(pod, "metadata"), text_in(part(pod, "spec"), "nodeName")
-        if node and "deletionTimestamp" in metadata:
-            namespace, name = text_in(metadata, "namespace"), text_in(metadata, "name")
-            named = name if namespace == "default" else f"{namespace}/{name}"
+        name, node = name_of(pod), node_of(pod)
+        if node and "deletionTimestamp" in part(pod, "metadata"):
             lines.append(
-                f"pod {named} is still terminating on {node}: there is no kubelet that ends it; "
-                f"write the step `delete: {{pod: {named}}}`"
+                f"pod {name} is still terminating on {node}: there is no kubelet that ends it; "
+                f"write the step `delete: {{pod: {name}}}`"
             )
     return lines
 
@@ -127,12 +126,6 @@ def _condition_line(condition: Json) -> str:
     line = f"{text_in(condition, 'type')}={text_in(condition, 'status')}"
     line += f" {reason}" if reason else ""
     return f"{line}: {message}" if message else line
-
-
-def text_in(obj: Json, name: str) -> str:
-    """Return a text within an object; empty if it is missing."""
-    value = obj.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def epoch_seconds(timestamp: str) -> float | None:

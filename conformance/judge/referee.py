@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ..format.reading import text_in
 from ..format.resources import part
-from .observe import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,9 +12,9 @@ import aiohttp
 import msgspec
 
 from ..api import Json
+from ..format.reading import text_in
 from ..format.resources import objects
 from .metrics import is_loopback
-from .observe import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -26,10 +26,11 @@ import yaml
 from ..api import ApiClient
 from ..connection import Connection
 from ..errors import ConformanceError, InputError, ReplayError, first_error
+from ..format.reading import name_of
 from .held import NODES, PODS, HeldNode, HeldPod
 from .processes import Child, Usage, own_usage
 from .recording import Recorder
-from .timed import name_of, play_in_time
+from .timed import play_in_time
 from .verify import Evidence, Violation, verify
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Run:
 
     def note(self, write: Write) -> None:
         """Note a write of a history that is played in time."""
-        is_pod, name = write.object["kind"] == "Pod", name_of(write)
+        is_pod, name = write.object["kind"] == "Pod", name_of(write.object)
         if write.is_creation:
             self.created += is_pod
         elif write.patch is None and is_pod:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ..api import Json, Ref
-from .history import key_of
+from ..format.reading import name_in
 
 #: The kinds, in all namespaces, for `ApiClient.listing` and `ApiClient.watch`.
 NODES: Final = Ref("Node", "", "")
@@ -32,7 +32,7 @@ class Metadata(_Held):
 
     @property
     def key(self) -> str:
-        return key_of(self.name, self.namespace)
+        return name_in(self.namespace, self.name)
 
 
 class Condition(_Held):

@@ -18,6 +18,7 @@ import msgspec
 
 from ..api import Json
 from ..errors import InputError
+from ..format.reading import name_in
 from ..format.resources import objects, part
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class HistoryNode(NamedTuple):
 
 
 class HistoryPod(NamedTuple):
-    """A pod, as it is created. `key_of` makes the `name`.
+    """A pod, as it is created. `name_in` makes the `name`.
 
     Times are in seconds since the start of the history; `run_seconds` begin when the pod gets a
     node.
@@ -106,11 +107,6 @@ class _Line(msgspec.Struct, frozen=True):
     change: Literal["", "ADDED", "MODIFIED", "DELETED"] = ""
     resource: str = ""
     object: Json = {}
-
-
-def key_of(name: str, namespace: str) -> str:
-    """Return the name of a pod for people: with its namespace, unless that is `default`."""
-    return name if namespace in ("", "default") else f"{namespace}/{name}"
 
 
 def read_history(path: Path, *, limit: int | None = None) -> History:
@@ -164,7 +160,7 @@ class _Reader:
             self._write(line, key, _node(_created(line)) if name in self.nodes else _created(line))
 
     def _add_pod(self, line: _Line, key: tuple[str, str, str], limit: int | None) -> None:
-        name = key_of(key[2], key[1])
+        name = name_in(key[1], key[2])
         pod = self.pods.get(name)
         phase = part(line.object, "status").get("phase")
         if pod is None:

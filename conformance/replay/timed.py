@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..api import ref_of
 from ..errors import RequestFailed
-from .history import GAP_SECONDS_MAX, Write, key_of
+from .history import GAP_SECONDS_MAX, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,9 +98,3 @@ async def _carry_out(write: Write, client: ApiClient) -> None:
     except RequestFailed as failure:
         if failure.status != _NOT_FOUND:
             raise
-
-
-def name_of(write: Write) -> str:
-    """Return the name of the object of a write, as `key_of` makes it."""
-    ref = ref_of(write.object)
-    return key_of(ref.name, ref.namespace)

@@ -20,9 +20,10 @@ import msgspec
 from ..api import USER_AGENT, Json
 from ..clock import RealClock
 from ..format.expectation import Expectation
+from ..format.reading import node_of, text_in
 from ..format.resources import objects, part
 from ..format.steps import Settle, Step
-from ..judge.observe import ATTEMPT_REASONS, count_of, text_in
+from ..judge.observe import ATTEMPT_REASONS, count_of
 from ..judge.stories import read_stories
 from ..targets.quiet import run_quietly
 from .execution import run_case_with
@@ -403,7 +404,7 @@ def _update(record: PodRecord, change: ObjectChange, seconds: float) -> None:
     pod = change.object
     status = part(pod, "status")
     record.object = pod
-    node = text_in(part(pod, "spec"), "nodeName")
+    node = node_of(pod)
     if node and not record.node:
         record.node = node
         if change.type != "ADDED":

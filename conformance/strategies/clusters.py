@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ..api import ref_of
 from ..format.case import case_of
 from ..format.objects import HOSTNAME_LABEL, priority_class_of
+from ..format.reading import name_of, short_name_of
 from ..format.resources import part
 from ..format.short_forms import entries_of
 from .objects import GPU, PodValues, Volume, budgets, nodes, pods, volumes
@@ -206,17 +207,17 @@ class _Life:
     ) -> None:
         self._further_objects = objects
         self._existing = [obj for obj in objects if obj in cluster.objects]
-        self._nodes = {_name(node): node for node in cluster.nodes}
+        self._nodes = {short_name_of(node): node for node in cluster.nodes}
         self._nodes_so_far = len(self._nodes)
-        self._pods = {_pod_name(pod): copy.deepcopy(pod) for pod in cluster.pods}
+        self._pods = {name_of(pod): copy.deepcopy(pod) for pod in cluster.pods}
         self._pods_so_far = len(self._pods)
-        self._namespaces = [_name(obj) for obj in cluster.of_kind("Namespace")]
+        self._namespaces = [short_name_of(obj) for obj in cluster.of_kind("Namespace")]
         priorities = [_value(obj) for obj in cluster.of_kind("PriorityClass")]
         self._highest = max([0, *(_priority(pod) for pod in cluster.pods)])
         self._values = PodValues(
             node_names=[*self._nodes],
             namespaces=["default", *self._namespaces],
-            claims=[_name(claim) for claim in cluster.of_kind("PersistentVolumeClaim")],
+            claims=[short_name_of(claim) for claim in cluster.of_kind("PersistentVolumeClaim")],
             priorities=[0, *priorities],
             features_max=features_max,
             labels={**POD_LABELS, **labels},
@@ -226,7 +227,7 @@ class _Life:
     def create_pod(self, draw: DrawFn) -> Json:
         self._pods_so_far += 1
         pod = _named(draw(_some_pods(self._values)), f"p{self._pods_so_far}")
-        self._pods[_pod_name(pod)] = copy.deepcopy(pod)
+        self._pods[name_of(pod)] = copy.deepcopy(pod)
         self._highest = max(self._highest, _priority(pod))
         return {"create": entries_of([pod])}
 
@@ -332,16 +333,6 @@ class _Life:
 def _relabelled(draw: DrawFn, values: PodValues) -> dict[str, str | None]:
     key = draw(st.sampled_from([*values.labels]))
     return {key: draw(st.sampled_from([None, *values.labels[key]]))}
-
-
-def _name(obj: Json) -> str:
-    return str(part(obj, "metadata")["name"])
-
-
-def _pod_name(pod: Json) -> str:
-    """Return a pod's name as steps have it."""
-    namespace = part(pod, "metadata").get("namespace", "default")
-    return _name(pod) if namespace == "default" else f"{namespace}/{_name(pod)}"
 
 
 def _value(priority_class: Json) -> int:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import strategies as st
 
 from ..format.objects import DEFAULT_IMAGE, HOSTNAME_LABEL, priority_class_of
+from ..format.reading import short_name_of
+from ..format.resources import part
 from .rules import (
     NODE_LABELS,
     POD_LABELS,
@@ -117,7 +119,7 @@ def pods(
     container |= present(resources=present(requests=present(cpu=cpu)))
     priority = draw(one_of_these(values.priorities))
     if priority:
-        spec["priorityClassName"] = _name(priority_class_of(priority))
+        spec["priorityClassName"] = short_name_of(priority_class_of(priority))
     # Each feature is added as it is drawn, so that shrinking removes it with all that it draws.
     draw(st.lists(_features(spec, values), max_size=values.features_max))
     return {
@@ -140,12 +142,6 @@ def _features(draw: DrawFn, spec: Json, values: PodValues) -> str:
     return name
 
 
-def _name(obj: Json) -> str:
-    metadata = obj["metadata"]
-    assert isinstance(metadata, dict)
-    return str(metadata["name"])
-
-
 def _main(spec: Json) -> Json:
     containers = spec["containers"]
     assert isinstance(containers, list)
@@ -157,8 +153,8 @@ def _request(container: Json, resource: str, amount: str) -> None:
     """Add a request; of an extended resource also the limit that the API demands."""
     resources = container.setdefault("resources", {})
     assert isinstance(resources, dict)
-    for part in ("requests", "limits") if "/" in resource else ("requests",):
-        resources.setdefault(part, {})[resource] = amount
+    for kind in ("requests", "limits") if "/" in resource else ("requests",):
+        resources.setdefault(kind, {})[resource] = amount
 
 
 def _resources(draw: DrawFn, spec: Json, values: PodValues) -> None:
@@ -183,9 +179,8 @@ def _init_container(draw: DrawFn, spec: Json, values: PodValues) -> None:
 
 def _host_ports(draw: DrawFn, spec: Json, values: PodValues) -> None:
     del values
-    port: Json = {"containerPort": 80, "hostPort": 80}
     number = draw(st.sampled_from(PORTS))
-    port |= {"containerPort": number, "hostPort": number}
+    port: Json = {"containerPort": number, "hostPort": number}
     protocol = draw(st.sampled_from(["", "", "UDP"]))
     address = draw(st.sampled_from(["", "", "10.0.0.1", "10.0.0.2"]))
     _main(spec)["ports"] = [{**port, **present(protocol=protocol, hostIP=address)}]
@@ -342,7 +337,7 @@ def volumes(
     bound = {
         **claim,
         "metadata": {**metadata, "annotations": {_BIND_COMPLETED: "yes"}},
-        "spec": {**_part(claim, "spec"), "volumeName": f"pv-{name}"},
+        "spec": {**part(claim, "spec"), "volumeName": f"pv-{name}"},
         "status": {"phase": "Bound"},
     }
     return Volume(claim=name, objects=(storage, volume, bound))
@@ -350,7 +345,7 @@ def volumes(
 
 def _persistent_volume(claim: Json, mode: str, reach: Sequence[Json] | None) -> Json:
     """Return the volume that a claim is bound to; `reach` are the terms of its node affinity."""
-    metadata = _part(claim, "metadata")
+    metadata = part(claim, "metadata")
     affinity: Json = {"required": {"nodeSelectorTerms": reach}} if reach else {}
     return {
         "apiVersion": "v1",
@@ -366,9 +361,3 @@ def _persistent_volume(claim: Json, mode: str, reach: Sequence[Json] | None) -> 
         },
         "status": {"phase": "Bound"},
     }
-
-
-def _part(obj: Json, name: str) -> Json:
-    value = obj[name]
-    assert isinstance(value, dict)
-    return value

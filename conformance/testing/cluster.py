@@ -23,10 +23,10 @@ import msgspec
 from ..errors import ExpectationFailed, InputError, TargetError
 from ..format.case import case_of
 from ..format.expectation import pod_ref
-from ..format.resources import part
+from ..format.reading import name_in, name_of, node_of
 from ..format.steps import steps_of
 from ..format.validation import problem_in
-from ..judge.observe import sight_of, text_in
+from ..judge.observe import sight_of
 from ..judge.tally import Tally
 from ..outcome import ALL_ASPECTS
 from ..run.event_log import event_log
@@ -120,8 +120,7 @@ class Cluster:
     def pod(self, name: str, **fields: object) -> Pod:
         """Create a pod. The fields are as of `pod:` in a case."""
         self.steps({"create": [{"pod": {"name": name, **fields}}]})
-        namespace = fields.get("namespace", "default")
-        return Pod(self, name if namespace == "default" else f"{namespace}/{name}")
+        return Pod(self, name_in(str(fields.get("namespace", "")), name))
 
     def create(self, *objects: Json) -> Cluster:
         """Create objects of the API."""
@@ -166,11 +165,7 @@ class Cluster:
     def placements(self) -> dict[str, str]:
         """Return the node of each pod with a node; pods as `name` or `namespace/name`."""
         pods = self._call(self._running.api.list("Pod"))
-        return {
-            _short_name(pod): node
-            for pod in pods
-            if (node := text_in(part(pod, "spec"), "nodeName"))
-        }
+        return {name_of(pod): node for pod in pods if (node := node_of(pod))}
 
     def sight(self, pod: str) -> Sight:
         """Return a pod with its events; `object` is None if the pod does not exist."""
@@ -315,9 +310,3 @@ def _validate(content: Json) -> Json:
     if problem is not None:
         raise InputError(problem.removeprefix("case cluster: "))
     return raw
-
-
-def _short_name(pod: Json) -> str:
-    metadata = part(pod, "metadata")
-    namespace, name = text_in(metadata, "namespace"), text_in(metadata, "name")
-    return name if namespace == "default" else f"{namespace}/{name}"

@@ -9,10 +9,11 @@ from conformance.api import ApiClient, Json, Ref
 from conformance.clock import VirtualClock
 from conformance.connection import Connection
 from conformance.errors import RequestFailed
+from conformance.format.reading import name_of
 from conformance.replay.held import PODS, HeldPod
 from conformance.replay.history import History, HistoryNode, Write
 from conformance.replay.recording import Placement, Recorder
-from conformance.replay.timed import name_of, play_in_time
+from conformance.replay.timed import play_in_time
 from fakeapi import FakeApiServer
 from tests.conformance.replay.evidence import CPU_ONLY, T4, task
 
@@ -25,7 +26,7 @@ async def _played(
 
     def note(write: Write) -> None:
         verb = "create" if write.is_creation else "delete" if write.patch is None else "patch"
-        seen.append((round(clock.now() - start, 1), verb, name_of(write)))
+        seen.append((round(clock.now() - start, 1), verb, name_of(write.object)))
 
     async with FakeApiServer() as server, ApiClient(Connection(server.url)) as client:
         start = clock.now()
