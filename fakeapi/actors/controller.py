@@ -218,9 +218,11 @@ class Controller:
             informer.subscribe(on_change)
         return informer
 
-    def follow(self, resource: Resource) -> Informer:
-        """Return an informer, and queue the key of each object that changes."""
-        return self.informer(resource, lambda old, new: self.queue.add((new or old or NOTHING).key))
+    def follow(self, resource: Resource, prefix: str = "") -> Informer:
+        """Return an informer, and queue the key of each object that changes, after a prefix."""
+        return self.informer(
+            resource, lambda old, new: self.queue.add(prefix + (new or old or NOTHING).key)
+        )
 
     def start(self) -> None:
         """Start the workers."""
@@ -270,11 +272,14 @@ class Controller:
     async def patch_status(
         self, resource: Resource, obj: Object, status: Json, *, if_unchanged: bool = False
     ) -> Object:
-        """Patch the status strategically: conditions of other types stay."""
+        """Patch the fields of the status that differ; conditions of other types stay."""
+        changes = {name: value for name, value in status.items() if obj.status.get(name) != value}
+        if not changes:
+            return obj
         return await self.patch(
             resource,
             obj,
-            {"status": status},
+            {"status": changes},
             subresource="status",
             content_type=STRATEGIC,
             if_unchanged=if_unchanged,

@@ -231,8 +231,7 @@ class _Discovery(Controller):
     def __init__(self, context: Context, collector: GarbageCollector) -> None:
         super().__init__(context)
         self._collector = collector
-        self._definitions = self.informer(DEFINITIONS)
-        self._definitions.subscribe(lambda _old, _new: self.queue.add(_DISCOVER))
+        self._definitions = self.informer(DEFINITIONS, lambda _old, _new: self.queue.add(_DISCOVER))
         self.queue.add(_DISCOVER)
 
     async def sync(self, key: str) -> None:

@@ -128,13 +128,12 @@ class Kubelet(Controller):
         status = pod_runs.pod_status(
             run, pod, host_ip=host_ip, pod_ip=self._pod_ip(pod, host_ip), now=now
         )
-        changes = {name: value for name, value in status.items() if pod.status.get(name) != value}
         conditions, wanted = mappings(pod.status.get("conditions")), mappings(status["conditions"])
-        changes["conditions"] = _conditions_patch(conditions, wanted)
         if all(condition in conditions for condition in wanted):
-            del changes["conditions"]
-        if changes:
-            await self.patch_status(PODS, pod, changes)
+            del status["conditions"]
+        else:
+            status["conditions"] = _conditions_patch(conditions, wanted)
+        await self.patch_status(PODS, pod, status)
 
     def _run_of(self, pod: Object, now: float) -> PodRun:
         run = self._runs.get(pod.uid)

@@ -39,10 +39,7 @@ class VolumeProtection(Controller):
         self._claims = self.informer(CLAIMS, self._claim_changed)
         self._volumes = self.informer(VOLUMES, self._volume_changed)
         self._pods = self.informer(PODS, self._pod_changed)
-        self._classes = self.informer(VOLUME_ATTRIBUTES_CLASSES)
-        self._classes.subscribe(
-            lambda old, new: self.queue.add(f"class {(new or old or NOTHING).key}")
-        )
+        self._classes = self.follow(VOLUME_ATTRIBUTES_CLASSES, "class ")
 
     async def sync(self, key: str) -> None:
         """Add or remove the finalizer of one object."""

@@ -11,7 +11,7 @@ selected-node. Source: pkg/controller/volume/persistentvolume of v1.36.3.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fakeapi.actors.controller import Context, Controller
 from fakeapi.actors.events import EventRecorder
@@ -21,9 +21,6 @@ from fakeapi.actors.volume_protection import claims_of
 from fakeapi.decoding.selectors import EVERYTHING, label_selector_of
 from fakeapi.types.objects import Json, mapping, mappings, text, texts
 from fakeapi.types.quantity import parse_nano
-
-if TYPE_CHECKING:
-    from fakeapi.actors.resources import Resource
 
 _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
@@ -54,14 +51,13 @@ class Volumes(Controller):
         super().__init__(context)
         self.options: Final = options
         self._recorder = EventRecorder(context, self.name)
-        self._classes = self.informer(STORAGE_CLASSES)
+        self._classes = self.informer(STORAGE_CLASSES, lambda _old, _new: self._try_pending())
         self._claims = self.informer(CLAIMS, self._claim_changed)
         self._volumes = self.informer(VOLUMES, self._volume_changed)
         self._nodes = self.informer(NODES)
         self._pods = self.informer(PODS, self._pod_changed)
         self._last_events: dict[str, tuple[str, str]] = {}  # of waiting claims, by uid
         self._reserved: dict[str, str] = {}  # uids of claims that are being bound, by volume
-        self._classes.subscribe(lambda _old, _new: self._try_pending())
 
     async def sync(self, key: str) -> None:
         """Handle one claim or volume."""
@@ -84,9 +80,9 @@ class Volumes(Controller):
             if volume is not None and _is_free_for(volume, claim):
                 await self._bind(claim, volume, chosen=False)
             elif volume is None and claim.annotation(_BIND_COMPLETED):
-                await self._set_status(CLAIMS, claim, {"phase": "Lost"})
+                await self.patch_status(CLAIMS, claim, {"phase": "Lost"})
             else:
-                await self._set_status(CLAIMS, claim, {"phase": "Pending"})
+                await self.patch_status(CLAIMS, claim, {"phase": "Pending"})
             return
         if claim.is_deleting:
             return
@@ -94,10 +90,10 @@ class Volumes(Controller):
         if volume is not None:
             await self._bind(claim, volume, chosen=True)
             return
-        await self._set_status(CLAIMS, claim, {"phase": "Pending"})
-        storage_class = self._classes.get("", text(claim.spec.get("storageClassName")))
+        await self.patch_status(CLAIMS, claim, {"phase": "Pending"})
+        storage_class = self._class_of(claim)
         await self._record_wait(claim, storage_class)
-        is_waiting = self._waits_for_consumer(claim) and not _selected_node(claim)
+        is_waiting = _waits_for_consumer(storage_class) and not _selected_node(claim)
         if storage_class is not None and not is_waiting:
             await self._provision(claim, storage_class)
 
@@ -106,7 +102,7 @@ class Volumes(Controller):
         name = text(claim.spec.get("storageClassName"))
         provisioner = text((storage_class or NOTHING).get("provisioner"))
         kind = "Normal"
-        if self._waits_for_consumer(claim) and not _selected_node(claim):
+        if _waits_for_consumer(storage_class) and not _selected_node(claim):
             event = self._consumer_event(claim)
         elif not name:
             why = "no persistent volumes available for this claim and no storage class is set"
@@ -134,10 +130,8 @@ class Volumes(Controller):
         shown = f"pod{'s' if len(pods) > 1 else ''} {','.join(sorted(pods))}"
         return "WaitForPodScheduled", f"waiting for {shown} to be scheduled"
 
-    def _waits_for_consumer(self, claim: Object) -> bool:
-        name = text(claim.spec.get("storageClassName"))
-        storage_class = self._classes.get("", name) or NOTHING
-        return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+    def _class_of(self, claim: Object) -> Object | None:
+        return self._classes.get("", text(claim.spec.get("storageClassName")))
 
     def _match(self, claim: Object) -> Object | None:
         """Return the volume reserved for the claim, else the smallest that fits."""
@@ -148,7 +142,7 @@ class Volumes(Controller):
             free = self._reserved.get(name, claim.uid) == claim.uid and not _reference(volume)
             if free and not volume.is_deleting and _fits(volume, claim):
                 candidates.append(volume)
-        if not candidates or self._waits_for_consumer(claim):
+        if not candidates or _waits_for_consumer(self._class_of(claim)):
             return None
         best = min(candidates, key=_capacity)
         self._reserved[best.name] = claim.uid
@@ -162,7 +156,7 @@ class Volumes(Controller):
             if not reference:
                 patch["metadata"] = {"annotations": {_BOUND_BY_CONTROLLER: "yes"}}
             volume = await self.patch(VOLUMES, volume, patch, if_unchanged=True)
-        volume = await self._set_status(VOLUMES, volume, {"phase": "Bound"})
+        volume = await self.patch_status(VOLUMES, volume, {"phase": "Bound"})
         if chosen or not claim.annotation(_BIND_COMPLETED):
             annotations = {_BIND_COMPLETED: "yes"} | (
                 {_BOUND_BY_CONTROLLER: "yes"} if chosen else {}
@@ -175,7 +169,7 @@ class Volumes(Controller):
             "accessModes": volume.spec.get("accessModes"),
             "capacity": volume.spec.get("capacity"),
         }
-        await self._set_status(CLAIMS, claim, bound)
+        await self.patch_status(CLAIMS, claim, bound)
 
     async def _provision(self, claim: Object, storage_class: Object) -> None:
         provisioner = text(storage_class.get("provisioner"))
@@ -218,10 +212,10 @@ class Volumes(Controller):
     async def _sync_volume(self, volume: Object) -> None:
         """Set the phase of a volume; reclaim it if its claim is gone."""
         reference = _reference(volume)
-        key = f"{text(reference.get('namespace'))}/{text(reference.get('name'))}"
+        key = _claim_key(reference)
         claim = self._claims.objects.get(key)
         if not reference.get("uid"):
-            await self._set_status(VOLUMES, volume, {"phase": "Available"})
+            await self.patch_status(VOLUMES, volume, {"phase": "Available"})
             if not reference:
                 self._try_pending()
         if claim is not None and reference.get("uid") in (None, "", claim.uid):
@@ -233,16 +227,9 @@ class Volumes(Controller):
         """Release a volume, and delete it if it was created here and its policy is Delete."""
         policy = volume.spec.get("persistentVolumeReclaimPolicy")
         ours = volume.annotation(_PROVISIONED_BY) in self.options.provisioners
-        await self._set_status(VOLUMES, volume, {"phase": "Released"})
+        await self.patch_status(VOLUMES, volume, {"phase": "Released"})
         if policy == "Delete" and ours and not volume.is_deleting:
             await self.delete(VOLUMES, volume)
-
-    async def _set_status(self, resource: Resource, obj: Object, status: Json) -> Object:
-        """Patch the fields of the status that differ."""
-        changes = {name: value for name, value in status.items() if obj.status.get(name) != value}
-        if not changes:
-            return obj
-        return await self.patch_status(resource, obj, changes)
 
     def _claim_changed(self, old: Object | None, new: Object | None) -> None:
         claim = new or old or NOTHING
@@ -265,8 +252,7 @@ class Volumes(Controller):
         if new is None:
             reference = _reference(old or NOTHING)
             if reference:
-                key = f"{text(reference.get('namespace'))}/{text(reference.get('name'))}"
-                self.queue.add(f"claim {key}")
+                self.queue.add(f"claim {_claim_key(reference)}")
 
     def _try_pending(self) -> None:
         for key, claim in self._claims.objects.items():
@@ -274,8 +260,16 @@ class Volumes(Controller):
                 self.queue.add(f"claim {key}")
 
 
+def _waits_for_consumer(storage_class: Object | None) -> bool:
+    return (storage_class or NOTHING).get("volumeBindingMode") == "WaitForFirstConsumer"
+
+
 def _reference(volume: Object) -> Json:
     return mapping(volume.spec.get("claimRef"))
+
+
+def _claim_key(reference: Json) -> str:
+    return f"{text(reference.get('namespace'))}/{text(reference.get('name'))}"
 
 
 def _is_reserved_for(volume: Object, claim: Object) -> bool:
