@@ -45,6 +45,33 @@ class _Shorthand(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return [f"{self.name}-{number}" for number in range(self.count)]
 
 
+class _PrioritizedShorthand(_Shorthand, frozen=True):
+    """The short form of an object in a namespace, which may have a priority."""
+
+    namespace: str = "default"
+    priority: int | None = None
+    spec: Json = {}
+
+    def _expanded(
+        self, api_version: str, kind: str, spec: Json, *, status: Json | None = None
+    ) -> Iterator[Json]:
+        """Return the objects, after the priority class they need, if any."""
+        if self.priority is not None:
+            priority_class = priority_class_of(self.priority)
+            spec["priorityClassName"] = ref_of(priority_class).name
+            yield priority_class
+        spec.update(self.spec)
+        for name in self.names():
+            metadata: Json = {
+                "name": name,
+                "namespace": self.namespace,
+                "labels": self.labels,
+                "annotations": self.annotations,
+            }
+            obj: Json = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+            yield {**obj, "spec": spec, **({"status": status} if status else {})}
+
+
 class NodeShorthand(_Shorthand, frozen=True):
     """The short form of a node, by default with 4 CPUs, 32 GiB and 110 pods."""
 
@@ -110,13 +137,11 @@ class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return affinity
 
 
-class PodShorthand(_Shorthand, frozen=True):
+class PodShorthand(_PrioritizedShorthand, frozen=True):
     """The short form of a pod, by default with one container and no requests."""
 
-    namespace: str = "default"
     node: str | None = None
     scheduler_name: str | None = None
-    priority: int | None = None
     priority_class: str | None = None
     cpu: str | int | None = None
     memory: str | None = None
@@ -132,28 +157,11 @@ class PodShorthand(_Shorthand, frozen=True):
     tolerations: list[Json] = []
     scheduling_gates: list[str] = []
     pod_group: str | None = None
-    spec: Json = {}
     status: Json = {}
 
     def expand(self) -> Iterator[Json]:
         """Return the pods as API objects, after the priority class they need, if any."""
-        spec = self._spec()
-        if self.priority is not None:
-            priority_class = priority_class_of(self.priority)
-            spec["priorityClassName"] = ref_of(priority_class).name
-            yield priority_class
-        spec.update(self.spec)
-        for name in self.names():
-            metadata: Json = {
-                "name": name,
-                "namespace": self.namespace,
-                "labels": self.labels,
-                "annotations": self.annotations,
-            }
-            pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-            if self.status:
-                pod["status"] = self.status
-            yield pod
+        return self._expanded("v1", "Pod", self._spec(), status=self.status)
 
     def _spec(self) -> Json:
         spec: Json = {"containers": self._containers()}
@@ -201,18 +209,15 @@ class PodShorthand(_Shorthand, frozen=True):
         return {name: str(amount) for name, amount in amounts.items() if amount is not None}
 
 
-class PodGroupShorthand(_Shorthand, frozen=True):
+class PodGroupShorthand(_PrioritizedShorthand, frozen=True):
     """The short form of a PodGroup: with `min_count` a gang, else of the basic policy.
 
     `topology` is the label of the nodes whose values are the domains.
     """
 
-    namespace: str = "default"
     min_count: int | None = None
     topology: str | None = None
-    priority: int | None = None
     disruption_mode: str | None = None
-    spec: Json = {}
 
     def expand(self) -> Iterator[Json]:
         """Return the PodGroups as API objects, after the priority class they need, if any."""
@@ -222,19 +227,7 @@ class PodGroupShorthand(_Shorthand, frozen=True):
             spec["schedulingConstraints"] = {"topology": [{"key": self.topology}]}
         if self.disruption_mode is not None:
             spec["disruptionMode"] = self.disruption_mode
-        if self.priority is not None:
-            priority_class = priority_class_of(self.priority)
-            spec["priorityClassName"] = ref_of(priority_class).name
-            yield priority_class
-        spec.update(self.spec)
-        for name in self.names():
-            metadata: Json = {
-                "name": name,
-                "namespace": self.namespace,
-                "labels": self.labels,
-                "annotations": self.annotations,
-            }
-            yield {"apiVersion": POD_GROUPS, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+        return self._expanded(POD_GROUPS, "PodGroup", spec)
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

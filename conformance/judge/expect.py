@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ..api import ApiClient, Json
     from ..extender import RunningExtender
     from ..format.expectation import Bounds, ConditionMatch, EventMatch, Expectation, TextMatch
+    from .metrics import QueueCounters
     from .observe import Sight
-    from .requeue import Moves
 
 
 class Mismatch(NamedTuple):
@@ -153,7 +153,7 @@ async def unmet(api: ApiClient, expected: Expectation, started_at: float) -> lis
     return list(by_aspect.values())
 
 
-def unmet_by_moves(expected: Expectation, moves: Moves) -> list[Unmet]:
+def unmet_by_moves(expected: Expectation, moves: QueueCounters) -> list[Unmet]:
     """Return the part of an expectation that the scheduler's counters contradict, if any.
 
     `moves` are the counts since the last look. Raises NotObservable.

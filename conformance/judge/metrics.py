@@ -26,7 +26,6 @@ from ..format.cluster_events import event_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
-    from types import TracebackType
 
 INCOMING: Final = "scheduler_queue_incoming_pods_total"
 #: Events of pods without a node have two other names since v1.37; cases have the older one.
@@ -47,7 +46,7 @@ _ANSWER_SECONDS: Final = 10.0
 
 
 class QueueCounters(NamedTuple):
-    """The values of the counters; None for a family that is missing.
+    """The values of the counters, or their increase in a window; None for a missing family.
 
     A family with labels is also missing until its first count.
     """
@@ -58,6 +57,21 @@ class QueueCounters(NamedTuple):
     """By event: how often it was handled."""
     after_flush: int | None
     """Pods that were bound after nothing but a flush had brought them back."""
+
+    def since(self, before: QueueCounters) -> QueueCounters:
+        """Return the increase since an earlier look; a family that is new was zero before."""
+        return QueueCounters(
+            None if self.requeued is None else risen(self.requeued, before.requeued),
+            None if self.handled is None else risen(self.handled, before.handled),
+            None if self.after_flush is None else self.after_flush - (before.after_flush or 0),
+        )
+
+    def lines(self) -> list[str]:
+        """Return the counts of a window as lines."""
+        lines = [f"requeued since the last look: {in_words(self.requeued or {})}"]
+        if self.handled is not None:
+            lines.append(f"events handled since then: {in_words(self.handled)}")
+        return lines
 
 
 def parse_counters(text: str) -> QueueCounters:
@@ -126,12 +140,7 @@ class MetricsReader:
         self._session = aiohttp.ClientSession(timeout=timeout)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
     async def wait_until_served(self) -> QueueCounters:

@@ -7,11 +7,11 @@ are checked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ..errors import NotObservable
 from ..format.cluster_events import event_name
-from .metrics import AFTER_FLUSH, INCOMING, in_words, risen
+from .metrics import AFTER_FLUSH, INCOMING, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,32 +28,7 @@ _ARRIVAL: Final = "UnschedulablePodAdd"
 _WITHOUT_OBJECT: Final = frozenset({"UnschedulableTimeout", "ForceActivate"})
 
 
-class Moves(NamedTuple):
-    """The counts of one window; None for a family that the scheduler does not serve."""
-
-    requeued: Mapping[str, int] | None
-    handled: Mapping[str, int] | None
-    after_flush: int | None
-
-    def lines(self) -> list[str]:
-        """Return the counts as lines."""
-        lines = [f"requeued since the last look: {in_words(self.requeued or {})}"]
-        if self.handled is not None:
-            lines.append(f"events handled since then: {in_words(self.handled)}")
-        return lines
-
-
-def moves_between(before: QueueCounters, after: QueueCounters) -> Moves:
-    """Return the differences between two looks at the counters."""
-    # A family that is new was zero before.
-    return Moves(
-        None if after.requeued is None else risen(after.requeued, before.requeued),
-        None if after.handled is None else risen(after.handled, before.handled),
-        None if after.after_flush is None else after.after_flush - (before.after_flush or 0),
-    )
-
-
-def requeue_mismatch(expected: Expectation, moves: Moves) -> tuple[str | None, bool]:
+def requeue_mismatch(expected: Expectation, moves: QueueCounters) -> tuple[str | None, bool]:
     """Return the first mismatch, or None, and True if it is final, as counts only grow.
 
     Raises NotObservable if a counter is missing.
@@ -68,14 +43,14 @@ def requeue_mismatch(expected: Expectation, moves: Moves) -> tuple[str | None, b
     return None, False
 
 
-def after_flush(moves: Moves) -> int:
+def after_flush(moves: QueueCounters) -> int:
     """Return the number of pods bound after a flush moved them. Raises NotObservable."""
     if moves.after_flush is None:
         raise NotObservable(f"the scheduler serves no {AFTER_FLUSH}")
     return moves.after_flush
 
 
-def _requeued(moves: Moves) -> Mapping[str, int]:
+def _requeued(moves: QueueCounters) -> Mapping[str, int]:
     if moves.requeued is None:
         raise NotObservable(f"the scheduler serves no {INCOMING}, and pods have come")
     return moves.requeued
@@ -96,7 +71,7 @@ def _not_by_these(
     return f"{wanted} {pods} times in all, found {count}", count > pods
 
 
-def _by_one_of_these(events: list[str], moves: Moves) -> tuple[str | None, bool]:
+def _by_one_of_these(events: list[str], moves: QueueCounters) -> tuple[str | None, bool]:
     requeued = _requeued(moves)
     if wrong := [event for event in events if requeued.get(event)]:
         return f"expected not to be requeued by {in_words(requeued, wrong)}", True

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..errors import NotObservable
 from ..judge.metrics import MetricsReader
-from ..judge.requeue import Moves, moves_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,11 +63,11 @@ class Windows:
         """End the window: the next step begins another one."""
         self._is_open = False
 
-    async def moves(self) -> Moves:
+    async def moves(self) -> QueueCounters:
         """Return the counts of this window."""
         assert self._before is not None, "a case begins with a step that does something"
         self._counters = await self._reader.read()
-        return moves_between(self._before, self._counters)
+        return self._counters.since(self._before)
 
     async def total(self, metric: str, labels: Mapping[str, str]) -> int:
         """Return the sum of a counter since the scheduler started."""

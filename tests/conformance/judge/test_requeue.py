@@ -8,7 +8,6 @@ from conformance.errors import InputError, NotObservable
 from conformance.format.expectation import Bounds, Expectation
 from conformance.judge.expect import is_about_rest, unmet_by_moves
 from conformance.judge.metrics import QueueCounters, parse_counters
-from conformance.judge.requeue import Moves, moves_between
 from conformance.outcome import Verdict
 
 from .. import schedulers
@@ -29,11 +28,11 @@ def _moves(
     requeued: dict[str, int] | None,
     handled: dict[str, int] | None = None,
     after_flush: int | None = None,
-) -> Moves:
-    return Moves(requeued, handled, after_flush)
+) -> QueueCounters:
+    return QueueCounters(requeued, handled, after_flush)
 
 
-def _problem(expected: Expectation, moves: Moves) -> str | None:
+def _problem(expected: Expectation, moves: QueueCounters) -> str | None:
     wrong = unmet_by_moves(expected, moves)
     return wrong[0].problem if wrong else None
 
@@ -41,13 +40,13 @@ def _problem(expected: Expectation, moves: Moves) -> str | None:
 def test_moves_are_the_counts_that_have_risen_between_two_reads() -> None:
     before = QueueCounters({"NodeAdd": 1, "Old": 4}, None, 1)
     after = QueueCounters({"NodeAdd": 3, "Old": 4, "New": 1}, {"NodeAdd": 2}, 3)
-    assert moves_between(before, after) == Moves({"NodeAdd": 2, "New": 1}, {"NodeAdd": 2}, 2)
+    assert after.since(before) == QueueCounters({"NodeAdd": 2, "New": 1}, {"NodeAdd": 2}, 2)
 
 
 def test_a_new_family_counts_from_zero_and_a_missing_one_counts_nothing() -> None:
     nothing = QueueCounters(None, None, None)
-    assert moves_between(nothing, QueueCounters({"A": 1}, None, 1)) == Moves({"A": 1}, None, 1)
-    assert moves_between(nothing, nothing) == Moves(None, None, None)
+    assert QueueCounters({"A": 1}, None, 1).since(nothing) == QueueCounters({"A": 1}, None, 1)
+    assert nothing.since(nothing) == QueueCounters(None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +275,7 @@ def test_metrics_that_break_off_are_an_error(tmp_path: Path) -> None:
 def test_an_event_of_a_kind_without_a_type_has_a_slash_in_its_name(name: str) -> None:
     label = "gpupools.v1.example.comAdd"
     page = f'scheduler_queue_incoming_pods_total{{event="{label}",queue="active"}} 1\n'
-    moves = moves_between(QueueCounters({}, None, None), parse_counters(page))
+    moves = parse_counters(page).since(QueueCounters({}, None, None))
     assert _problem(Expectation(pod="p", requeued_by=name), moves) is None
     other = _problem(Expectation(pod="p", not_requeued_by=name), moves)
     assert other == "expected not to be requeued by gpupools.v1.example.com/Add 1"
