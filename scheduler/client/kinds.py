@@ -250,10 +250,14 @@ _ALL: Final[tuple[Resource[Any], ...]] = (
 )
 
 
+#: The versions of rules that taint devices.
+_TAINT_RULES_READ: Final = {SchedulerVersion.V1_36: "v1beta2", SchedulerVersion.V1_37: "v1"}
+
+
 def read_as(resource: Resource[T], version: SchedulerVersion) -> Resource[T]:
     """Return a kind in the version of its group that this kube-scheduler reads."""
-    if resource.type is DeviceTaintRule and version >= SchedulerVersion.V1_37:
-        return replace(resource, version="v1")
+    if resource.type is DeviceTaintRule:
+        return replace(resource, version=_TAINT_RULES_READ.get(version, "v1alpha3"))
     return resource
 
 

@@ -5,7 +5,17 @@ import json
 import pytest
 
 from scheduler.api.core import Node, ObjectMeta, ObjectReference
-from scheduler.client.kinds import EVENTS, LEASES, NODES, PODS, ListOptions, object_key
+from scheduler.client.kinds import (
+    DEVICE_TAINT_RULES,
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    ListOptions,
+    object_key,
+    read_as,
+)
+from scheduler.config import SchedulerVersion
 from tests.client.objects import pod
 
 
@@ -98,3 +108,13 @@ def test_kinds_with_a_group_name_it_in_messages() -> None:
 def test_a_key_is_namespace_and_name() -> None:
     assert object_key(pod("p", namespace="ns")) == "ns/p"
     assert object_key(Node(metadata=ObjectMeta(name="n"))) == "n"
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [*zip(SchedulerVersion, ("v1alpha3", "v1alpha3", "v1beta2", "v1"), strict=True)],
+)
+def test_rules_of_taints_are_read_in_the_api_of_the_version(
+    version: SchedulerVersion, expected: str
+) -> None:
+    assert read_as(DEVICE_TAINT_RULES, version).version == expected

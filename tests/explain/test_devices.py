@@ -168,7 +168,7 @@ def test_pools_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         claim("mine", requests),
         pod("one", "mine"),
     )
-    assert found[0] == f"pool {GPU}/a is invalid: duplicate device name"
+    assert found[0] == f"pool {GPU}/a is invalid: duplicate device name x"
 
 
 @pytest.mark.parametrize(
