@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from scheduler.cache import CacheCorruptedError, CacheError
@@ -53,134 +54,101 @@ _NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEventHandler:
     """Updates the cache for nodes that are added, changed or deleted.
 
     `pre_checks` are there without queueing hints, here and in the other handlers.
     """
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: SchedulingQueue,
-        metrics: SchedulerMetrics,
-        pre_checks: PreChecks | None = None,
-    ) -> None:
-        self._metrics: Final = metrics
-        self._pre_checks: Final = pre_checks
-        self._cache: Final = cache
-        self._queue: Final = queue
+    cache: Cache
+    queue: SchedulingQueue
+    metrics: SchedulerMetrics
+    pre_checks: PreChecks | None = None
 
     def on_add(self, node: Node, *, is_initial: bool) -> None:
         del is_initial
-        with self._metrics.event(_NODE_ADD.label):
-            self._cache.add_node(node)
+        with self.metrics.event(_NODE_ADD.label):
+            self.cache.add_node(node)
             self._move(_NODE_ADD, None, node)
 
     def on_update(self, old: Node, new: Node) -> None:
         """Update the node; each kind of change is an event of its own."""
-        started = self._metrics.stopwatch()
-        self._cache.update_node(new)
-        updating_seconds = self._metrics.stopwatch() - started
+        started = self.metrics.stopwatch()
+        self.cache.update_node(new)
+        updating_seconds = self.metrics.stopwatch() - started
         for event in node_scheduling_properties_change(new, old):
-            with self._metrics.event(event.label, spent_seconds=updating_seconds):
+            with self.metrics.event(event.label, spent_seconds=updating_seconds):
                 self._move(event, old, new)
 
     def on_delete(self, node: Node, *, final_state_unknown: bool) -> None:
         """Remove the node, after the hints have seen the event: they may still read the node."""
         del final_state_unknown
-        with self._metrics.event(_NODE_DELETE.label):
-            self._queue.move_all_to_active_or_backoff_queue(_NODE_DELETE, node, None)
+        with self.metrics.event(_NODE_DELETE.label):
+            self.queue.move_all_to_active_or_backoff_queue(_NODE_DELETE, node, None)
         try:
-            self._cache.remove_node(node)
+            self.cache.remove_node(node)
         except CacheError as error:
             _log.error("Removing a node from the cache failed: %s", error)
 
     def _move(self, event: ClusterEvent, old: Node | None, new: Node) -> None:
-        check = None if self._pre_checks is None else self._pre_checks.for_node(new)
-        self._queue.move_all_to_active_or_backoff_queue(event, old, new, pre_check=check)
+        check = None if self.pre_checks is None else self.pre_checks.for_node(new)
+        self.queue.move_all_to_active_or_backoff_queue(event, old, new, pre_check=check)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectEventHandler:
-    """Makes events of objects of any other kind, as far as plugins have registered for them.
+    """Makes events of objects of any other kind, as far as plugins have registered for `actions`.
 
     `resource` is the name of the kind in registrations and events (`buildEvtResHandler`).
     """
 
-    def __init__(
-        self,
-        resource: str,
-        actions: ActionType,
-        *,
-        queue: SchedulingQueue,
-        metrics: SchedulerMetrics,
-        pre_checks: PreChecks | None = None,
-    ) -> None:
-        self._metrics: Final = metrics
-        self._pre_checks: Final = pre_checks
-        self._resource: Final = resource
-        self._actions: Final = actions
-        self._queue: Final = queue
+    resource: str
+    actions: ActionType
+    queue: SchedulingQueue
+    metrics: SchedulerMetrics
+    pre_checks: PreChecks | None = None
 
-    def on_add(self, obj: ApiObject, *, is_initial: bool) -> None:
-        del is_initial
-        self._move(ActionType.ADD, None, obj)
-
-    def on_update(self, old: ApiObject, new: ApiObject) -> None:
+    def on_change(self, old: ApiObject | None, new: ApiObject | None) -> None:
         """Make an event of the change, or two if the object was deleted and created again.
 
         Upstream makes one update of the two, and the pods that wait for an addition miss it.
         """
-        if old.metadata.uid != new.metadata.uid:
-            self._move(ActionType.DELETE, old, None)
-            self._move(ActionType.ADD, None, new)
-        else:
+        if old is not None and new is not None and old.metadata.uid == new.metadata.uid:
             self._move(ActionType.UPDATE, old, new)
-
-    def on_delete(self, obj: ApiObject, *, final_state_unknown: bool) -> None:
-        del final_state_unknown
-        self._move(ActionType.DELETE, obj, None)
+            return
+        if old is not None:
+            self._move(ActionType.DELETE, old, None)
+        if new is not None:
+            self._move(ActionType.ADD, None, new)
 
     def _move(self, action: ActionType, old: ApiObject | None, new: ApiObject | None) -> None:
-        if self._actions & action:
-            event = ClusterEvent(self._resource, action)
-            with self._metrics.event(event.label):
-                if self._pre_checks is None or self._pre_checks.may_help(event, new):
-                    self._queue.move_all_to_active_or_backoff_queue(event, old, new)
+        if self.actions & action:
+            event = ClusterEvent(self.resource, action)
+            with self.metrics.event(event.label):
+                if self.pre_checks is None or self.pre_checks.may_help(event, new):
+                    self.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaintRuleEventHandler:
     """Makes events of the slices whose taints a rule changes; rules have no events of their own.
 
     Source: `syncSlice` in `k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go`.
     """
 
-    def __init__(
-        self, slices: Lister[ResourceSlice], handler: ObjectEventHandler, selector_of: SelectorOf
-    ) -> None:
-        self._slices: Final = slices
-        self._handler: Final = handler
-        self._selector_of: Final = selector_of
+    slices: Lister[ResourceSlice]
+    selector_of: SelectorOf
+    on_slice_change: Callable[[ResourceSlice, ResourceSlice], None]
 
-    def on_add(self, rule: DeviceTaintRule, *, is_initial: bool) -> None:
-        del is_initial
-        self._change(None, rule)
-
-    def on_update(self, old: DeviceTaintRule, new: DeviceTaintRule) -> None:
-        self._change(old, new)
-
-    def on_delete(self, rule: DeviceTaintRule, *, final_state_unknown: bool) -> None:
-        del final_state_unknown
-        self._change(rule, None)
-
-    def _change(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
-        for slice in self._slices.list():
-            before, after = (taints_of(rule, slice, self._selector_of) for rule in (old, new))
+    def on_change(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        for slice in self.slices.list():
+            before, after = (taints_of(rule, slice, self.selector_of) for rule in (old, new))
             if before != after:
-                self._handler.on_update(slice, slice)
+                self.on_slice_change(slice, slice)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodEventHandler:
     """Updates cache and queue for pods that are added, changed or deleted.
 
@@ -190,28 +158,15 @@ class PodEventHandler:
     decision can be trusted then.
     """
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: SchedulingQueue,
-        waiting_pods: WaitingPods,
-        scheduler_names: Collection[str],
-        feature_gates: FeatureGates,
-        on_corrupted: Callable[[CacheCorruptedError], None],
-        metrics: SchedulerMetrics,
-        pod_events: PodEvents = DEFAULT_POD_EVENTS,
-        pre_checks: PreChecks | None = None,
-    ) -> None:
-        self._pre_checks: Final = pre_checks
-        self._pod_events: Final = pod_events
-        self._metrics: Final = metrics
-        self._cache: Final = cache
-        self._queue: Final = queue
-        self._waiting_pods: Final = waiting_pods
-        self._scheduler_names: Final = scheduler_names
-        self._gates: Final = feature_gates
-        self._on_corrupted: Final = on_corrupted
+    cache: Cache
+    queue: SchedulingQueue
+    waiting_pods: WaitingPods
+    scheduler_names: Collection[str]
+    feature_gates: FeatureGates
+    on_corrupted: Callable[[CacheCorruptedError], None]
+    metrics: SchedulerMetrics
+    pod_events: PodEvents = DEFAULT_POD_EVENTS
+    pre_checks: PreChecks | None = None
 
     def on_add(self, pod: Pod, *, is_initial: bool) -> None:
         del is_initial
@@ -234,8 +189,8 @@ class PodEventHandler:
             self._add_assigned(new)
             if self._is_ours(old):
                 # Bound, not deleted: no other pod can use what it held.
-                with self._metrics.event(self._pod_events.label(ActionType.DELETE)):
-                    self._queue.delete(old)
+                with self.metrics.event(self.pod_events.label(ActionType.DELETE)):
+                    self.queue.delete(old)
         elif self._is_ours(old):
             self._update_unassigned(old, new)
 
@@ -248,120 +203,118 @@ class PodEventHandler:
             self._delete_unassigned(pod)
 
     def _is_ours(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name in self._scheduler_names
+        return pod.spec.scheduler_name in self.scheduler_names
 
     def _waits_for_resize(self, pod: Pod) -> bool:
-        return waits_for_resize(pod, self._gates)
+        return waits_for_resize(pod, self.feature_gates)
 
     def _update_resize(self, old: Pod, new: Pod) -> None:
         """Keep a pod with a node in the queue while its node defers its resize."""
         waited, waits = self._waits_for_resize(old), self._waits_for_resize(new)
         if waited and waits:
-            self._queue.update(old, PodInfo(new))
+            self.queue.update(old, PodInfo(new))
         elif waits:
             self._add_unassigned(new)
         elif waited:
             self._delete_unassigned(new)
 
     def _add_unassigned(self, pod: Pod) -> None:
-        with self._metrics.event(self._pod_events.label(ActionType.ADD)):
+        with self.metrics.event(self.pod_events.label(ActionType.ADD)):
             info = PodInfo(pod)
-            self._cache.set_pod_group_member(info)
-            self._queue.add(info)
-            if GANG_SCHEDULING in self._gates:
-                added = self._pod_events.event(ActionType.ADD)
-                self._queue.move_all_to_active_or_backoff_queue(added, None, pod)
+            self.cache.set_pod_group_member(info)
+            self.queue.add(info)
+            if GANG_SCHEDULING in self.feature_gates:
+                added = self.pod_events.event(ActionType.ADD)
+                self.queue.move_all_to_active_or_backoff_queue(added, None, pod)
 
     def _add_assigned(self, pod: Pod) -> None:
-        with self._metrics.event(EVENT_ASSIGNED_POD_ADD.label):
+        with self.metrics.event(EVENT_ASSIGNED_POD_ADD.label):
             try:
-                self._cache.add_pod(PodInfo(pod))
+                self.cache.add_pod(PodInfo(pod))
             except CacheError as error:
                 _log.error("Adding pod %s to the cache failed: %s", pod.key, error)
             self._move(EVENT_ASSIGNED_POD_ADD, None, pod)
 
     def _update_assigned(self, old: Pod, new: Pod) -> None:
-        with self._metrics.event(EVENT_ASSIGNED_POD_UPDATE.label):
-            started = self._metrics.stopwatch()
+        with self.metrics.event(EVENT_ASSIGNED_POD_UPDATE.label):
+            started = self.metrics.stopwatch()
             try:
-                self._cache.update_pod(old, PodInfo(new))
+                self.cache.update_pod(old, PodInfo(new))
             except CacheCorruptedError as error:
-                self._on_corrupted(error)
+                self.on_corrupted(error)
             except CacheError as error:
                 _log.error("Updating pod %s in the cache failed: %s", old.key, error)
-            updating_seconds = self._metrics.stopwatch() - started
-            for event in pod_scheduling_properties_change(new, old, self._pod_events):
-                with self._metrics.event(event.label, spent_seconds=updating_seconds):
+            updating_seconds = self.metrics.stopwatch() - started
+            for event in pod_scheduling_properties_change(new, old, self.pod_events):
+                with self.metrics.event(event.label, spent_seconds=updating_seconds):
                     self._move(event, old, new)
 
     def _move(self, event: ClusterEvent, old: Pod | None, new: Pod) -> None:
         """Move the pods that a pod with a node may help."""
-        check = None if self._pre_checks is None else self._pre_checks.for_assigned_pod(event, new)
-        self._queue.move_all_to_active_or_backoff_queue(event, old, new, pre_check=check)
+        check = None if self.pre_checks is None else self.pre_checks.for_assigned_pod(event, new)
+        self.queue.move_all_to_active_or_backoff_queue(event, old, new, pre_check=check)
 
     def _delete_assigned(self, pod: Pod) -> None:
-        with self._metrics.event(EVENT_ASSIGNED_POD_DELETE.label):
+        with self.metrics.event(EVENT_ASSIGNED_POD_DELETE.label):
             try:
-                self._cache.remove_pod(pod)
+                self.cache.remove_pod(pod)
             except CacheCorruptedError as error:
-                self._on_corrupted(error)
+                self.on_corrupted(error)
             except CacheError as error:
                 _log.error("Removing pod %s from the cache failed: %s", pod.key, error)
-            self._queue.move_all_to_active_or_backoff_queue(EVENT_ASSIGNED_POD_DELETE, pod, None)
+            self.queue.move_all_to_active_or_backoff_queue(EVENT_ASSIGNED_POD_DELETE, pod, None)
 
     def _update_unassigned(self, old: Pod, new: Pod) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
             # The same state again: a pod queued twice would be scheduled twice (#96071).
             return
         changes = [
-            event.label for event in pod_scheduling_properties_change(new, old, self._pod_events)
+            event.label for event in pod_scheduling_properties_change(new, old, self.pod_events)
         ]
         with contextlib.ExitStack() as timers:
-            for label in dict.fromkeys((self._pod_events.label(ActionType.UPDATE), *changes)):
-                timers.enter_context(self._metrics.event(label))
+            for label in dict.fromkeys((self.pod_events.label(ActionType.UPDATE), *changes)):
+                timers.enter_context(self.metrics.event(label))
             self._update_queued(old, new)
 
     def _update_queued(self, old: Pod, new: Pod) -> None:
         info = PodInfo(new)
-        self._cache.set_pod_group_member(info)
-        if self._cache.is_assumed_pod(new):
+        self.cache.set_pod_group_member(info)
+        if self.cache.is_assumed_pod(new):
             # Its binding is under way; only a deletion changes anything.
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._forget_assumed(new)
             return
-        self._queue.update(old, info)
+        self.queue.update(old, info)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
             self._free_nomination(old)
 
     def _delete_unassigned(self, pod: Pod) -> None:
-        with self._metrics.event(self._pod_events.label(ActionType.DELETE)):
-            self._queue.delete(pod)
+        with self.metrics.event(self.pod_events.label(ActionType.DELETE)):
+            self.queue.delete(pod)
             if pod.spec.scheduling_group is not None or pod.spec.workload_ref is not None:
-                self._cache.remove_pod_group_member(PodInfo(pod))
-            if self._cache.is_assumed_pod(pod):
+                self.cache.remove_pod_group_member(PodInfo(pod))
+            if self.cache.is_assumed_pod(pod):
                 self._forget_assumed(pod)
             elif pod.status.nominated_node_name:
                 self._free_nomination(pod)
 
     def _forget_assumed(self, pod: Pod) -> None:
         """Free the resources of a pod that is deleted while being bound, before the bind fails."""
-        assumed = self._cache.get_pod(pod)
+        assumed = self.cache.get_pod(pod)
         if assumed is None:
             return
-        if not self._waiting_pods.reject(assumed.uid):
+        if not self.waiting_pods.reject(assumed.uid):
             try:
-                self._cache.forget_pod(assumed)
+                self.cache.forget_pod(assumed)
             except CacheError as error:
                 _log.error("Forgetting pod %s failed: %s", pod.key, error)
-        self._queue.move_all_to_active_or_backoff_queue(
-            EVENT_ASSIGNED_POD_DELETE, assumed.pod, None
-        )
+        self.queue.move_all_to_active_or_backoff_queue(EVENT_ASSIGNED_POD_DELETE, assumed.pod, None)
 
     def _free_nomination(self, pod: Pod) -> None:
         """Move the pods of no higher priority, which the end of a nomination may help."""
         priority = priority_of(pod)
-        self._queue.move_all_to_active_or_backoff_queue(
+        self.queue.move_all_to_active_or_backoff_queue(
             EVENT_ASSIGNED_POD_DELETE,
             pod,
             None,

@@ -62,12 +62,6 @@ class MakesInformers(Protocol):
     def discovered(self, name: GroupVersionResource) -> Informer[Unstructured]: ...
 
 
-def _add(informer: Informer[Any], handler: ObjectEventHandler | TaintRuleEventHandler) -> None:
-    informer.add_event_handler(
-        on_add=handler.on_add, on_update=handler.on_update, on_delete=handler.on_delete
-    )
-
-
 class Informers:
     """The informers of the scheduler, by the key of the kind they watch (`kind_key`)."""
 
@@ -132,11 +126,7 @@ class Informers:
             except Exception:  # noqa: BLE001 - code of a plugin
                 _log.exception("A plugin's function failed for a change of %s", key)
 
-        self.by_kind[key].add_event_handler(
-            on_add=lambda new, *, is_initial: call(None, new),
-            on_update=call,
-            on_delete=lambda old, *, final_state_unknown: call(old, None),
-        )
+        self.by_kind[key].on_change(call)
 
     def watch(
         self, resource: Resource[Any] | GroupVersionResource, *, required: Required
@@ -167,15 +157,26 @@ class Informers:
             informer = self.watch(resource, required=required)
             for name, actions in events.items():
                 handler = ObjectEventHandler(
-                    name, actions, queue=queue, metrics=metrics, pre_checks=pre_checks
+                    resource=name,
+                    actions=actions,
+                    queue=queue,
+                    metrics=metrics,
+                    pre_checks=pre_checks,
                 )
-                _add(informer, handler)
+                informer.on_change(handler.on_change)
             if resource is DEVICE_TAINT_RULES:
                 of_slices = ObjectEventHandler(
-                    EventResource.RESOURCE_SLICE, ActionType.UPDATE, queue=queue, metrics=metrics
+                    resource=EventResource.RESOURCE_SLICE,
+                    actions=ActionType.UPDATE,
+                    queue=queue,
+                    metrics=metrics,
                 )
-                slices, selector_of = self.lister(ResourceSlice), taint_selector(self._version)
-                _add(informer, TaintRuleEventHandler(slices, of_slices, selector_of))
+                of_rules = TaintRuleEventHandler(
+                    slices=self.lister(ResourceSlice),
+                    selector_of=taint_selector(self._version),
+                    on_slice_change=of_slices.on_change,
+                )
+                informer.on_change(of_rules.on_change)
         self._is_complete = True
 
     def find_pod_group(self, namespace: str, name: str) -> PodGroup | None:

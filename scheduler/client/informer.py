@@ -154,6 +154,14 @@ class Informer(Generic[T]):
         """Call these handlers for every change; add handlers before the informer runs."""
         self._handlers.append(_Handlers(on_add, on_update, on_delete))
 
+    def on_change(self, function: Callable[[T | None, T | None], None]) -> None:
+        """Call a function with each object before and after a change; None where there is none."""
+        self.add_event_handler(
+            on_add=lambda new, *, is_initial: function(None, new),
+            on_update=function,
+            on_delete=lambda old, *, final_state_unknown: function(old, None),
+        )
+
     async def wait_for_sync(self) -> None:
         """Return once `may_start` is true."""
         await self._may_start.wait()

@@ -5,7 +5,7 @@ from scheduler.runtime.binding import BindingPlugins, PreFlight
 from scheduler.runtime.framework import Framework
 from scheduler.runtime.handle import PluginHandle
 from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
-from scheduler.runtime.registry import Registry, load_plugin_class, registry_of
+from scheduler.runtime.registry import Registry, load_plugin_class
 from scheduler.runtime.scoring import NodeScores
 from scheduler.runtime.waiting_pods import WaitingPods
 
@@ -22,5 +22,4 @@ __all__ = [
     "Registry",
     "WaitingPods",
     "load_plugin_class",
-    "registry_of",
 ]

@@ -33,10 +33,6 @@ class _ScoringError(Exception):
     """A placement plugin has failed; the text is upstream's."""
 
 
-def _status_of(result: object) -> Status | None:
-    return result if isinstance(result, Status) else None
-
-
 class Placements:
     """Runs the placement plugins. `weights` are by plugin name."""
 
@@ -53,7 +49,7 @@ class Placements:
         self._score: Final = score
         self._weights: Final = weights
 
-    @measured("PlacementGenerate", status=_status_of)
+    @measured("PlacementGenerate")
     def generate(
         self, state: CycleState, group: PodGroupInfo, parent: Placement
     ) -> Sequence[Placement] | Status:
@@ -77,7 +73,7 @@ class Placements:
             return unschedulable("no feasible placements found").with_plugin(plugin.name)
         return placements
 
-    @measured("PlacementScore", status=_status_of)
+    @measured("PlacementScore")
     def score(
         self, group: PodGroupInfo, assignments: Sequence[PodGroupAssignments]
     ) -> Sequence[PlacementScores] | Status:

@@ -65,14 +65,10 @@ class Registry:
         """Add a plugin class `module:Class` that is imported when a profile first names it."""
         self._references[name] = reference
 
-    def register_entry_points(self) -> list[str]:
-        """Add the plugins of entry points; return their names. Raises `PluginSetupError`."""
-        names = []
+    def register_entry_points(self) -> None:
+        """Add the plugins of entry points. Raises `PluginSetupError`."""
         for reference in _announced(tuple(sys.path)):
-            plugin_class = _checked(_import(reference), reference)
-            self.register(plugin_class)
-            names.append(plugin_class.name)
-        return names
+            self.register(load_plugin_class(reference))
 
     def create(self, name: str, args: object, handle: Handle) -> Plugin:
         """Create a plugin for one profile; raises `PluginSetupError`.
@@ -196,10 +192,3 @@ def _announced(path: tuple[str, ...]) -> tuple[str, ...]:
     del path
     entry_points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
     return tuple(entry_point.value for entry_point in entry_points)
-
-
-def registry_of(in_tree: Mapping[str, type[Plugin]], others: Iterable[type[Plugin]]) -> Registry:
-    """Return a registry of the in-tree plugins, other plugins, and plugins of entry points."""
-    registry = Registry([*in_tree.values(), *others])
-    registry.register_entry_points()
-    return registry

@@ -58,18 +58,8 @@ class Course:
         self.waited: Sequence[str] = ()
         #: The error of the last cycle that has found no node.
         self.failure: FitError | None = None
-        cluster.core.informers.pods.add_event_handler(
-            on_add=lambda pod, is_initial: self._pod_changed(None, pod),
-            on_update=self._pod_changed,
-            on_delete=lambda pod, final_state_unknown: self._pod_gone(pod),
-        )
-        cluster.core.informers.nodes.add_event_handler(
-            on_add=lambda node, is_initial: self._node_added(node),
-            on_update=self._node_updated,
-            on_delete=lambda node, final_state_unknown: self._note(
-                Change(kind="lost", node=node.metadata.name)
-            ),
-        )
+        cluster.core.informers.pods.on_change(self._pod_changed)
+        cluster.core.informers.nodes.on_change(self._node_changed)
         cluster.on_cycle = self._cycle_ended
 
     def begin(self) -> None:
@@ -164,12 +154,16 @@ class Course:
         if status is not None and isinstance(status.cause, FitError):
             self.failure = status.cause
 
-    def _pod_changed(self, old: Pod | None, new: Pod) -> None:
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None:
+            self._pod_updated(old, new)
+        elif old is not None:
+            self._pod_gone(old)
+        elif new is not None and not new.spec.node_name:
+            self._note(Change(kind="created", pod=new.key))
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         node = new.spec.node_name
-        if old is None:
-            if not node:
-                self._note(Change(kind="created", pod=new.key))
-            return
         if node and not old.spec.node_name:
             self._note(Change(kind="placed", pod=new.key, node=node, shares=self._shares(new)))
         if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
@@ -187,17 +181,18 @@ class Course:
             self._lost[pod.metadata.uid] = pod, self._text
             self._note(Change(kind="evicted", pod=pod.key, node=node, text=self._text))
 
-    def _node_added(self, node: Node) -> None:
-        pods_max = resources.node_allocatable(node.status.allocatable).get(resources.PODS, 0)
-        zone = node.metadata.labels.get(_ZONE, "")
-        self._note(Change(kind="added", node=node.metadata.name, pods_max=pods_max, zone=zone))
-
-    def _node_lost(self, node: Node) -> None:
-        self._note(Change(kind="lost", node=node.metadata.name))
-
-    def _node_updated(self, old: Node, new: Node) -> None:
-        if new.spec.unschedulable and not old.spec.unschedulable:
-            self._note(Change(kind="cordoned", node=new.metadata.name))
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            if old is not None:
+                self._note(Change(kind="lost", node=old.metadata.name))
+            return
+        name = new.metadata.name
+        if old is None:
+            pods_max = resources.node_allocatable(new.status.allocatable).get(resources.PODS, 0)
+            zone = new.metadata.labels.get(_ZONE, "")
+            self._note(Change(kind="added", node=name, pods_max=pods_max, zone=zone))
+        elif new.spec.unschedulable and not old.spec.unschedulable:
+            self._note(Change(kind="cordoned", node=name))
 
     def _shares(self, pod: Pod) -> dict[str, float]:
         """Return the parts of its node's resources that a pod requests."""

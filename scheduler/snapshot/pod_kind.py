@@ -15,10 +15,9 @@ import msgspec
 from scheduler.api.pod_affinity import NO_TERMS, AffinityTerms, parse_affinity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from scheduler.api.core import Affinity, Pod
-    from scheduler.api.pod_affinity import AffinityTerm
 
 
 class PodKind:
@@ -44,7 +43,12 @@ class PodKind:
 
 
 class PodWeight(Hashable, Protocol):
-    """A weight per pod kind. It is a cache key: functions with equal results must be equal."""
+    """A weight per pod kind. It is a cache key: functions with equal results must be equal.
+
+    Two further attributes narrow the search of the pod index. `wanted_labels` are labels of which
+    each kind with a weight has at least one. `terms` are affinity terms, as the index holds them
+    (`PodIndex.anti_affinity_terms`), of which each kind with a weight has at least one.
+    """
 
     @property
     def namespaces(self) -> frozenset[str] | None:
@@ -58,24 +62,6 @@ class PodWeight(Hashable, Protocol):
 
     def __call__(self, kind: PodKind) -> int:
         """Return the weight of one pod of this kind; 0 if the pod does not count."""
-        ...
-
-
-class LabelWeight(PodWeight, Protocol):
-    """A weight function that names the labels it needs, so that an index can narrow the search."""
-
-    @property
-    def wanted_labels(self) -> Collection[tuple[str, str]] | None:
-        """Labels of which every kind with a weight has at least one; None if there are none."""
-        ...
-
-
-class TermWeight(PodWeight, Protocol):
-    """A weight function that is 0 for all kinds without one of certain affinity terms."""
-
-    @property
-    def terms(self) -> Collection[AffinityTerm]:
-        """The terms, as the pod index holds them (`PodIndex.anti_affinity_terms`)."""
         ...
 
 

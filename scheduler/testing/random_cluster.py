@@ -140,15 +140,11 @@ class RandomObjects:
         return {"disk": self.rng.choice(_LABELS["disk"])} if self._one_in(6) else {}
 
     def _affinity(self) -> dict[str, object]:
-        zones = {
-            "key": "topology.kubernetes.io/zone",
-            "operator": "In",
-            "values": ["zone-a", "zone-b"],
-        }
+        zones = {"key": _ZONE_LABEL, "operator": "In", "values": ["zone-a", "zone-b"]}
         term = {"matchExpressions": [zones]}
         like = {
             "labelSelector": {"matchLabels": {"app": self.rng.choice(_LABELS["app"])}},
-            "topologyKey": "topology.kubernetes.io/zone",
+            "topologyKey": _ZONE_LABEL,
         }
         required = "requiredDuringSchedulingIgnoredDuringExecution"
         preferred = "preferredDuringSchedulingIgnoredDuringExecution"

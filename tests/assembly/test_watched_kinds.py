@@ -124,12 +124,12 @@ def test_events_that_are_no_list_of_events_with_hints_are_refused(events: object
 @pytest.mark.parametrize(
     ("action", "registered", "comes_back"),
     [
-        ("on_add", ActionType.ADD, True),
-        ("on_update", ActionType.UPDATE, True),
-        ("on_update", ActionType.ADD, False),
+        ("added", ActionType.ADD, True),
+        ("updated", ActionType.UPDATE, True),
+        ("updated", ActionType.ADD, False),
         ("recreated", ActionType.ADD, True),
         ("recreated", ActionType.UPDATE, False),
-        ("on_delete", ActionType.ADD | ActionType.UPDATE, False),
+        ("deleted", ActionType.ADD | ActionType.UPDATE, False),
     ],
 )
 def test_only_registered_changes_bring_a_pod_back(
@@ -148,19 +148,19 @@ def test_only_registered_changes_bring_a_pod_back(
     queued.unschedulable_plugins = {"Picky"}
     queue.add_unschedulable_if_not_present(queued, 0.0)
     handler = ObjectEventHandler(
-        EventResource.STORAGE_CLASS,
-        registered,
+        resource=EventResource.STORAGE_CLASS,
+        actions=registered,
         queue=SchedulingQueue(queue, clock=VirtualClock(), stories=PodStories()),
         metrics=SchedulerMetrics(),
     )
     fast = StorageClass(provisioner="fast")
-    if action == "on_add":
-        handler.on_add(fast, is_initial=False)
-    elif action == "on_update":
-        handler.on_update(fast, fast)
-    elif action == "recreated":
-        handler.on_update(fast, StorageClass(metadata=ObjectMeta(uid="other")))
-    else:
-        handler.on_delete(fast, final_state_unknown=False)
+    recreated = StorageClass(metadata=ObjectMeta(uid="other"))
+    changes = {
+        "added": (None, fast),
+        "updated": (fast, fast),
+        "recreated": (fast, recreated),
+        "deleted": (fast, None),
+    }
+    handler.on_change(*changes[action])
     statistics = queue.statistics()
     assert (statistics.unschedulable == 0) is comes_back

@@ -1,8 +1,5 @@
 """Taint rules: the slices that they change, and the events of these changes."""
 
-from types import SimpleNamespace
-from typing import Any, cast
-
 import pytest
 
 from scheduler.api.core import ObjectMeta
@@ -60,13 +57,14 @@ def test_a_rule_without_a_selector_taints_all_devices_before_v1_37_and_none_then
 
 def test_a_changed_rule_is_an_update_of_the_slices_that_it_tainted_or_taints() -> None:
     changed: list[str] = []
-    of_slices: Any = SimpleNamespace(on_update=lambda old, new: changed.append(new.metadata.name))
     slices = [slice_of("s-1", "gpu"), slice_of("s-2", "nic"), slice_of("s-3", "fpga")]
     handler = TaintRuleEventHandler(
-        cast("Any", FakeLister(slices)), of_slices, taint_selector(V1_36)
+        slices=FakeLister(slices),
+        selector_of=taint_selector(V1_36),
+        on_slice_change=lambda old, new: changed.append(new.metadata.name),
     )
-    handler.on_add(rule(driver="gpu"), is_initial=False)
-    handler.on_update(rule(driver="gpu"), rule(driver="nic"))
-    handler.on_update(rule(driver="nic"), rule(driver="nic", pool="pool"))
-    handler.on_delete(rule(device="a", driver="fpga"), final_state_unknown=False)
+    handler.on_change(None, rule(driver="gpu"))
+    handler.on_change(rule(driver="gpu"), rule(driver="nic"))
+    handler.on_change(rule(driver="nic"), rule(driver="nic", pool="pool"))
+    handler.on_change(rule(device="a", driver="fpga"), None)
     assert changed == ["s-1", "s-1", "s-2", "s-3"]

@@ -12,7 +12,7 @@ import pytest
 from scheduler.config import DEFAULT_FEATURE_GATES, FeatureGates
 from scheduler.framework import Plugin
 from scheduler.plugins.dynamic_resources import DynamicResources
-from scheduler.runtime import PluginSetupError, Registry, load_plugin_class, registry_of
+from scheduler.runtime import PluginSetupError, Registry, load_plugin_class
 from scheduler.testing import FakeHandle
 from tests.runtime.profiles import BINDER, SORT, answering, plugin
 
@@ -384,7 +384,8 @@ def test_installed_packages_announce_plugins(packages: Path) -> None:
         "    def filter(self, state, pod, node): ...\n"
     )
     _install(packages, "announcing", source, "any-name = announcing:Announced")
-    registry = registry_of({"Sort": SORT}, [Guard])
+    registry = Registry([SORT, Guard])
+    registry.register_entry_points()
     assert list(registry) == ["Sort", "Guard", "Announced"]
 
 

@@ -108,11 +108,7 @@ class Measures:
         self._distance = 1
         self._samples: Final[list[Sample]] = []
         informers = cluster.core.informers
-        informers.nodes.add_event_handler(
-            on_add=lambda node, is_initial: self._node_changed(None, node),
-            on_update=self._node_changed,
-            on_delete=lambda node, final_state_unknown: self._node_changed(node, None),
-        )
+        informers.nodes.on_change(self._node_changed)
         informers.pods.add_event_handler(
             on_add=lambda pod, is_initial: self._pod_changed(pod),
             on_update=lambda old, new: self._pod_changed(new),
