@@ -22,15 +22,12 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return the seconds since the epoch, for timestamps."""
-        ...
 
     def monotonic(self) -> float:
         """Return the seconds since some start, which never decrease, for durations."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Return once `seconds` have passed on this clock."""
-        ...
 
 
 async def wait_for(work: Coroutine[None, None, R], seconds: float, clock: Clock) -> R:

@@ -66,29 +66,23 @@ class ApiCall(Protocol):
     @property
     def call_type(self) -> str:
         """The key of the call's relevance; calls of one type merge."""
-        ...
 
     @property
     def object_uid(self) -> str:
         """The key of the object that is written; calls for one object are made in order."""
-        ...
 
     @property
     def is_no_op(self) -> bool:
         """True if the object, as far as it is known, is already as the call sets it."""
-        ...
 
     def merged(self, older: Self) -> Self:
         """Return this call with the values of `older` that this one does not set."""
-        ...
 
     def after(self, made: ApiCall) -> Self:
         """Return this call for the object as `made`, another call, has left it."""
-        ...
 
     def synced(self, pod: Pod) -> tuple[Self, Pod]:
         """Return this call for a newer version of its pod, and the pod as the call will set it."""
-        ...
 
 
 class QueuedCall:

@@ -99,15 +99,12 @@ class Tasks(Protocol):
 
     def spawn(self, work: Coroutine[None, None, None], name: str, /) -> object:
         """Start work of the scheduler: a binding cycle (`bind NS/NAME`), a report of a failure."""
-        ...
 
     def spawn_for_plugin(self, work: Coroutine[None, None, None], name: str, /) -> None:
         """Start work of a plugin, whose exceptions do not stop the scheduler."""
-        ...
 
     def fail(self, error: Exception, /) -> None:
         """Stop the scheduler with this error."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

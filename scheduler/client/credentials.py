@@ -49,11 +49,9 @@ class Credentials(Protocol):
 
     async def authorization(self) -> str | None:
         """Return the header for a request now, None for none. Raises KubeconfigError."""
-        ...
 
     def rejected(self, header: str | None) -> None:
         """Renew the header before the next request, because the server answered 401 to it."""
-        ...
 
 
 @dataclass(frozen=True)

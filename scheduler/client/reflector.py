@@ -109,11 +109,9 @@ class Source(Protocol[T]):
 
     async def list(self, options: ListOptions) -> Page[T]:
         """Return one page."""
-        ...
 
     def watch(self, options: ListOptions) -> AsyncGenerator[WatchEvent[T], None]:
         """Return a watch, which is opened when it is first read."""
-        ...
 
 
 class ReflectorStore(Protocol[T]):

@@ -63,7 +63,6 @@ class TieBreak(Protocol):
 
     def __call__(self, nodes: Nodes, best: IntArray) -> int:
         """Return one element of `best`: positions in `nodes`, shape (ties,), ascending."""
-        ...
 
 
 class FirstInOrder:

@@ -24,11 +24,9 @@ class Constraint(Protocol):
 
     def add(self, request: Request, device: PoolDevice) -> bool:
         """Add a device; return False, and leave all unchanged, if it violates the condition."""
-        ...
 
     def remove(self, request: Request) -> None:
         """Undo the last `add` of the request."""
-        ...
 
 
 def _applies(requests: Collection[str], request: Request) -> bool:

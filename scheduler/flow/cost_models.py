@@ -39,7 +39,6 @@ class CostModel(Protocol):
 
     def __call__(self, pod: PodInfo, worlds: Worlds) -> IntArray:
         """Return an integer for each of `worlds.nodes`, which have the pods planned so far."""
-        ...
 
 
 def profile_scores(pod: PodInfo, worlds: Worlds) -> IntArray:

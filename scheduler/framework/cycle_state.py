@@ -31,7 +31,6 @@ class Cloneable(Protocol):
 
     def clone(self) -> Self:
         """Return an independent copy."""
-        ...
 
 
 class StateKey(Generic[T]):

@@ -45,17 +45,14 @@ class Extender(Protocol):
     @property
     def name(self) -> str:
         """The URL in front of its verbs."""
-        ...
 
     @property
     def weight(self) -> int:
         """The factor of its scores."""
-        ...
 
     @property
     def is_ignorable(self) -> bool:
         """True if scheduling goes on without the extender when a call fails."""
-        ...
 
     @property
     def is_filter(self) -> bool: ...
@@ -71,22 +68,17 @@ class Extender(Protocol):
 
     def is_interested(self, pod: PodInfo) -> bool:
         """Return True if the extender takes part in the scheduling of this pod."""
-        ...
 
     async def filter(self, pod: PodInfo, nodes: Nodes) -> ExtenderFilterResult:
         """Return the nodes on which the pod may run, and why not on the others."""
-        ...
 
     async def prioritize(self, pod: PodInfo, nodes: Nodes) -> Mapping[str, int]:
         """Return the scores by node name, without the weight."""
-        ...
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Bind the pod to the node."""
-        ...
 
     async def process_preemption(
         self, pod: PodInfo, victims: Mapping[str, Victims], snapshot: Snapshot
     ) -> dict[str, Victims]:
         """Return the remaining candidate nodes and their victims, by node name."""
-        ...

@@ -61,24 +61,19 @@ class WaitingPod(Protocol):
     @property
     def pod(self) -> PodInfo:
         """The pod, with its node filled in."""
-        ...
 
     @property
     def pending_plugins(self) -> Sequence[str]:
         """The plugins that have not allowed the pod yet."""
-        ...
 
     def allow(self, plugin_name: str) -> None:
         """Allow the pod for one plugin. The last pending plugin ends the wait."""
-        ...
 
     def reject(self, plugin_name: str, message: str) -> bool:
         """Reject the pod as unschedulable; False if it was no longer waiting."""
-        ...
 
     def preempt(self, plugin_name: str, message: str) -> bool:
         """Fail the pod with an error, so that it is retried; False if it was no longer waiting."""
-        ...
 
 
 class PodInPreBind(Protocol):
@@ -86,7 +81,6 @@ class PodInPreBind(Protocol):
 
     def cancel_pod(self, message: str) -> bool:
         """Cancel the binding, which fails with this message; False if it is too late."""
-        ...
 
 
 class PodNominator(Protocol):
@@ -95,25 +89,20 @@ class PodNominator(Protocol):
     @property
     def nominated_nodes(self) -> Collection[str]:
         """The names of the nodes with nominated pods; mostly none."""
-        ...
 
     def add_nominated_pod(self, pod: PodInfo, nominating_info: NominatingInfo | None) -> None:
         """Nominate a pod to the given node, or to the one in its status."""
-        ...
 
     def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None:
         """Remove the nomination of a pod, if it has one."""
-        ...
 
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
         """Return the pods nominated to a node."""
-        ...
 
     def nominated_pods_for_nodes(
         self, node_names: Iterable[str]
     ) -> tuple[list[PodInfo], list[int]]:
         """Return the pods nominated to some nodes, node by node, and their number on each."""
-        ...
 
 
 class EventSink(Protocol):
@@ -130,7 +119,6 @@ class EventSink(Protocol):
         note: str,
     ) -> None:
         """Record an event about a pod."""
-        ...
 
 
 class WriteConflictError(Exception):
@@ -155,30 +143,24 @@ class ResourceClaimWriter(Protocol):
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
         """Return the claim as the API server has it; raises `ObjectNotFoundError`."""
-        ...
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim; its name is generated."""
-        ...
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
         """Write the finalizers of a claim; return the claim from the response."""
-        ...
 
     async def update_status(self, before: ResourceClaim, claim: ResourceClaim) -> ResourceClaim:
         """Write allocation, users and devices of a claim; return the claim from the response.
 
         `before` is the claim as it was read.
         """
-        ...
 
     async def release(self, claim: ResourceClaim, uid: str) -> None:
         """Remove a user from a claim, whatever its version is."""
-        ...
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Delete a claim."""
-        ...
 
 
 class ObjectClient(Protocol):
@@ -191,11 +173,9 @@ class ObjectClient(Protocol):
 
     async def get(self, name: str, *, namespace: str = "") -> Unstructured:
         """Return an object as the API server has it; raises `ObjectNotFoundError`."""
-        ...
 
     async def create(self, obj: Mapping[str, object]) -> Unstructured:
         """Create an object of `metadata.namespace`; return it with its uid and version."""
-        ...
 
     async def patch(
         self,
@@ -210,11 +190,9 @@ class ObjectClient(Protocol):
         Raises `ObjectNotFoundError`, and `WriteConflictError` if the patch has a
         `metadata.resourceVersion` that is not the object's.
         """
-        ...
 
     async def delete(self, name: str, *, namespace: str = "") -> bool:
         """Delete an object; False if there is none."""
-        ...
 
 
 class ApiWriter(Protocol):
@@ -234,15 +212,12 @@ class ApiWriter(Protocol):
 
         Raises `ObjectNotFoundError` if the pod is gone, and `WriteRefused` as `ObjectClient`.
         """
-        ...
 
     def client(self, kind: Kind, /) -> ObjectClient:
         """Return the client of any kind, written as in `Plugin.reads`; ValueError for a bad one."""
-        ...
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod to a node."""
-        ...
 
     async def patch_pod_status(
         self,
@@ -255,22 +230,18 @@ class ApiWriter(Protocol):
 
         Returns False if the pod is gone.
         """
-        ...
 
     async def patch_pod_group_status(self, pod_group: PodGroup, *, condition: Condition) -> None:
         """Set a condition of a pod group; a no-op is not sent."""
-        ...
 
     async def delete_pod(self, pod: Pod) -> bool:
         """Delete a pod with its own grace period; False if it is gone already."""
-        ...
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write the claim reference of a volume; return the volume from the response.
 
         Refused with a conflict if the volume has changed since it was read.
         """
-        ...
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
@@ -279,24 +250,20 @@ class ApiWriter(Protocol):
 
         Refused with a conflict if the claim has changed since it was read.
         """
-        ...
 
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Set the claim of a pod's extended resources in the pod's status."""
-        ...
 
     async def patch_claim_statuses(
         self, pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatus]
     ) -> None:
         """Set what a pod's claims take of its node in the pod's status."""
-        ...
 
     @property
     def resource_claims(self) -> ResourceClaimWriter:
         """The writes of resource claims."""
-        ...
 
 
 class Background(Protocol):
@@ -304,7 +271,6 @@ class Background(Protocol):
 
     def __call__(self, work: Coroutine[None, None, None], name: str, /) -> object:
         """Return at once; the coroutine starts later."""
-        ...
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -316,18 +282,15 @@ class Lister(Protocol[T_co]):
 
     def get(self, name: str, namespace: str = "") -> T_co | None:
         """Return an object; None if there is none."""
-        ...
 
     def list(self, namespace: str = "") -> Sequence[T_co]:
         """Return all objects, or the objects of one namespace."""
-        ...
 
     def changes_since(self, cursor: int) -> tuple[int, Collection[str] | None]:
         """Return the next cursor and the changed keys (`namespace/name`, or `name`).
 
         None instead of keys means that any object may have changed, as for the cursor -1.
         """
-        ...
 
 
 class Listers(Protocol):
@@ -344,7 +307,6 @@ class Listers(Protocol):
 
         Raises `KindNotWatchedError` if the kind is not watched.
         """
-        ...
 
 
 class Worlds(Protocol):
@@ -356,39 +318,32 @@ class Worlds(Protocol):
     @property
     def nodes(self) -> Nodes:
         """The nodes with their pods in these worlds."""
-        ...
 
     @property
     def failures(self) -> Mapping[World, Exception]:
         """The error of AddPod or RemovePod, by world in which one failed."""
-        ...
 
     @property
     def only_room(self) -> bool:
         """True if a pod that fits in a world also fits there with fewer pods."""
-        ...
 
     def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add `pods[i]` to the node of `worlds[i]`, for each i."""
-        ...
 
     def remove_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Remove `pods[i]` from the node of `worlds[i]`, for each i."""
-        ...
 
     def run_filters(self, worlds: IntArray | None = None) -> Rejections | None:
         """Return the rejections of the pod in these worlds (by default all); None if all pass.
 
         Nominated pods are taken into account. A filter that fails gives an Error status.
         """
-        ...
 
     def run_scores(self) -> IntArray:
         """Return the sum of the profile's weighted scores in each world; it includes no extender's.
 
         PreScore and the normalisation see the nodes of all worlds. Raises `PluginFailedError`.
         """
-        ...
 
 
 class Handle(Protocol):
@@ -397,59 +352,48 @@ class Handle(Protocol):
     @property
     def profile_name(self) -> str:
         """The `schedulerName` of the profile."""
-        ...
 
     @property
     def snapshot(self) -> Snapshot:
         """The cluster as of this cycle. For PreFilter to Permit only: it changes afterwards."""
-        ...
 
     @property
     def nominator(self) -> PodNominator:
         """The nominated pods."""
-        ...
 
     @property
     def event_recorder(self) -> EventSink:
         """The recorder of events for users."""
-        ...
 
     @property
     def api(self) -> ApiWriter:
         """Writes to the API server. For PostFilter and the binding cycle."""
-        ...
 
     @property
     def extenders(self) -> Sequence[Extender]:
         """The extenders, in the order of their calls."""
-        ...
 
     @property
     def feature_gates(self) -> FeatureGates:
         """The names of the feature gates that are on."""
-        ...
 
     @property
     def version(self) -> SchedulerVersion:
         """The version of kube-scheduler as which the scheduler decides."""
-        ...
 
     @property
     def metrics(self) -> SchedulerMetrics:
         """The scheduler's metrics."""
-        ...
 
     @property
     def rng(self) -> Rng:
         """The scheduler's seeded random generator."""
-        ...
 
     def worlds(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Worlds:
         """Return a dry run of this profile's filters and scores for a pod on some nodes.
 
         `state` is that of PostFilter, or of `feasible_nodes`.
         """
-        ...
 
     def feasible_nodes(self, state: CycleState, pod: PodInfo) -> Nodes:
         """Run this profile's PreFilter and Filter for any pod, and return the nodes that pass.
@@ -457,34 +401,27 @@ class Handle(Protocol):
         `state` is a new one, and ready for `worlds` then. Extenders are not called. For plugins
         that look at other pods than their cycle's; raises `PluginFailedError`.
         """
-        ...
 
     def spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         """Run a coroutine in the background. It should handle its own errors and end soon."""
-        ...
 
     def run_in_parallel(self, works: Iterable[Coroutine[None, None, None]]) -> Awaitable[None]:
         """Run coroutines at once; the first failure cancels the others and is raised."""
-        ...
 
     def let_others_run(self) -> Awaitable[None]:
         """Give other tasks a turn if this one has run for long. For loops over much, in PostFilter.
 
         Events may arrive meanwhile; the snapshot does not change.
         """
-        ...
 
     def now(self) -> float:
         """Return the time of the scheduler's clock in epoch seconds, for timestamps."""
-        ...
 
     def monotonic(self) -> float:
         """Return the seconds since some start, which never decrease, for durations."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Sleep on the scheduler's clock. For the binding cycle only."""
-        ...
 
     @property
     def lister(self) -> Listers:
@@ -493,7 +430,6 @@ class Handle(Protocol):
         For a kind without a type of its own, `<plural>.<version>.<group>`, the objects are
         `Unstructured`. Raises `KeyError` if the kind is not watched.
         """
-        ...
 
     def on_change(self, kind: Kind, function: Callable[[Any, Any], object], /) -> None:
         """Call `function(old, new)` for each change of an object of a kind, written as in `reads`.
@@ -502,36 +438,27 @@ class Handle(Protocol):
         The lister has the change already. For `__init__` of a plugin only; the function may not
         wait. It is how Permit waits for an object: allow or reject the waiting pods there.
         """
-        ...
 
     def shared(self, kind: Callable[[Handle], T], /) -> T:
         """Return the object that `kind(handle)` makes: one for the plugins of all profiles."""
-        ...
 
     def pod_group(self, key: str, /) -> PodGroupState | None:
         """Return the present members of a pod group, by the group's `namespace/name`."""
-        ...
 
     def active_pods(self, count: int) -> Sequence[PodInfo]:
         """Return the next pods of the active queue, at most `count`, in the order of the queue."""
-        ...
 
     def activate(self, pods: Mapping[str, PodInfo]) -> None:
         """Move pods to the active queue at once, without backoff."""
-        ...
 
     def get_waiting_pod(self, uid: str) -> WaitingPod | None:
         """Return a pod held at Permit; None if it is not held."""
-        ...
 
     def get_pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
         """Return a pod in PreBind; None if it is not there."""
-        ...
 
     def iterate_over_waiting_pods(self, callback: Callable[[WaitingPod], None]) -> None:
         """Call `callback` with every pod held at Permit."""
-        ...
 
     def reject_waiting_pod(self, uid: str) -> bool:
         """Reject a pod held at Permit; False if it was not held."""
-        ...

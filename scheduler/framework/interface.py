@@ -165,7 +165,6 @@ class ArgsWithDefaults(Protocol):
 
     def with_defaults(self, gates: FeatureGates) -> object:
         """Return the arguments with empty fields filled in; must be idempotent."""
-        ...
 
 
 @runtime_checkable
@@ -177,7 +176,6 @@ class ValidatedArgs(Protocol):
 
         Called after `with_defaults`. `path` is the position in the configuration, or empty.
         """
-        ...
 
 
 class PreEnqueuePlugin(Protocol):
@@ -188,7 +186,6 @@ class PreEnqueuePlugin(Protocol):
 
         A rejected pod waits without attempts until an event that this plugin has registered for.
         """
-        ...
 
 
 class QueueSortPlugin(Protocol):
@@ -196,7 +193,6 @@ class QueueSortPlugin(Protocol):
 
     def less(self, first: QueuedPod, second: QueuedPod) -> bool:
         """Return True if the first pod goes before the second."""
-        ...
 
 
 class SortKeyPlugin(Protocol):
@@ -208,7 +204,6 @@ class SortKeyPlugin(Protocol):
         If the plugin's order changes (`Plugin.order_changes`), called for all active pods at each
         pop.
         """
-        ...
 
 
 class EnqueueExtensions(Protocol):
@@ -219,7 +214,6 @@ class EnqueueExtensions(Protocol):
 
     def events_to_register(self) -> Iterable[ClusterEventWithHint]:
         """Return the events; called once, at the start. Without events none retries the pods."""
-        ...
 
 
 class SharedHintsPlugin(Protocol):
@@ -234,7 +228,6 @@ class SharedHintsPlugin(Protocol):
         Called when the pod starts to wait. For pods with equal keys the hints must return equal
         answers to every event about another object. Events about the pod itself are excepted.
         """
-        ...
 
 
 def same_parts(*parts: object) -> tuple[int, ...]:
@@ -257,7 +250,6 @@ class SharedPreEnqueuePlugin(Protocol):
         If an event would move pods that this plugin gates, and it rejects one of them again, the
         others with an equal key stay gated without a call.
         """
-        ...
 
 
 class PreFilterPlugin(Protocol):
@@ -272,7 +264,6 @@ class PreFilterPlugin(Protocol):
         search at once; Unschedulable ends it after the other PreFilter plugins have run. A result
         narrows the search, or names the node to try first; nodes left out count as unresolvable.
         """
-        ...
 
 
 class PreFilterExtensions(Protocol):
@@ -288,13 +279,11 @@ class PreFilterExtensions(Protocol):
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
     ) -> Status | None:
         """`added` is now on the node; called after PreFilter, on a copy of its state."""
-        ...
 
     def remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
     ) -> Status | None:
         """`removed` is no longer on the node."""
-        ...
 
 
 class FilterPlugin(Protocol):
@@ -306,7 +295,6 @@ class FilterPlugin(Protocol):
         Read the given node, not the snapshot: in a dry run they differ. A pod that all nodes reject
         waits for an event that one of the rejecting plugins has registered for.
         """
-        ...
 
 
 class FilterNodesPlugin(Protocol):
@@ -314,7 +302,6 @@ class FilterNodesPlugin(Protocol):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Called with the nodes that no earlier plugin has rejected; None accepts them all."""
-        ...
 
 
 class PostFilterPlugin(Protocol):
@@ -329,7 +316,6 @@ class PostFilterPlugin(Protocol):
         called. Any other status ends PostFilter. A result may accompany any of them. The status
         does not change when the pod is retried: that depends on the plugins that rejected it.
         """
-        ...
 
 
 class IdlePostFilterPlugin(Protocol):
@@ -341,7 +327,6 @@ class IdlePostFilterPlugin(Protocol):
         It is then not called where members are only counted (see `Plugin.only_ranks`). `state` is
         that of PreFilter.
         """
-        ...
 
 
 class PreScorePlugin(Protocol):
@@ -352,7 +337,6 @@ class PreScorePlugin(Protocol):
 
         Any other status is an error: the pod is retried after a backoff.
         """
-        ...
 
 
 class ScorePlugin(Protocol):
@@ -360,7 +344,6 @@ class ScorePlugin(Protocol):
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """Return the score; higher is better. After normalising it must lie in 0..100."""
-        ...
 
 
 class ScoreNodesPlugin(Protocol):
@@ -368,7 +351,6 @@ class ScoreNodesPlugin(Protocol):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return one integer for each node, an array of shape `(len(nodes),)`."""
-        ...
 
 
 class NormalizeScorePlugin(Protocol):
@@ -376,7 +358,6 @@ class NormalizeScorePlugin(Protocol):
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         """Called with this plugin's scores of all feasible nodes; returns the new scores."""
-        ...
 
 
 class PlacementGeneratePlugin(Protocol):
@@ -389,7 +370,6 @@ class PlacementGeneratePlugin(Protocol):
 
         No placements: the group is unschedulable.
         """
-        ...
 
 
 class PlacementScorePlugin(Protocol):
@@ -402,7 +382,6 @@ class PlacementScorePlugin(Protocol):
 
         Called if two or more placements fit.
         """
-        ...
 
 
 class NormalizePlacementScorePlugin(Protocol):
@@ -412,7 +391,6 @@ class NormalizePlacementScorePlugin(Protocol):
         self, state: CycleState, pod_group: PodGroupInfo, scores: Sequence[int]
     ) -> list[int]:
         """Called with this plugin's scores of all placements; returns the new scores."""
-        ...
 
 
 class PodGroupPreemption(Protocol):
@@ -437,7 +415,6 @@ class PodGroupPreemption(Protocol):
         pods; they are put back afterwards. If it has returned None, `equal_members` returns the
         members if counting the room for them gives the same answers, else None.
         """
-        ...
 
 
 class ReservePlugin(Protocol):
@@ -451,11 +428,9 @@ class ReservePlugin(Protocol):
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Called after the cache has assumed the pod on the node."""
-        ...
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Undo `reserve`. Must be idempotent: it is called even if `reserve` was not."""
-        ...
 
 
 class PermitPlugin(Protocol):
@@ -470,7 +445,6 @@ class PermitPlugin(Protocol):
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Called after Reserve. After `wait(seconds)` the remaining plugins are still called."""
-        ...
 
 
 class PreBindPreFlightPlugin(Protocol):
@@ -483,7 +457,6 @@ class PreBindPreFlightPlugin(Protocol):
 
         Any other status than Success and Skip is an error: the pod is retried after a backoff.
         """
-        ...
 
 
 class PreBindPlugin(Protocol):
@@ -497,7 +470,6 @@ class PreBindPlugin(Protocol):
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[Status | None]:
         """Called in the binding cycle; the pod is bound only if all plugins succeed."""
-        ...
 
 
 class BindPlugin(Protocol):
@@ -508,7 +480,6 @@ class BindPlugin(Protocol):
 
         Any status but success fails the binding, with the consequences of PreBind.
         """
-        ...
 
 
 class PostBindPlugin(Protocol):
@@ -516,7 +487,6 @@ class PostBindPlugin(Protocol):
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[None]:
         """Called after a successful bind. An exception is logged and has no consequence."""
-        ...
 
 
 class Remedy(NamedTuple):
@@ -543,7 +513,6 @@ class RemedyPlugin(Protocol):
 
         The scheduler never calls this method. All remedies together make the node acceptable.
         """
-        ...
 
 
 class CausePlugin(Protocol):
@@ -555,7 +524,6 @@ class CausePlugin(Protocol):
         The scheduler never calls this method. Returns a sentence about all nodes without a full
         stop, such as "no node has disk=nvme"; empty if there is none.
         """
-        ...
 
 
 #: The contracts of all methods that a plugin may define, in the order of the calls.

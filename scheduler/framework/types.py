@@ -47,11 +47,9 @@ class Rng(Protocol):
 
     def random(self) -> float:
         """Return a number in [0, 1)."""
-        ...
 
     def randrange(self, stop: int, /) -> int:
         """Return a number in [0, `stop`)."""
-        ...
 
 
 class Condition(NamedTuple):
@@ -167,17 +165,14 @@ class QueuedPod(Protocol):
     @property
     def timestamp(self) -> float:
         """The time at which the pod last entered the queue."""
-        ...
 
     @property
     def attempts(self) -> int:
         """The number of scheduling cycles the pod has had."""
-        ...
 
     @property
     def initial_attempt_timestamp(self) -> float | None:
         """The time at which the pod first became active; None until then."""
-        ...
 
 
 class Diagnosis:

@@ -32,11 +32,9 @@ class Pool(Protocol):
 
         Return True if this counts as an arrival in metrics.
         """
-        ...
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove a pod; None if the pool does not have it."""
-        ...
 
     def in_order(self) -> list[QueuedPodInfo]: ...
 

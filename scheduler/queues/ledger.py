@@ -67,15 +67,12 @@ class Listener(Protocol):
 
     def on_room(self, jobs: Iterable[Job], /) -> None:
         """Called with jobs whose waiting tasks may fit now."""
-        ...
 
     def on_new_task(self, job: Job, /) -> None:
         """Called with a job that has a task more."""
-        ...
 
     def on_change(self, job: Job, /) -> None:
         """Called with a job whose group or tasks have changed."""
-        ...
 
 
 class Ledger:

@@ -51,11 +51,9 @@ class FilterRunner(Protocol):
         self, state: CycleState | WorldStates, pod: PodInfo, nodes: Nodes, /
     ) -> Rejections | None:
         """Return the rejections of the nodes as they are; raises `PluginFailedError`."""
-        ...
 
     def extensions(self, state: CycleState | WorldStates, /) -> list[PodExtensions]:
         """Return the AddPod and RemovePod methods of the plugins whose filters are not skipped."""
-        ...
 
 
 class WorldStates:

@@ -53,16 +53,13 @@ class PodWeight(Hashable, Protocol):
     @property
     def namespaces(self) -> frozenset[str] | None:
         """The namespaces whose pods can have a weight other than 0; None for all namespaces."""
-        ...
 
     @property
     def needs_affinity_terms(self) -> bool:
         """True if pods without affinity terms have weight 0."""
-        ...
 
     def __call__(self, kind: PodKind) -> int:
         """Return the weight of one pod of this kind; 0 if the pod does not count."""
-        ...
 
 
 _parsed_terms: Final[weakref.WeakValueDictionary[tuple[str, bytes], AffinityTerms]] = (

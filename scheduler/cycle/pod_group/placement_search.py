@@ -49,7 +49,6 @@ class ScheduleMembers(Protocol):
         self, *, is_enough: Callable[[Sequence[MemberResult]], bool]
     ) -> PodGroupResult:
         """Return the result. `is_enough` gets the members tried so far; True ends the search."""
-        ...
 
 
 class _FailedError(Exception):
