@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
@@ -47,7 +48,7 @@ from scheduler.api_calls import (
     PodStatusPatchCall,
     QueuedCall,
 )
-from scheduler.api_calls.calls import POD_SCHEDULED, pod_group_patch
+from scheduler.api_calls.calls import POD_SCHEDULED, ObjectWriteCall, pod_group_patch
 from scheduler.api_calls.object_client import PluginCalls
 from scheduler.api_calls.resource_claims import ResourceClaimCalls
 from scheduler.client import (
@@ -68,7 +69,7 @@ from scheduler.clock import rfc3339
 from scheduler.lru_cache import LruCache
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from scheduler.api.core import (
         NodeAllocatableResourceClaimStatus,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from scheduler.framework.types import Condition, NominatingInfo
 
 C = TypeVar("C", bound=ApiCall)
+R = TypeVar("R")
 T = TypeVar("T", bound=ApiObject)
 
 _VOLUMES: Final[Resource[PersistentVolume]] = KINDS["persistentvolumes"]
@@ -119,8 +121,9 @@ class ApiDispatcher:
         self._status_patches: Final[dict[str, dict[str, asyncio.Future[None]]]] = {}
         self._room: Final = asyncio.Event()
         self._room.set()
-        self.resource_claims: Final = ResourceClaimCalls(client, clock, self._slot)
-        of_plugins = PluginCalls(client, clock, self._slot)
+        self._numbers: Final = itertools.count()
+        self.resource_claims: Final = ResourceClaimCalls(client, self._write)
+        of_plugins = PluginCalls(client, self._write)
         self.patch_pod: Final = of_plugins.patch_pod
         #: Returns the client of a kind for plugins.
         self.client: Final = of_plugins.client
@@ -343,6 +346,13 @@ class ApiDispatcher:
                 Retry.IF_VERSION_CHECKED,
                 self._clock,
             )
+
+    async def _write(
+        self, metadata: ObjectMeta, retry: Retry, send: Callable[[], Awaitable[R]], /
+    ) -> R:
+        """Send a write of a claim or of a plugin, which no other one replaces, in its slot."""
+        async with self._slot(ObjectWriteCall(metadata, next(self._numbers))):
+            return await repeat_write(send, retry, self._clock)
 
     @contextlib.asynccontextmanager
     async def _slot(self, call: C) -> AsyncIterator[C]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -10,7 +9,6 @@ import msgspec
 
 from scheduler.api.core import ObjectMeta
 from scheduler.api.unstructured import Unstructured
-from scheduler.api_calls.calls import ObjectWriteCall
 from scheduler.client import (
     MERGE_PATCH,
     PODS,
@@ -18,7 +16,6 @@ from scheduler.client import (
     NotFound,
     Resource,
     Retry,
-    repeat_write,
 )
 from scheduler.client.discovery import DiscoveredKind
 from scheduler.client.kinds import GroupVersionResource, resource_named
@@ -29,21 +26,18 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind
-    from scheduler.api_calls.resource_claims import Slot
+    from scheduler.api_calls.resource_claims import Write
     from scheduler.client import RestClient
-    from scheduler.clock import Clock
 
 R = TypeVar("R")
 
 
 class PluginCalls:
-    """Makes the requests of plugins, in the slots of the dispatcher."""
+    """Makes the requests of plugins."""
 
-    def __init__(self, client: RestClient, clock: Clock, slot: Slot) -> None:
+    def __init__(self, client: RestClient, write: Write) -> None:
         self._client: Final = client
-        self._clock: Final = clock
-        self._slot: Final = slot
-        self._numbers: Final = itertools.count()
+        self._write: Final = write
 
     async def patch_pod(
         self,
@@ -80,14 +74,13 @@ class PluginCalls:
     async def write(
         self, metadata: ObjectMeta, retry: Retry, send: Callable[[], Awaitable[R]]
     ) -> R:
-        """Send a write in a slot; raises the errors of the handle's protocols."""
-        async with self._slot(ObjectWriteCall(metadata, next(self._numbers))):
-            try:
-                return await repeat_write(send, retry, self._clock)
-            except NotFound as error:
-                raise ObjectNotFoundError(str(error)) from error
-            except Conflict as error:
-                raise WriteConflictError(str(error)) from error
+        """Send a write; raises the errors of the handle's protocols."""
+        try:
+            return await self._write(metadata, retry, send)
+        except NotFound as error:
+            raise ObjectNotFoundError(str(error)) from error
+        except Conflict as error:
+            raise WriteConflictError(str(error)) from error
 
 
 class ObjectCalls:

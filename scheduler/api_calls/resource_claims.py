@@ -6,13 +6,11 @@ delete all other fields.
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import msgspec
 
 from scheduler.api.dynamic_resources import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
-from scheduler.api_calls.calls import ObjectWriteCall
 from scheduler.client import (
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
@@ -22,7 +20,6 @@ from scheduler.client import (
     NotFound,
     Retry,
     may_have_happened,
-    repeat_write,
 )
 from scheduler.client.decoding import decoder_of
 from scheduler.client.kinds import KINDS
@@ -35,10 +32,9 @@ from scheduler.framework.handle import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
 
+    from scheduler.api.core import ObjectMeta
     from scheduler.client import Resource, RestClient
-    from scheduler.clock import Clock
 
 R = TypeVar("R")
 
@@ -56,20 +52,20 @@ _RESERVED_FOR: Final = 2
 _USER_UID: Final = 5
 
 
-class Slot(Protocol):
-    """Waits until a call may be made."""
+class Write(Protocol):
+    """Sends a write once it may be made, and retries it."""
 
-    def __call__(self, call: ObjectWriteCall) -> AbstractAsyncContextManager[ObjectWriteCall]: ...
+    def __call__(
+        self, metadata: ObjectMeta, retry: Retry, send: Callable[[], Awaitable[R]], /
+    ) -> Awaitable[R]: ...
 
 
 class ResourceClaimCalls:
     """Makes the writes; satisfies `scheduler.framework.handle.ResourceClaimWriter`."""
 
-    def __init__(self, client: RestClient, clock: Clock, slot: Slot) -> None:
+    def __init__(self, client: RestClient, write: Write) -> None:
         self._client: Final = client
-        self._clock: Final = clock
-        self._slot: Final = slot
-        self._numbers: Final = itertools.count()
+        self._write: Final = write
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
         metadata = claim.metadata
@@ -81,7 +77,7 @@ class ResourceClaimCalls:
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim. Sent again only if the first request surely was not executed."""
         body = await self._write(
-            claim, Retry.IF_NOT_SENT, lambda: self._client.create(_CLAIMS, claim)
+            claim.metadata, Retry.IF_NOT_SENT, lambda: self._client.create(_CLAIMS, claim)
         )
         return _DECODER.object(body, url=_CLAIMS.collection_path(claim.metadata.namespace))
 
@@ -121,12 +117,12 @@ class ResourceClaimCalls:
             kind = STRATEGIC_MERGE_PATCH
             return await self._send(claim, patch, kind, lambda it: _without_user(it, uid) + same)
 
-        await self._write(claim, Retry.ALWAYS, send)
+        await self._write(metadata, Retry.ALWAYS, send)
 
     async def delete(self, claim: ResourceClaim) -> None:
         metadata = claim.metadata
         await self._write(
-            claim,
+            metadata,
             Retry.IF_NOT_SENT,
             lambda: self._client.delete(_CLAIMS, metadata.name, namespace=metadata.namespace),
         )
@@ -166,7 +162,7 @@ class ResourceClaimCalls:
                 raise
 
         try:
-            return await self._write(claim, Retry.IF_VERSION_CHECKED, send)
+            return await self._write(metadata, Retry.IF_VERSION_CHECKED, send)
         except Conflict as error:
             # An earlier request without an answer may be what has changed the claim.
             kind = WriteOutcomeUnknownError if is_unknown else WriteConflictError
@@ -207,12 +203,6 @@ class ResourceClaimCalls:
             if not written:
                 raise
             return written
-
-    async def _write(
-        self, claim: ResourceClaim, retry: Retry, send: Callable[[], Awaitable[R]]
-    ) -> R:
-        async with self._slot(ObjectWriteCall(claim.metadata, next(self._numbers))):
-            return await repeat_write(send, retry, self._clock)
 
 
 def _encoded(user: ResourceClaimConsumerReference) -> bytes:

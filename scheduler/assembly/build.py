@@ -24,7 +24,7 @@ from scheduler.config.feature_gates import feature_states
 from scheduler.cycle.schedule_pod import FirstInOrder, RandomTie
 from scheduler.cycle.scheduling_loop import SchedulingLoop
 from scheduler.extenders import HTTPExtenders
-from scheduler.leader_election.elector import LeaderElection
+from scheduler.leader_election.elector import LeaderElection, new_identity
 from scheduler.metrics import SchedulerMetrics
 from scheduler.metrics.installation import Installation
 
@@ -65,17 +65,7 @@ class Outside:
         self.rng: Final = random.Random(options.seed)
         self.metrics: Final = SchedulerMetrics(clock.monotonic)
         self.tasks: Final = BackgroundTasks()
-        self.election: Final = LeaderElection.from_config(
-            config,
-            connection,
-            identity=options.identity,
-            clock=clock,
-            seed=options.seed,
-            metrics=self.metrics,
-            coordinated_as=options.effective_version
-            if _COORDINATED in options.feature_gates
-            else None,
-        )
+        self.election: Final = self._election(config, connection, options)
         self.client: Final = self._client(config, connection)
         # Events have a rate limit of their own, so that they do not delay bindings.
         self.event_client: Final = self._client(config, connection)
@@ -88,6 +78,22 @@ class Outside:
             self.client,
             clock,
             binding_retry=_BINDING_RETRIES[options.effective_version.scheduler],
+        )
+
+    def _election(
+        self, config: KubeSchedulerConfiguration, connection: Connection, options: SchedulerOptions
+    ) -> LeaderElection | None:
+        if not config.leader_election.leader_elect:
+            return None
+        is_coordinated = _COORDINATED in options.feature_gates
+        return LeaderElection(
+            config,
+            connection,
+            identity=options.identity or new_identity(),
+            clock=self.clock,
+            seed=options.seed,
+            metrics=self.metrics,
+            coordinated_as=options.effective_version if is_coordinated else None,
         )
 
     def ports(self, tie_break: str) -> Ports:

@@ -16,7 +16,6 @@ from scheduler.config.versions import SchedulerVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -215,24 +214,6 @@ class ClusterEventWithHint(NamedTuple):
 
 
 on: Final = ClusterEventWithHint.on
-
-
-def on_pods(
-    version: SchedulerVersion,
-    hint: QueueingHintFn[Pod] | None,
-    *,
-    assigned: ActionType = ActionType.NONE,
-    target: ActionType = ActionType.NONE,
-) -> list[ClusterEventWithHint]:
-    """Register for changes of pods with a node, and of the pod itself that waits.
-
-    Before 1.37 a plugin registers for the changes of all pods.
-    """
-    events = [ClusterEvent(EventResource.POD, assigned | target)]
-    if version >= SchedulerVersion.V1_37:
-        both = ((EventResource.ASSIGNED_POD, assigned), (EventResource.TARGET_POD, target))
-        events = [ClusterEvent(resource, actions) for resource, actions in both if actions]
-    return [ClusterEventWithHint(event, hint) for event in events]
 
 
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"

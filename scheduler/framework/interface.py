@@ -25,16 +25,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
+from scheduler.config.versions import SchedulerVersion
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 
     import msgspec
 
+    from scheduler.api.core import Pod
     from scheduler.api.pod_groups import PodGroup
     from scheduler.api.unstructured import Kind
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.events import ClusterEventWithHint
+    from scheduler.framework.events import QueueingHintFn
     from scheduler.framework.handle import Handle
     from scheduler.framework.status import NodeToStatus, Rejections, Status
     from scheduler.framework.types import (
@@ -101,6 +110,23 @@ class Plugin:
 
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"
+
+    def on_pods(
+        self,
+        hint: QueueingHintFn[Pod],
+        *,
+        assigned: ActionType = ActionType.NONE,
+        target: ActionType = ActionType.NONE,
+    ) -> list[ClusterEventWithHint]:
+        """Return events to register for: changes of pods with a node, and of the waiting pod.
+
+        Before 1.37 a plugin registers for the changes of all pods.
+        """
+        events = [ClusterEvent(EventResource.POD, assigned | target)]
+        if self.handle.version >= SchedulerVersion.V1_37:
+            both = ((EventResource.ASSIGNED_POD, assigned), (EventResource.TARGET_POD, target))
+            events = [ClusterEvent(resource, actions) for resource, actions in both if actions]
+        return [ClusterEventWithHint(event, hint) for event in events]
 
     if TYPE_CHECKING:
         # The methods that a plugin may define, for editors and type checkers. They do not exist at

@@ -231,7 +231,8 @@ class LeaderElection:
     """The leader election of a scheduler: lease, events about it, and a client for both.
 
     An async context manager, which releases the lease at its end. Within it call `start`, `acquire`
-    and `renew`. Raises ConfigError as `LeaderElector` does.
+    and `renew`. With `coordinated_as`, the versions of this candidate, the API server chooses the
+    leader. Raises ConfigError as `LeaderElector` does.
     """
 
     def __init__(
@@ -297,35 +298,6 @@ class LeaderElection:
     def leads(self) -> bool:
         """True if we lead, and no other process can have taken the lease since."""
         return self._elector.leads
-
-    @classmethod
-    def from_config(
-        cls,
-        config: KubeSchedulerConfiguration,
-        connection: Connection,
-        *,
-        identity: str = "",
-        clock: Clock,
-        seed: int | None,
-        metrics: SchedulerMetrics,
-        coordinated_as: EffectiveVersion | None = None,
-    ) -> LeaderElection | None:
-        """Build the election, or return None if `leaderElect` is false.
-
-        An empty identity is generated. With `coordinated_as`, the versions of this candidate, the
-        API server chooses the leader.
-        """
-        if not config.leader_election.leader_elect:
-            return None
-        return cls(
-            config,
-            connection,
-            identity=identity or new_identity(),
-            clock=clock,
-            seed=seed,
-            metrics=metrics,
-            coordinated_as=coordinated_as,
-        )
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()

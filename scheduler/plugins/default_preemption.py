@@ -22,7 +22,7 @@ from scheduler.config.types import (
     PluginArgs,
 )
 from scheduler.config.versions import SchedulerVersion
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, on_pods
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable, unschedulable
 from scheduler.preemption import Evaluator, Executor, PodGroupEvaluator, VictimRules
@@ -176,7 +176,7 @@ class DefaultPreemption(Plugin):
         if not self._is_async:
             return []
         hint = self.is_pod_schedulable_after_pod_deletion
-        return on_pods(self.handle.version, hint, assigned=ActionType.DELETE)
+        return self.on_pods(hint, assigned=ActionType.DELETE)
 
     def is_pod_schedulable_after_pod_deletion(
         self, pod: PodInfo, old: object, new: object

@@ -18,7 +18,6 @@ from scheduler.api.core import NodeAffinity as NodeAffinitySpec
 from scheduler.api.field import FieldError, FieldErrors
 from scheduler.api.node_selectors import (
     METADATA_NAME,
-    NodeSelectorMatcher,
     PreferredTerms,
     RequiredNodeAffinity,
     field_value,
@@ -150,7 +149,7 @@ class NodeAffinity(Plugin):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods without preferred terms; raises `ValueError` for malformed ones."""
-        preferred = _preferred_by(pod)
+        preferred = preferred_by(pod)
         if preferred is None and self._added_preferred is None:
             return skip()
         state.write(_PREFERRED, preferred)
@@ -158,7 +157,7 @@ class NodeAffinity(Plugin):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         # A profile may leave out PreScore; then nothing is stored.
-        preferred = state.find(_PREFERRED) or _preferred_by(pod)
+        preferred = state.find(_PREFERRED) or preferred_by(pod)
         scores = np.zeros(len(nodes), dtype=np.int64)
         for terms in (self._added_preferred, preferred):
             for weight, term in terms.terms if terms else ():
@@ -261,7 +260,8 @@ def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
     return names
 
 
-def _preferred_by(pod: PodInfo) -> PreferredTerms | None:
+def preferred_by(pod: PodInfo) -> PreferredTerms | None:
+    """Return the pod's preferred terms; raises `ValueError` for malformed ones."""
     return _parse_preferred(pod.spec.affinity.node_affinity if pod.spec.affinity else None)
 
 
@@ -282,12 +282,8 @@ def _allows(affinity: RequiredNodeAffinity, node: Node) -> bool:
     """
     if affinity.matches(node):
         return True
-    selector = affinity.node_selector
-    if selector is None or selector.matches(node.metadata.labels):
-        _raise_errors(affinity.terms)
+    selector, terms = affinity.node_selector, affinity.terms
+    is_selected = selector is None or selector.matches(node.metadata.labels)
+    if is_selected and terms is not None and terms.errors:
+        raise ValueError(field.aggregate(terms.errors))
     return False
-
-
-def _raise_errors(terms: NodeSelectorMatcher | None) -> None:
-    if terms is not None and (errors := terms.errors):
-        raise ValueError(field.aggregate(errors))

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from scheduler.api.core import Node, Pod
 from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -172,11 +165,7 @@ class NodeDeclaredFeatures(Plugin):
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
         return [
             on(Node, node_change, self.is_schedulable_after_node_change),
-            *on_pods(
-                self.handle.version,
-                self.is_schedulable_after_pod_update,
-                target=ActionType.UPDATE,
-            ),
+            *self.on_pods(self.is_schedulable_after_pod_update, target=ActionType.UPDATE),
         ]
 
     def is_schedulable_after_pod_update(

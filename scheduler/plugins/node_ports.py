@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from scheduler.api.core import Node, Pod
 from scheduler.api.host_ports import HostPort, conflicts, host_ports
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, reject, skip, unschedulable
 
@@ -64,11 +57,7 @@ class NodePorts(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [
-            *on_pods(
-                self.handle.version,
-                self.is_schedulable_after_pod_deleted,
-                assigned=ActionType.DELETE,
-            ),
+            *self.on_pods(self.is_schedulable_after_pod_deleted, assigned=ActionType.DELETE),
             on(Node, ActionType.ADD),
         ]
 

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from scheduler.api.core import Node, Taint
 from scheduler.api.tolerations import NO_SCHEDULE, is_tolerated
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -55,11 +48,7 @@ class NodeUnschedulable(Plugin):
         node_change, pod_change = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_POD_TOLERATION
         return [
             on(Node, ActionType.ADD | node_change, self.is_schedulable_after_node_change),
-            *on_pods(
-                self.handle.version,
-                self.is_schedulable_after_pod_toleration_change,
-                target=pod_change,
-            ),
+            *self.on_pods(self.is_schedulable_after_pod_toleration_change, target=pod_change),
         ]
 
     def is_schedulable_after_node_change(

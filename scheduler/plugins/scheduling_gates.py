@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, on_pods
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -32,7 +32,7 @@ class SchedulingGates(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         gates_eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         hint = self.is_schedulable_after_gates_eliminated
-        return on_pods(self.handle.version, hint, target=gates_eliminated)
+        return self.on_pods(hint, target=gates_eliminated)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return ()

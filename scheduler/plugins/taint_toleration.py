@@ -21,14 +21,7 @@ from scheduler.api.tolerations import (
 )
 from scheduler.framework.arithmetic import default_normalize_score
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
 from scheduler.plugins._queueing_hints import updated_self
@@ -95,11 +88,7 @@ class TaintToleration(Plugin):
         node_change, pod_change = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_POD_TOLERATION
         return [
             on(Node, ActionType.ADD | node_change, self.is_schedulable_after_node_change),
-            *on_pods(
-                self.handle.version,
-                self.is_schedulable_after_pod_toleration_change,
-                target=pod_change,
-            ),
+            *self.on_pods(self.is_schedulable_after_pod_toleration_change, target=pod_change),
         ]
 
     def is_schedulable_after_node_change(

@@ -16,14 +16,7 @@ from scheduler.api.core import Node, Pod
 from scheduler.api.storage import PersistentVolumeClaim
 from scheduler.api.volumes import Disk, disk_conflicts
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import (
     Rejections,
@@ -134,11 +127,7 @@ class VolumeRestrictions(Plugin):
     def events_to_register(self) -> list[ClusterEventWithHint]:
         claim_added = self.is_schedulable_after_persistent_volume_claim_added
         return [
-            *on_pods(
-                self.handle.version,
-                self.is_schedulable_after_pod_deleted,
-                assigned=ActionType.DELETE,
-            ),
+            *self.on_pods(self.is_schedulable_after_pod_deleted, assigned=ActionType.DELETE),
             on(Node, ActionType.ADD),
             on(PersistentVolumeClaim, ActionType.ADD, claim_added),
         ]

@@ -10,9 +10,9 @@ kind without the subresource `status` gets the fields in the object itself.
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from scheduler.clock import rfc3339
 from scheduler.framework.handle import ObjectNotFoundError
 from scheduler.klog import V2
 from scheduler.queues.jobs import TaskState
@@ -60,7 +60,7 @@ class Statuses:
             "type": _UNSCHEDULABLE,
             "status": "True",
             "transitionID": str(self._transitions),
-            "lastTransitionTime": _rfc3339(self._handle.now()),
+            "lastTransitionTime": rfc3339(self._handle.now()),
             "reason": "NotEnoughResources",
             "message": message,
         }
@@ -145,7 +145,3 @@ class Statuses:
             if job is not None and queue is not None and queue.name == name:
                 counts[self._phase(job).lower()] += 1
         return counts
-
-
-def _rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -57,29 +57,16 @@ def _permit_status(outcome: PermitOutcome) -> Status | None:
 
 
 class BindingPlugins:
-    """Runs the plugins of a profile from Reserve to PostBind."""
+    """Runs the plugins of a profile, which are by extension point, from Reserve to PostBind."""
 
-    def __init__(
-        self,
-        *,
-        reserve: Sequence[Plugin],
-        permit: Sequence[Plugin],
-        pre_bind: Sequence[Plugin],
-        bind: Sequence[Plugin],
-        post_bind: Sequence[Plugin],
-        meter: Meter,
-    ) -> None:
+    def __init__(self, plugins: Mapping[str, Sequence[Plugin]], meter: Meter) -> None:
         self.meter: Final = meter
-        self._reserve: Final = reserve
-        self._permit: Final = permit
-        self._pre_bind: Final = pre_bind
-        self._bind: Final = bind
-        self._post_bind: Final = post_bind
+        self._plugins: Final = plugins
 
     @measured("Reserve")
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Run Reserve. If it returns a status the caller must call `unreserve`."""
-        for plugin in self._reserve:
+        for plugin in self._plugins["reserve"]:
             reserve = getattr(plugin, "reserve", None)
             if reserve is None:
                 continue
@@ -92,7 +79,7 @@ class BindingPlugins:
     @measured("Unreserve")
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Undo Reserve, last plugin first; a plugin that fails does not stop the others."""
-        for plugin in reversed(self._reserve):
+        for plugin in reversed(self._plugins["reserve"]):
             if not hasattr(plugin, "unreserve"):
                 continue
             try:
@@ -111,7 +98,7 @@ class BindingPlugins:
         """Run Permit. The first rejection ends it; after a Wait the next plugin is called."""
         wait_seconds: dict[str, float] = {}
         waiting: Status | None = None
-        for plugin in self._permit:
+        for plugin in self._plugins["permit"]:
             with self.meter.plugin(state, plugin.name, "Permit") as timing:
                 status = _run(plugin.permit, state, pod, node_name)
                 timing.status = status
@@ -129,7 +116,7 @@ class BindingPlugins:
         """Return the PreBind plugins that have work to do; with status Skip if there are none."""
         groups: list[list[Plugin]] = []
         may_join = False
-        for plugin in self._pre_bind:
+        for plugin in self._plugins["pre_bind"]:
             with self.meter.plugin(state, plugin.name, "PreBindPreFlight") as timing:
                 answer = _pre_flight_answer(plugin, state, pod, node_name)
                 if isinstance(answer, Status):
@@ -177,7 +164,7 @@ class BindingPlugins:
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Run Bind plugins until one returns another status than Skip."""
         status: Status | None = skip()
-        for plugin in self._bind:
+        for plugin in self._plugins["bind"]:
             with self.meter.plugin(state, plugin.name, "Bind") as timing:
                 status = await _run_async(plugin.bind, state, pod, node_name)
                 timing.status = status
@@ -190,7 +177,7 @@ class BindingPlugins:
     @measured("PostBind")
     async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Run PostBind; failures are logged and change nothing."""
-        for plugin in self._post_bind:
+        for plugin in self._plugins["post_bind"]:
             try:
                 with self.meter.plugin(state, plugin.name, "PostBind"):
                     await plugin.post_bind(state, pod, node_name)

@@ -93,20 +93,8 @@ class Framework:
         self.scores: Final = Scores(
             self.plugins["pre_score"], self.plugins["score"], self.weights, self.meter
         )
-        self.placements: Final = Placements(
-            generate=self.plugins["placement_generate"],
-            score=self.plugins["placement_score"],
-            weights=self.placement_weights,
-            meter=self.meter,
-        )
-        self.binding: Final = BindingPlugins(
-            reserve=self.plugins["reserve"],
-            permit=self.plugins["permit"],
-            pre_bind=self.plugins["pre_bind"],
-            bind=self.plugins["bind"],
-            post_bind=self.plugins["post_bind"],
-            meter=self.meter,
-        )
+        self.placements: Final = Placements(self.plugins, self.placement_weights, self.meter)
+        self.binding: Final = BindingPlugins(self.plugins, self.meter)
 
     @property
     def pod_group_preemption(self) -> PodGroupPreemption | None:

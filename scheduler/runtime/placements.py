@@ -34,19 +34,16 @@ class _ScoringError(Exception):
 
 
 class Placements:
-    """Runs the placement plugins. `weights` are by plugin name."""
+    """Runs the placement plugins, which are by extension point. `weights` are by plugin name."""
 
     def __init__(
         self,
-        *,
-        generate: Sequence[Plugin],
-        score: Sequence[Plugin],
+        plugins: Mapping[str, Sequence[Plugin]],
         weights: Mapping[str, int],
         meter: Meter,
     ) -> None:
         self.meter: Final = meter
-        self._generate: Final = generate
-        self._score: Final = score
+        self._plugins: Final = plugins
         self._weights: Final = weights
 
     @measured("PlacementGenerate")
@@ -57,9 +54,9 @@ class Placements:
 
         Raises `FilterPausedError` if the plugin pauses.
         """
-        if not self._generate:
+        if not self._plugins["placement_generate"]:
             return [parent]
-        plugin = self._generate[0]
+        (plugin,) = self._plugins["placement_generate"]
         try:
             with self.meter.plugin(state, plugin.name, "PlacementGenerate"):
                 placements = plugin.generate_placements(state, group, parent)
@@ -82,7 +79,7 @@ class Placements:
         try:
             scores = {
                 plugin.name: self._scores_of(plugin, state, group, assignments)
-                for plugin in self._score
+                for plugin in self._plugins["placement_score"]
             }
         except _ScoringError as failure:
             return Status(Code.ERROR, str(failure), cause=failure)

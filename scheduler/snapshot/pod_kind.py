@@ -62,6 +62,24 @@ class PodWeight(Hashable, Protocol):
         """Return the weight of one pod of this kind; 0 if the pod does not count."""
 
 
+class Rule:
+    """Base of weights that are compared by type and key. The hash is computed once."""
+
+    __slots__ = ("_hash", "_key")
+
+    def __init__(self, key: object) -> None:
+        self._key: Final = key
+        self._hash: Final = hash((type(self), key))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Rule) and type(other) is type(self) and other._key == self._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 _parsed_terms: Final[weakref.WeakValueDictionary[tuple[str, bytes], AffinityTerms]] = (
     weakref.WeakValueDictionary()
 )

@@ -50,7 +50,6 @@ from scheduler.framework.events import (
     QueueingHint,
     as_kind,
     on,
-    on_pods,
 )
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Status, error, skip, unresolvable, unschedulable
@@ -513,7 +512,7 @@ class DynamicResources(Plugin):
         return [
             on(Node, ActionType.ADD | node_change),
             on(ResourceClaim, self._claim_actions, self.is_schedulable_after_claim_change),
-            *on_pods(self.handle.version, self.is_schedulable_after_pod_change, target=pod_change),
+            *self.on_pods(self.is_schedulable_after_pod_change, target=pod_change),
             on(DeviceClass, add_or_update),
             on(ResourceSlice, add_or_update),
         ]

@@ -29,6 +29,7 @@ from scheduler.framework.status import (
     unschedulable,
 )
 from scheduler.snapshot.columns import ABSENT
+from scheduler.snapshot.pod_kind import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,25 +50,7 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-class _Rule:
-    """Base of rules, which are compared by type and key. The hash is computed once."""
-
-    __slots__ = ("_hash", "_key")
-
-    def __init__(self, key: object) -> None:
-        self._key: Final = key
-        self._hash: Final = hash((type(self), key))
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, _Rule) and type(other) is type(self) and other._key == self._key
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-class MatchesAllTerms(_Rule):
+class MatchesAllTerms(Rule):
     """Count the pods that match all terms of the incoming pod; none if it has no term.
 
     The namespaces that a namespace selector selects are in the term's `namespaces`. So the selector
@@ -95,7 +78,7 @@ class MatchesAllTerms(_Rule):
         )
 
 
-class SumOfMatchingTerms(_Rule):
+class SumOfMatchingTerms(Rule):
     """Add up the weights of the incoming pod's terms that match a pod.
 
     Namespace selectors are evaluated as by `MatchesAllTerms`.
@@ -122,7 +105,7 @@ class SumOfMatchingTerms(_Rule):
         )
 
 
-class CountOfExistingTerms(_Rule):
+class CountOfExistingTerms(Rule):
     """Count the required anti-affinity terms of a pod that are in a set of terms."""
 
     __slots__ = ("terms",)
@@ -138,7 +121,7 @@ class CountOfExistingTerms(_Rule):
         return sum(term in self.terms for term in kind.affinity.required_anti_affinity)
 
 
-class SumOfExistingTerms(_Rule):
+class SumOfExistingTerms(Rule):
     """Add up the weights of the affinity terms of a pod that are in a set of terms.
 
     Preferred anti-affinity is negative, required affinity counts `hard_weight`.

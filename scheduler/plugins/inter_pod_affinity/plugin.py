@@ -24,14 +24,7 @@ from scheduler.config.types import ALL_FIELDS, FeatureGates, Int32, PluginArgs
 from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, skip, unresolvable
 from scheduler.plugins.inter_pod_affinity.blocking import BlockingPods
@@ -281,8 +274,7 @@ class InterPodAffinity(Plugin):
         relabelled = ActionType.UPDATE_POD_LABEL
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return [
-            *on_pods(
-                self.handle.version,
+            *self.on_pods(
                 self._after_pod_change,
                 assigned=ActionType.ADD | relabelled | ActionType.DELETE,
                 target=relabelled,

@@ -14,12 +14,11 @@ import msgspec
 import numpy as np
 
 from scheduler.api import resources
-from scheduler.api.field import FieldErrors, aggregate
-from scheduler.api.node_selectors import parse_preferred_terms
 from scheduler.framework.arithmetic import truncated_div_scalar
 from scheduler.framework.interface import Plugin
 from scheduler.plugins.image_locality import normalized_image_name
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from scheduler.plugins.node_affinity import preferred_by
 from scheduler.plugins.taint_toleration import count_intolerable
 from scheduler.snapshot.columns import uniform
 
@@ -244,13 +243,8 @@ class NodeAffinityPriority(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return the sum of the weights. Raises `ValueError` for malformed terms."""
         scores = np.zeros(len(nodes), dtype=np.int64)
-        affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-        terms = affinity and affinity.preferred_during_scheduling_ignored_during_execution
-        try:
-            parsed = parse_preferred_terms(terms or ())
-        except FieldErrors as malformed:
-            raise ValueError(aggregate(malformed.errors)) from malformed
-        for weight, term in parsed.terms:
+        preferred = preferred_by(pod)
+        for weight, term in preferred.terms if preferred else ():
             if term.expressions:
                 met = np.ones(len(nodes), dtype=np.bool_)
                 for expression in term.expressions:

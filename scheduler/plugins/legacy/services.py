@@ -29,6 +29,7 @@ from scheduler.framework.status import Rejections, reject, unresolvable, unsched
 from scheduler.plugins.legacy.scores import MAX_PRIORITY, SCALE
 from scheduler.snapshot.columns import uniform
 from scheduler.snapshot.nodes import LabelOf, zone_key
+from scheduler.snapshot.pod_kind import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,34 +48,24 @@ _LABELS_ABSENT: Final = unresolvable("node(s) didn't have the requested labels")
 _NO_SERVICE_AFFINITY: Final = unschedulable("node(s) didn't match service affinity")
 
 
-@dataclass(frozen=True)
-class _MatchingPods:
-    """Rule that counts a namespace's pods that one of the selectors matches, if not terminating.
+class _MatchingPods(Rule):
+    """Rule that counts a namespace's pods that one of the selectors matches, if not terminating."""
 
-    It is a cache key: selectors are compared by their requirements.
-    """
-
-    namespace: str
-    selectors: Sequence[Selector] = field(compare=False)
-    key: frozenset[object] = field(init=False, repr=False)
     needs_affinity_terms: ClassVar[bool] = False
-    wanted_labels: ClassVar[None] = None
 
-    def __post_init__(self) -> None:
-        key = frozenset(
+    def __init__(self, namespace: str, selectors: Sequence[Selector]) -> None:
+        requirements = frozenset(
             frozenset((r.key, r.operator, r.values) for r in selector.requirements)
-            for selector in self.selectors
+            for selector in selectors
         )
-        object.__setattr__(self, "key", key)
-
-    @property
-    def namespaces(self) -> frozenset[str]:
-        return frozenset((self.namespace,))
+        super().__init__((namespace, requirements))
+        self.namespaces: Final = frozenset((namespace,))
+        self._selectors: Final = selectors
 
     def __call__(self, kind: PodKind) -> int:
-        if kind.is_terminating or kind.namespace != self.namespace:
+        if kind.is_terminating or kind.namespace not in self.namespaces:
             return 0
-        return int(any(selector.matches(kind.labels) for selector in self.selectors))
+        return int(any(selector.matches(kind.labels) for selector in self._selectors))
 
 
 def _service_selectors(pod: PodInfo, handle: Handle) -> Iterator[Selector]:

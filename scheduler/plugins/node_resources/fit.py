@@ -21,14 +21,7 @@ from scheduler.config.types import RESIZE_PREEMPTION
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.resizes import waits_for_resize
 from scheduler.framework.status import Status, reject_together, unresolvable, unschedulable
@@ -231,8 +224,7 @@ class NodeResourcesFit(Plugin):
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         class_change = ActionType.ADD | ActionType.UPDATE
         events = [
-            *on_pods(
-                self.handle.version,
+            *self.on_pods(
                 self.is_schedulable_after_pod_event,
                 assigned=ActionType.DELETE | shrinks,
                 target=shrinks,
@@ -250,7 +242,7 @@ class NodeResourcesFit(Plugin):
         if RESIZE_PREEMPTION not in self.handle.feature_gates:
             return []
         grows, hint = ActionType.UPDATE_POD_SCALE_UP, self.is_schedulable_after_pod_scale_up
-        return on_pods(self.handle.version, hint, assigned=grows, target=grows)
+        return self.on_pods(hint, assigned=grows, target=grows)
 
     def is_schedulable_after_pod_scale_up(
         self, pod: PodInfo, old: object, new: object

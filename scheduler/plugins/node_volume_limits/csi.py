@@ -16,14 +16,7 @@ from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
 from scheduler.api.volumes import claim_names
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import (
     Rejections,
@@ -163,11 +156,7 @@ class NodeVolumeLimits(Plugin):
         return [
             on(CSINode, ActionType.ADD),
             on(CSINode, ActionType.UPDATE, self.is_schedulable_after_csi_node_updated),
-            *on_pods(
-                self.handle.version,
-                self.is_schedulable_after_pod_deleted,
-                assigned=ActionType.DELETE,
-            ),
+            *self.on_pods(self.is_schedulable_after_pod_deleted, assigned=ActionType.DELETE),
             on(PersistentVolumeClaim, ActionType.ADD, self.is_schedulable_after_pvc_added),
             on(VolumeAttachment, ActionType.DELETE, detached),
         ]

@@ -23,6 +23,7 @@ from scheduler.api.selectors import (
     selector_from_set,
 )
 from scheduler.api.workloads import Service
+from scheduler.snapshot.pod_kind import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,22 +65,21 @@ class SpreadConstraint(NamedTuple):
     honors_taints: bool
 
 
-class MatchingPods:
+class MatchingPods(Rule):
     """Rule that counts a namespace's pods by a selector, without terminating ones.
 
     A selector without requirements counts no pod, as upstream's `countPodsMatchSelector`.
     """
 
-    __slots__ = ("_hash", "_key", "_namespace", "_selector", "namespaces", "wanted_labels")
+    __slots__ = ("_namespace", "_selector", "namespaces", "wanted_labels")
 
     needs_affinity_terms: Final = False
 
     def __init__(self, namespace: str, selector: Selector) -> None:
         requirements = sorted((r.key, r.operator, r.values) for r in selector.requirements)
+        super().__init__((namespace, *requirements))
         self._namespace: Final = namespace
         self._selector: Final = selector
-        self._key: Final = (namespace, *requirements)
-        self._hash: Final = hash(self._key)
         self.namespaces: Final = frozenset((namespace,))
         self.wanted_labels: Final = selector.wanted_labels
 
@@ -92,15 +92,6 @@ class MatchingPods:
         if kind.is_terminating or kind.namespace != self._namespace:
             return 0
         return int(self._selector.matches(kind.labels))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MatchingPods) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"MatchingPods({self._namespace!r}, {self._selector!r})"
 
 
 def has_keys(labels: Mapping[str, str], constraints: Iterable[SpreadConstraint]) -> bool:

@@ -20,14 +20,7 @@ from scheduler.api.selectors import SelectorError
 from scheduler.api.tolerations import toleration_rule
 from scheduler.config.types import FeatureGates, PluginArgs
 from scheduler.framework.cycle_state import CycleState, StateKey
-from scheduler.framework.events import (
-    ActionType,
-    ClusterEventWithHint,
-    QueueingHint,
-    as_kind,
-    on,
-    on_pods,
-)
+from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy, same_parts
 from scheduler.framework.status import Rejections, Status, skip
 from scheduler.plugins.pod_topology_spread.constraints import (
@@ -244,8 +237,7 @@ class PodTopologySpread(Plugin):
         pod_update = ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
         node_update = ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         return [
-            *on_pods(
-                self.handle.version,
+            *self.on_pods(
                 self.is_schedulable_after_pod_change,
                 assigned=add_or_delete | ActionType.UPDATE_POD_LABEL,
                 target=pod_update,

@@ -11,7 +11,6 @@ Source: `pkg/scheduler/framework/plugins/volumebinding/binder.go`, v1.36.3.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from scheduler.api.core import Node, Pod
@@ -50,7 +49,7 @@ from scheduler.plugins.volume_binding.pod_volumes import (
 from scheduler.plugins.volume_binding.reachability import affinity_mismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from scheduler.api.core import Volume
     from scheduler.api.storage import VolumeNodeAffinity
@@ -101,10 +100,6 @@ class VolumeBinder:
 
         Raises `AssumeError`; then nothing is assumed.
         """
-        with self.counting_errors("assume"):
-            return self._assume(pod, node_name, pod_volumes)
-
-    def _assume(self, pod: Pod, node_name: str, pod_volumes: PodVolumes) -> bool:
         if self._are_all_bound(pod):
             return True
         bindings: list[BindingInfo] = []
@@ -137,10 +132,6 @@ class VolumeBinder:
 
         Raises `VolumeBindingError`, or the client's errors.
         """
-        with self.counting_errors("bind"):
-            await self._bind(pod, pod_volumes)
-
-    async def _bind(self, pod: Pod, pod_volumes: PodVolumes) -> None:
         bindings = pod_volumes.static_bindings
         if bindings is None:
             raise VolumeBindingError(f"failed to get cached bindings for pod {quoted(pod.key)}")
@@ -150,15 +141,6 @@ class VolumeBinder:
             await self._wait_until_bound(pod, bindings, claims)
         except VolumeBindingError as error:
             raise VolumeBindingError(f"binding volumes: {error}") from error
-
-    @contextlib.contextmanager
-    def counting_errors(self, stage: str) -> Iterator[None]:
-        """Count exceptions of a stage (`VolumeSchedulingStageFailed`)."""
-        try:
-            yield
-        except Exception:
-            self._handle.metrics.volume_scheduling_stage_errors[(stage,)] += 1
-            raise
 
     async def _write(
         self, bindings: Sequence[BindingInfo], claims: Sequence[PersistentVolumeClaim]

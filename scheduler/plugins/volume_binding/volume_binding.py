@@ -9,6 +9,7 @@ Mirrors `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`, v1.36
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -46,7 +47,7 @@ from scheduler.plugins.volume_binding.scorer import VolumeCapacityScorer, storag
 from scheduler.plugins.volume_binding.unbound_claims import volume_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator
 
     from scheduler.api.core import Pod
     from scheduler.snapshot.columns import IntArray
@@ -182,8 +183,17 @@ class VolumeBinding(Plugin):
         search = state.read(_STATE).search
         if search is None:
             return None
-        with self.binder.counting_errors("predicate"):
+        with self._counting_errors("predicate"):
             return search.filter_nodes(nodes)
+
+    @contextlib.contextmanager
+    def _counting_errors(self, stage: str) -> Iterator[None]:
+        """Count exceptions of a stage (`VolumeSchedulingStageFailed`)."""
+        try:
+            yield
+        except Exception:
+            self.handle.metrics.volume_scheduling_stage_errors[(stage,)] += 1
+            raise
 
     def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> list[Remedy]:
         """Name the volumes that are elsewhere, and the classes without a free volume."""
@@ -208,9 +218,10 @@ class VolumeBinding(Plugin):
         """
         binding = state.read(_STATE)
         pod_volumes = binding.pod_volumes(node_name)
-        binding.all_bound = pod_volumes is None or self.binder.assume(
-            pod.pod, node_name, pod_volumes
-        )
+        with self._counting_errors("assume"):
+            binding.all_bound = pod_volumes is None or self.binder.assume(
+                pod.pod, node_name, pod_volumes
+            )
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         binding = state.find(_STATE)
@@ -233,7 +244,9 @@ class VolumeBinding(Plugin):
         """
         binding = state.read(_STATE)
         if not binding.all_bound:
-            await self.binder.bind(pod.pod, _found_for(binding, node_name))
+            pod_volumes = _found_for(binding, node_name)
+            with self._counting_errors("bind"):
+                await self.binder.bind(pod.pod, pod_volumes)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return volumes_and_namespace(pod)
