@@ -97,25 +97,17 @@ def configure(options: LogOptions) -> None:
         if options.module_levels:
             handler.addFilter(_ModuleLevels(options.module_levels))
         root.addHandler(handler)
-    _set_levels(options.verbosity, options.module_levels)
+    set_verbosity(options.verbosity)
 
 
 def set_verbosity(verbosity: int) -> None:
     """Show the levels up to this one from now on."""
     filters = [entry for handler in logging.getLogger().handlers for entry in handler.filters]
     modules = [entry for entry in filters if isinstance(entry, _ModuleLevels)]
-    _set_levels(verbosity, modules[0].levels if modules else ())
+    highest = max([verbosity, *(level for entry in modules for _, level in entry.levels)])
+    logging.getLogger().setLevel(max(logging.INFO - highest, _LEVEL_MIN))
     for entry in modules:
         entry.verbosity = verbosity
-
-
-def _set_levels(verbosity: int, module_levels: tuple[tuple[str, int], ...]) -> None:
-    highest = max([verbosity, *(level for _, level in module_levels)])
-    logging.getLogger().setLevel(max(logging.INFO - highest, _LEVEL_MIN))
-    for handler in logging.getLogger().handlers:
-        for log_filter in handler.filters:
-            if isinstance(log_filter, _ModuleLevels):
-                log_filter.verbosity = verbosity
 
 
 def _buffered(options: LogOptions) -> TextIO:

@@ -25,11 +25,12 @@ dropped because of them.
 from __future__ import annotations
 
 import itertools
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from scheduler.lru_cache import LruCache
 from scheduler.queue import Place
 
 if TYPE_CHECKING:
@@ -340,11 +341,10 @@ class PodStories:
     """The stories of the pods and the groups touched last."""
 
     def __init__(self, *, pods_max: int = _PODS_MAX, entries_max: int = _ENTRIES_MAX) -> None:
-        self._pods_max: Final = pods_max
         self._entries_max: Final = entries_max
         #: By `namespace/name`, the least recently extended first.
-        self._stories: Final[OrderedDict[str, _Story]] = OrderedDict()
-        self._groups: Final[OrderedDict[str, _Story]] = OrderedDict()
+        self._stories: Final[LruCache[str, _Story]] = LruCache(pods_max)
+        self._groups: Final[LruCache[str, _Story]] = LruCache(pods_max)
         #: Entries shared by many pods, the oldest first.
         self._shared: Final[deque[HintsSkipped]] = deque(maxlen=entries_max)
 
@@ -357,26 +357,35 @@ class PodStories:
                 for stay in skipped.moves():
                     self._record(stay)
         # A pod moves once in a call: the moves before these would be dropped at its end.
-        for move in moves.moved[-self._pods_max :]:
+        for move in moves.moved[-self._stories.maxsize :]:
             self._record(move)
 
     def _record(self, move: Move) -> None:
         at, pod, source, target, event, hints, failure = move
         entry = _Moved(at, source, target, event, hints, failure)
-        self._add(pod.pod_info, entry, is_new=source == Place.OUTSIDE)
+        self.add(pod.pod_info, entry, is_new=source == Place.OUTSIDE)
 
-    def add(self, pod: PodInfo, entry: CycleEntry) -> None:
-        """Add an entry to a pod's story."""
-        self._add(pod, entry, is_new=False)
+    def add(self, pod: PodInfo, entry: CycleEntry | _Moved, *, is_new: bool = False) -> None:
+        """Add an entry to a pod's story; `is_new` if it is the arrival of the pod in the queue.
+
+        A pod that was deleted and created again arrives anew, and its story replaces the one of
+        its predecessor. An attempt of the predecessor may still be under way then: its entries
+        are dropped.
+        """
+        story = self._stories.get(pod.key)
+        if story is None or story.uid != pod.uid:
+            if story is not None and not is_new:
+                return
+            story = _Story(pod.key, pod.uid, self._entries_max)
+        self._stories.put(pod.key, story)
+        story.add(entry)
 
     def add_to_group(self, key: str, uid: str, entry: GroupAttempted) -> None:
         """Add an entry to the story of a group, `namespace/name`."""
         story = self._groups.get(key)
         if story is None or story.uid != uid:
-            story = self._groups[key] = _Story(key, uid, self._entries_max)
-            if len(self._groups) > self._pods_max:
-                self._groups.popitem(last=False)
-        self._groups.move_to_end(key)
+            story = _Story(key, uid, self._entries_max)
+        self._groups.put(key, story)
         story.add(entry)
 
     def group_as_json(self, namespace: str, name: str) -> bytes | None:
@@ -413,20 +422,3 @@ class PodStories:
             pod = stay.pods.get(story.key)
             if pod is not None and pod.uid == story.uid and stay.at >= since:
                 yield _Moved(stay.at, stay.place, stay.place, stay.event_label, stay.hints)
-
-    def _add(self, pod: PodInfo, entry: _Entry, *, is_new: bool) -> None:
-        """Add an entry; `is_new` if it is the arrival of the pod in the queue.
-
-        A pod that was deleted and created again arrives anew, and its story replaces the one of
-        its predecessor. An attempt of the predecessor may still be under way then: its entries
-        are dropped.
-        """
-        story = self._stories.get(pod.key)
-        if story is None or story.uid != pod.uid:
-            if story is not None and not is_new:
-                return
-            story = self._stories[pod.key] = _Story(pod.key, pod.uid, self._entries_max)
-            if len(self._stories) > self._pods_max:
-                self._stories.popitem(last=False)
-        self._stories.move_to_end(pod.key)
-        story.add(entry)

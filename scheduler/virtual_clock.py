@@ -14,17 +14,6 @@ if TYPE_CHECKING:
 _START_SECONDS: Final = 1767225600.0
 
 
-class Timer:
-    """A scheduled callback."""
-
-    def __init__(self, future: asyncio.Future[None]) -> None:
-        self._future: Final = future
-
-    def cancel(self) -> None:
-        """Prevent the callback. A no-op if it has run."""
-        self._future.cancel()
-
-
 class VirtualClock:
     """A clock that stands still until it is advanced; satisfies `scheduler.clock.Clock`."""
 
@@ -51,12 +40,12 @@ class VirtualClock:
         heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
         await future
 
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once the clock has been advanced by `seconds`."""
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> asyncio.Future[None]:
+        """Call back once the clock has been advanced by `seconds`; the result can be cancelled."""
         future = asyncio.get_running_loop().create_future()
         future.add_done_callback(lambda done: None if done.cancelled() else callback())
         heapq.heappush(self._sleepers, (self._now + max(0.0, seconds), next(self._order), future))
-        return Timer(future)
+        return future
 
     @property
     def next_wake_up(self) -> float | None:

@@ -64,6 +64,11 @@ class ObjectMeta(Struct, frozen=True):
     generate_name: str = ""
     finalizers: tuple[str, ...] = ()
 
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the object; None without one."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
 
 class ObjectReference(Struct, frozen=True):
     """A reference to one object, for events and bindings."""

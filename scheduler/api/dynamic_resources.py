@@ -471,8 +471,7 @@ def ensure_is_for_pod(pod: Pod, claim: ResourceClaim) -> None:
 
 def is_controlled_by(claim: ResourceClaim, uid: str) -> bool:
     """Return True if the object with this uid is the controller of a claim."""
-    owners = claim.metadata.owner_references
-    controller = next((owner for owner in owners if owner.controller), None)
+    controller = claim.metadata.controller
     return controller is not None and controller.uid == uid
 
 

@@ -7,7 +7,7 @@ Source: component-helpers `scheduling/corev1/nodeaffinity/nodeaffinity.go`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from scheduler.api import field
 from scheduler.api.field import FieldError, FieldErrors
@@ -117,17 +117,8 @@ class RequiredNodeAffinity:
         return self.terms is None or self.terms.matches(node)
 
 
-class PreferredTerms:
-    """Parsed preferred terms with their weights."""
-
-    __slots__ = ("terms",)
-
-    def __init__(self, terms: Iterable[tuple[int, Term]]) -> None:
-        self.terms: Final = tuple(terms)
-
-    def score(self, node: Node) -> int:
-        """Return the sum of the weights of the terms that the node meets."""
-        return sum(weight for weight, term in self.terms if term.matches(node))
+#: Parsed preferred terms with their weights.
+PreferredTerms: TypeAlias = tuple[tuple[int, Term], ...]
 
 
 def parse_node_selector(selector: NodeSelector, *, path: str = "") -> NodeSelectorMatcher:
@@ -154,7 +145,7 @@ def parse_preferred_terms(
     ]
     if errors := [error for _, term in parsed for error in term.errors]:
         raise FieldErrors(errors)
-    return PreferredTerms(parsed)
+    return tuple(parsed)
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:

@@ -6,7 +6,7 @@ Source: `AffinityTerm` and `GetAffinityTerms` in `k8s.io/kube-scheduler/framewor
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.field import FieldErrors
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from scheduler.api.core import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
-
-_NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class AffinityTerm(NamedTuple):
@@ -49,6 +47,7 @@ class WeightedTerm(NamedTuple):
     term: AffinityTerm
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class AffinityTerms:
     """All terms of a pod. A list with an invalid term is empty, and `errors` has its text.
 
@@ -56,28 +55,11 @@ class AffinityTerms:
     compared by identity; parsed terms are shared between the pods of a template.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "errors",
-        "preferred_affinity",
-        "preferred_anti_affinity",
-        "required_affinity",
-        "required_anti_affinity",
-    )
-
-    def __init__(
-        self,
-        required_affinity: tuple[AffinityTerm, ...] = (),
-        required_anti_affinity: tuple[AffinityTerm, ...] = (),
-        preferred_affinity: tuple[WeightedTerm, ...] = (),
-        preferred_anti_affinity: tuple[WeightedTerm, ...] = (),
-        errors: Mapping[str, str] = _NO_ERRORS,
-    ) -> None:
-        self.required_affinity: Final = required_affinity
-        self.required_anti_affinity: Final = required_anti_affinity
-        self.preferred_affinity: Final = preferred_affinity
-        self.preferred_anti_affinity: Final = preferred_anti_affinity
-        self.errors: Final = errors
+    required_affinity: tuple[AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[WeightedTerm, ...] = ()
+    preferred_anti_affinity: tuple[WeightedTerm, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def message(self) -> str:

@@ -14,13 +14,19 @@ from typing import Final
 import msgspec
 
 from scheduler.api.core import (
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    CinderVolumeSource,
+    GCEPersistentDiskVolumeSource,
     LabelSelector,
     NodeSelector,
     ObjectMeta,
     ObjectReference,
+    PortworxVolumeSource,
     Quantities,
     ResourceRequirements,
     Struct,
+    VsphereVirtualDiskVolumeSource,
 )
 
 #: The volume binding mode that waits for a pod.
@@ -38,52 +44,12 @@ class CSIPersistentVolumeSource(Struct, frozen=True):
     volume_attributes: Mapping[str, str] = _NONE
 
 
-class GCEPersistentDisk(Struct, frozen=True):
-    """A GCE disk (in-tree)."""
-
-    pd_name: str = ""
-    partition: int = 0
-
-
-class AWSElasticBlockStore(Struct, frozen=True):
-    """An EBS volume (in-tree)."""
-
-    volume_id: str = msgspec.field(name="volumeID", default="")
-    partition: int = 0
-
-
-class AzureDisk(Struct, frozen=True):
-    """An Azure disk (in-tree)."""
-
-    disk_name: str = ""
-    disk_uri: str = msgspec.field(name="diskURI", default="")
-    kind: str | None = None
-
-
 class AzureFile(Struct, frozen=True):
     """An Azure file share (in-tree)."""
 
     secret_name: str = ""
     secret_namespace: str | None = None
     share_name: str = ""
-
-
-class CinderVolume(Struct, frozen=True):
-    """A Cinder volume (in-tree)."""
-
-    volume_id: str = msgspec.field(name="volumeID", default="")
-
-
-class VsphereVolume(Struct, frozen=True):
-    """A vSphere disk (in-tree)."""
-
-    volume_path: str = ""
-
-
-class PortworxVolume(Struct, frozen=True):
-    """A Portworx volume (in-tree)."""
-
-    volume_id: str = msgspec.field(name="volumeID", default="")
 
 
 class VolumeNodeAffinity(Struct, frozen=True):
@@ -103,17 +69,17 @@ class PersistentVolumeSpec(Struct, frozen=True):
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIPersistentVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDisk | None = msgspec.field(
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = msgspec.field(
         name="gcePersistentDisk", default=None
     )
-    aws_elastic_block_store: AWSElasticBlockStore | None = msgspec.field(
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = msgspec.field(
         name="awsElasticBlockStore", default=None
     )
-    azure_disk: AzureDisk | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
     azure_file: AzureFile | None = None
-    cinder: CinderVolume | None = None
-    vsphere_volume: VsphereVolume | None = None
-    portworx_volume: PortworxVolume | None = None
+    cinder: CinderVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
 
 
 class PersistentVolumeStatus(Struct, frozen=True):

@@ -81,7 +81,7 @@ def is_for_pod(claim: PersistentVolumeClaim, pod: Pod) -> bool:
     """Return True if a claim was created for an ephemeral volume of this pod."""
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
-    owner = next((ref for ref in claim.metadata.owner_references if ref.controller), None)
+    owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.metadata.uid
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from scheduler.api.quantity import QuantityError
+from scheduler.api.strconv import parse_bool
 from scheduler.cel import network, times, values
 from scheduler.cel.errors import CelError, no_such_overload
 from scheduler.cel.syntax import UInt
@@ -342,14 +343,11 @@ def _no_conversion(source: str, target: str) -> CelError:
     return CelError(f"type conversion error from '{source}' to '{target}'")
 
 
-def _to_bool(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if value in ("1", "t", "T", "TRUE", "true", "True"):
-        return True
-    if value in ("0", "f", "F", "FALSE", "false", "False"):
-        return False
-    raise _no_conversion("string", "bool")
+def _to_bool(value: bool | str) -> bool:  # noqa: FBT001
+    try:
+        return value if isinstance(value, bool) else parse_bool(value)
+    except ValueError as error:
+        raise _no_conversion("string", "bool") from error
 
 
 def _to_double(value: Any) -> float:
@@ -384,13 +382,6 @@ def _quantity(text: str) -> Quantity:
         raise CelError(str(error)) from error
 
 
-def _is_quantity(text: str) -> bool:
-    try:
-        return bool(values.quantity(text)) or True
-    except QuantityError:
-        return False
-
-
 def _is_whole(amount: Quantity) -> bool:
     return not amount.nanos % _NANO and _INT_MIN <= amount.nanos // _NANO <= _INT_MAX
 
@@ -403,18 +394,6 @@ def _as_integer(amount: Quantity) -> int:
 
 def _nanos(amount: Quantity | int) -> int:
     return amount.nanos if isinstance(amount, Quantity) else amount * _NANO
-
-
-def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002
-    try:
-        values.parse_semver(text, normalize=normalize)
-    except CelError:
-        return False
-    return True
-
-
-def _semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002
-    return values.parse_semver(text, normalize=normalize)
 
 
 def _value_of(optional: Optional) -> object:
@@ -513,7 +492,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "string": _to_string,
     "bytes": lambda value: value.encode() if isinstance(value, str) else value,
     "quantity": _quantity,
-    "isQuantity": _is_quantity,
+    "isQuantity": network.is_valid(_quantity),
     "sign": lambda amount: (amount.nanos > 0) - (amount.nanos < 0),
     "isInteger": _is_whole,
     "asInteger": _as_integer,
@@ -523,8 +502,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "isGreaterThan": lambda a, b: compare(a, b) > 0,
     "isLessThan": lambda a, b: compare(a, b) < 0,
     "compareTo": compare,
-    "semver": _semver,
-    "isSemver": _is_semver,
+    "semver": values.parse_semver,
+    "isSemver": network.is_valid(values.parse_semver),
     "major": lambda version: version.major,
     "minor": lambda version: version.minor,
     "patch": lambda version: version.patch,

@@ -122,10 +122,12 @@ def _interface(text: str) -> Interface:
     return ipaddress.ip_interface((address, int(bits)))
 
 
-def _is_valid(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    def is_valid(text: str) -> bool:
+def is_valid(parse: Callable[..., object]) -> Callable[..., bool]:
+    """Return a function that is true for the texts that `parse` accepts."""
+
+    def is_valid(*arguments: object) -> bool:
         try:
-            parse(text)
+            parse(*arguments)
         except CelError:
             return False
         return True
@@ -169,7 +171,7 @@ def _is_global_unicast(ip: IP) -> bool:
 
 FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "ip": lambda value: IP(value.interface.ip) if isinstance(value, CIDR) else _ip(value),
-    "isIP": _is_valid(_ip),
+    "isIP": is_valid(_ip),
     "ip.isCanonical": lambda text: str(_ip(text)) == text,
     "family": lambda ip: ip.address.version,
     "isUnspecified": lambda ip: ip.address.is_unspecified,
@@ -178,7 +180,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "isLinkLocalUnicast": lambda ip: ip.address.is_link_local,
     "isGlobalUnicast": _is_global_unicast,
     "cidr": _cidr,
-    "isCIDR": _is_valid(_cidr),
+    "isCIDR": is_valid(_cidr),
     "masked": lambda cidr: CIDR(ipaddress.ip_interface(str(cidr.interface.network))),
     "prefixLength": lambda cidr: cidr.interface.network.prefixlen,
     "containsIP": _contains_ip,

@@ -19,7 +19,7 @@ from scheduler.cel.types import ANY, BOOL, DYN, INT, SEMVER, STRING, declared_na
 from scheduler.cel.values import Optional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.cel.syntax import Node
     from scheduler.cel.types import Environment, Type
@@ -240,26 +240,27 @@ def _is_of_type(value: Any, wanted: Type) -> bool:
     return not (isinstance(value, list) and value) or _is_of_type(value[0], wanted.parameters[0])
 
 
-def _logical(terms: Iterable[Evaluate], *, decisive: bool) -> Evaluate:
-    """Return `&&` (decided by a false term) or `||`; a decision outweighs errors."""
-    terms, undecided = tuple(terms), not decisive
+def _logical(terms: Sequence[Evaluate], *, decisive: bool) -> Evaluate:
+    """Return `&&` (decided by a false term) or `||`."""
+    return lambda variables: _decided([(term, variables) for term in terms], decisive=decisive)
 
-    def evaluate(variables: Variables) -> bool:
-        failure: CelError | None = None
-        for term in terms:
-            try:
-                value = term(variables)
-                if value is decisive:
-                    return not undecided
-                if not isinstance(value, bool):
-                    failure = failure or no_such_overload()
-            except CelError as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
-        return undecided
 
-    return evaluate
+def _decided(terms: Iterable[tuple[Evaluate, Variables]], *, decisive: bool) -> bool:
+    """Return `decisive` if a term is, else its negation; a decision outweighs errors."""
+    failure: CelError | None = None
+    undecided = not decisive
+    for term, variables in terms:
+        try:
+            value = term(variables)
+            if value is decisive:
+                return not undecided
+            if not isinstance(value, bool):
+                failure = failure or no_such_overload()
+        except CelError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return undecided
 
 
 def _ternary(condition: Evaluate, truthy: Evaluate, falsy: Evaluate) -> Evaluate:
@@ -326,25 +327,10 @@ Scopes = Callable[[Variables], "Iterable[tuple[Any, Variables]]"]
 
 
 def _quantifier(*, decisive: bool) -> Callable[[Scopes, list[Evaluate]], Evaluate]:
-    undecided = not decisive
-
     def loop(scopes: Scopes, bodies: list[Evaluate]) -> Evaluate:
-        def evaluate(variables: Variables) -> bool:
-            failure: CelError | None = None
-            for _, scope in scopes(variables):
-                try:
-                    value = bodies[0](scope)
-                    if value is decisive:
-                        return not undecided
-                    if not isinstance(value, bool):
-                        failure = failure or no_such_overload()
-                except CelError as error:
-                    failure = failure or error
-            if failure is not None:
-                raise failure
-            return undecided
-
-        return evaluate
+        return lambda variables: _decided(
+            ((bodies[0], scope) for _, scope in scopes(variables)), decisive=decisive
+        )
 
     return loop
 

@@ -71,7 +71,7 @@ class Semver:
         return "-".join(parts) + (f"+{'.'.join(self.build)}" if self.build else "")
 
 
-def parse_semver(text: str, *, normalize: bool = False) -> Semver:
+def parse_semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002
     """Parse a version; raises `CelError`. `normalize` accepts `v1.2` and leading zeros."""
     if normalize:
         text = _normalized(text)

@@ -18,7 +18,6 @@ from scheduler.api.core import (
 from scheduler.api.node_selectors import METADATA_NAME, parse_node_selector
 from scheduler.api.selectors import selector_from_set
 from scheduler.api.tolerations import HARD_EFFECTS, find_untolerated_taint
-from scheduler.reports.build import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +37,7 @@ _TOLERATED: Final = tuple(
 
 def is_daemon(pod: Pod) -> bool:
     """True for a pod of a DaemonSet."""
-    owner = controller_of(pod)
+    owner = pod.metadata.controller
     return owner is not None and owner.kind == "DaemonSet"
 
 
@@ -47,7 +46,9 @@ def daemon_pods(pods: Iterable[Pod], node: Node) -> Iterator[Pod]:
 
     Source: `NodeShouldRunDaemonPod`.
     """
-    of_sets = {owner.uid: pod for pod in pods if is_daemon(pod) and (owner := controller_of(pod))}
+    of_sets = {
+        owner.uid: pod for pod in pods if is_daemon(pod) and (owner := pod.metadata.controller)
+    }
     for pod in of_sets.values():
         spec = pod.spec
         required = _required(pod)
@@ -63,7 +64,7 @@ def daemon_pods(pods: Iterable[Pod], node: Node) -> Iterator[Pod]:
 
 def _for_node(pod: Pod, node: Node) -> Pod:
     """Return the pod of the same DaemonSet for another node."""
-    owner = controller_of(pod)
+    owner = pod.metadata.controller
     assert owner is not None, "it is the pod of a DaemonSet"
     name = f"{owner.name}-{node.metadata.name}"
     metadata = replace(pod.metadata, name=name, uid=f"daemon-{name}", deletion_timestamp=None)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -65,19 +65,6 @@ class CsiTranslationError(ValueError):
     """A volume cannot be translated for its CSI driver."""
 
 
-class _WithVolumeId(Protocol):
-    @property
-    def volume_id(self) -> str: ...
-
-
-class _WithDiskUri(Protocol):
-    @property
-    def disk_uri(self) -> str: ...
-
-    @property
-    def kind(self) -> str | None: ...
-
-
 def in_tree_plugin_of_inline_volume(volume: Volume) -> str | None:
     """Return the in-tree plugin of a pod's volume if a CSI driver replaces it."""
     sources = (
@@ -99,9 +86,7 @@ def handle_of_inline_volume(volume: Volume) -> str | None:
     """
     if volume.gce_persistent_disk is not None:
         return _gce_handle("zones", _UNSPECIFIED, volume.gce_persistent_disk.pd_name)
-    return _handle(
-        volume.aws_elastic_block_store, volume.azure_disk, volume.cinder, volume.portworx_volume
-    )
+    return _handle(volume)
 
 
 def handle_of_volume(volume: PersistentVolume) -> str | None:
@@ -112,23 +97,18 @@ def handle_of_volume(volume: PersistentVolume) -> str | None:
     spec = volume.spec
     if spec.gce_persistent_disk is not None:
         return _gce_handle(*_gce_place(volume), spec.gce_persistent_disk.pd_name)
-    return _handle(spec.aws_elastic_block_store, spec.azure_disk, spec.cinder, spec.portworx_volume)
+    return _handle(spec)
 
 
-def _handle(
-    ebs: _WithVolumeId | None,
-    azure_disk: _WithDiskUri | None,
-    cinder: _WithVolumeId | None,
-    portworx: _WithVolumeId | None,
-) -> str | None:
-    if ebs is not None:
-        return _ebs_handle(ebs.volume_id)
-    if azure_disk is not None:
+def _handle(volume: Volume | PersistentVolumeSpec) -> str | None:
+    if volume.aws_elastic_block_store is not None:
+        return _ebs_handle(volume.aws_elastic_block_store.volume_id)
+    if (azure_disk := volume.azure_disk) is not None:
         kind = azure_disk.kind
         if kind is not None and kind.lower() != "managed":
             raise CsiTranslationError(f"kind({kind}) is not supported in csi migration")
         return azure_disk.disk_uri
-    by_id = cinder or portworx
+    by_id = volume.cinder or volume.portworx_volume
     return by_id.volume_id if by_id is not None else None
 
 

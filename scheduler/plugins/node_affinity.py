@@ -160,7 +160,7 @@ class NodeAffinity(Plugin):
         preferred = state.find(_PREFERRED) or preferred_by(pod)
         scores = np.zeros(len(nodes), dtype=np.int64)
         for terms in (self._added_preferred, preferred):
-            for weight, term in terms.terms if terms else ():
+            for weight, term in terms or ():
                 scores += nodes.meeting(term) * np.int64(weight)
         return scores
 
@@ -267,12 +267,7 @@ def preferred_by(pod: PodInfo) -> PreferredTerms | None:
 
 def _parse_preferred(affinity: NodeAffinitySpec | None) -> PreferredTerms | None:
     terms = affinity and affinity.preferred_during_scheduling_ignored_during_execution
-    if not terms:
-        return None
-    try:
-        return parse_preferred_terms(terms)
-    except ExceptionGroup as group:
-        raise ValueError(field.aggregate(group.exceptions)) from group
+    return parse_preferred_terms(terms) if terms else None
 
 
 def _allows(affinity: RequiredNodeAffinity, node: Node) -> bool:

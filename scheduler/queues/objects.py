@@ -146,8 +146,8 @@ def shadow_key_of(pod: Pod) -> str:
     The pods of a controller share one. No named group has such a key.
     """
     metadata = pod.metadata
-    owner = next((ref.uid for ref in metadata.owner_references if ref.controller), "")
-    return f"{metadata.namespace}//{owner or metadata.name}"
+    owner = metadata.controller
+    return f"{metadata.namespace}//{(owner and owner.uid) or metadata.name}"
 
 
 def is_of_the_system(pod: Pod) -> bool:

@@ -39,7 +39,7 @@ from scheduler.snapshot.nodes import zone_name
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from scheduler.api.core import OwnerReference, Pod
+    from scheduler.api.core import Pod
     from scheduler.client import Store
     from scheduler.cycle.schedule_pod import SchedulingAlgorithm
     from scheduler.framework.extender import Extender
@@ -407,14 +407,9 @@ def _nearest(remedies: Remedies) -> NearestNode:
     )
 
 
-def controller_of(pod: Pod) -> OwnerReference | None:
-    """Return the reference to a pod's controller; None without one."""
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
-
-
 def owner_of(pod: Pod) -> str:
     """Return the pod's controller; the Deployment if the controller is its ReplicaSet."""
-    metadata, owner = pod.metadata, controller_of(pod)
+    metadata, owner = pod.metadata, pod.metadata.controller
     if owner is None:
         return ""
     template = metadata.labels.get("pod-template-hash")

@@ -243,8 +243,7 @@ class NodeAffinityPriority(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Return the sum of the weights. Raises `ValueError` for malformed terms."""
         scores = np.zeros(len(nodes), dtype=np.int64)
-        preferred = preferred_by(pod)
-        for weight, term in preferred.terms if preferred else ():
+        for weight, term in preferred_by(pod) or ():
             if term.expressions:
                 met = np.ones(len(nodes), dtype=np.bool_)
                 for expression in term.expressions:
@@ -274,7 +273,7 @@ class NodePreferAvoidPodsPriority(Plugin):
     """Avoid nodes whose annotation names the pod's ReplicationController or ReplicaSet."""
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        owner = next((o for o in pod.pod.metadata.owner_references if o.controller), None)
+        owner = pod.pod.metadata.controller
         if owner is None or owner.kind not in _AVOIDED_KINDS:
             return uniform(len(nodes), np.int64(MAX_PRIORITY * SCALE))
         controller = (owner.kind, owner.uid)

@@ -28,7 +28,7 @@ from scheduler.snapshot.pod_kind import Rule
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scheduler.api.core import LabelSelector, OwnerReference
+    from scheduler.api.core import LabelSelector
     from scheduler.api.workloads import ReplicaSet, ReplicationController, StatefulSet
     from scheduler.framework.handle import Handle
     from scheduler.snapshot.pod_info import PodInfo
@@ -160,7 +160,7 @@ def default_selector(pod: PodInfo, handle: Handle) -> Selector:
         selected = service.spec.selector
         if selected and selected.items() <= pod.labels.items():
             labels.update(selected)
-    owner = _controller_of(pod)
+    owner = pod.pod.metadata.controller
     kind = (owner.api_version, owner.kind) if owner is not None else None
     if owner is None or kind not in _CONTROLLERS:
         return selector_from_set(labels)
@@ -179,13 +179,6 @@ _CONTROLLERS: Final[Mapping[tuple[str, str] | None, str]] = {
     ("apps/v1", "ReplicaSet"): "replicasets",
     ("apps/v1", "StatefulSet"): "statefulsets",
 }
-
-
-def _controller_of(pod: PodInfo) -> OwnerReference | None:
-    for owner in pod.pod.metadata.owner_references:
-        if owner.controller:
-            return owner
-    return None
 
 
 def _parsed_or_nothing(selector: LabelSelector | None) -> Selector:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scheduler.cycle.schedule_one import Found
 from scheduler.explain.source import settings
 from scheduler.framework.cycle_state import CycleState
-from scheduler.reports.build import cluster_without, controller_of, owner_of
+from scheduler.reports.build import cluster_without, owner_of
 from scheduler.reports.comparison import AGREEMENTS, compare, compare_found
 from scheduler.reports.decision import Decision, decide
 from scheduler.simulate.answers import Answer, ChangedPod, Changes
@@ -58,7 +58,7 @@ async def change(old: Situation, new: Situation) -> Answer:
         new.simulation(settles=False) as after,
     ):
         running, ties = [], 0
-        pods_and_owners = ((pod, controller_of(pod)) for pod in after.cluster.pods)
+        pods_and_owners = ((pod, pod.metadata.controller) for pod in after.cluster.pods)
         compared = [pod for pod, owner in pods_and_owners if not owner or owner.kind not in _PINNED]
         for pod in sorted(compared, key=lambda pod: pod.key):
             if pod.spec.node_name:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from scheduler.api.core import Pod, PodCondition, PodStatus
-from scheduler.reports.build import controller_of
 
 if TYPE_CHECKING:
     from scheduler.assembly.simulated_cluster import SimulatedCluster
@@ -88,7 +87,7 @@ class Owners:
 
     def _lost(self, pod: Pod, *, is_gone: bool) -> None:
         """React to a pod that begins to end, or that is gone."""
-        owner = controller_of(pod)
+        owner = pod.metadata.controller
         if owner is None or owner.kind == "Node":
             return
         node = self._cluster.find_node(pod.spec.node_name)
