@@ -296,22 +296,18 @@ class InMemoryApi:
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
-        self.resource_claims.writes.append(f"patch pods/status {pod.key}")
-        stored = self.find_pod(pod)
-        if stored is not None:
-            changed = replace(stored.status, extended_resource_claim_status=status)
-            self.put(PODS.plural, replace(stored, status=changed))
+        self._patch_status(pod, extended_resource_claim_status=status)
 
     async def patch_claim_statuses(
         self, pod: Pod, statuses: Sequence[NodeAllocatableResourceClaimStatus]
     ) -> None:
+        self._patch_status(pod, node_allocatable_resource_claim_statuses=tuple(statuses))
+
+    def _patch_status(self, pod: Pod, **fields: object) -> None:
         self.resource_claims.writes.append(f"patch pods/status {pod.key}")
         stored = self.find_pod(pod)
         if stored is not None:
-            changed = replace(
-                stored.status, node_allocatable_resource_claim_statuses=tuple(statuses)
-            )
-            self.put(PODS.plural, replace(stored, status=changed))
+            self.put(PODS.plural, replace(stored, status=replace(stored.status, **fields)))
 
 
 def _are_equal(one: Any, other: Any) -> bool:

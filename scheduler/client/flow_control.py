@@ -8,6 +8,7 @@ Source: `golang.org/x/time/rate`, client-go `util/flowcontrol/throttle.go`, apim
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class TokenBucket:
         return seconds
 
 
+@dataclass(slots=True, kw_only=True)
 class Backoff:
     """A delay that doubles up to a cap, and is reset after a while without one.
 
@@ -63,38 +65,31 @@ class Backoff:
     code resets the delay every two minutes even while attempts keep failing.)
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        rng: random.Random,
-        initial_seconds: float = 0.8,
-        cap_seconds: float = 30.0,
-        factor: float = 2.0,
-        jitter: float = 1.0,
-        reset_seconds: float = 120.0,
-    ) -> None:
-        self._clock = clock
-        self._rng = rng
-        self._initial_seconds = initial_seconds
-        self._cap_seconds = cap_seconds
-        self._factor = factor
-        self._jitter = jitter
-        self._reset_seconds = reset_seconds
-        self._next_seconds = initial_seconds
-        self._paused_until = clock.monotonic()
+    clock: Clock
+    rng: random.Random
+    initial_seconds: float = 0.8
+    cap_seconds: float = 30.0
+    factor: float = 2.0
+    jitter: float = 1.0
+    reset_seconds: float = 120.0
+    _next_seconds: float = field(init=False)
+    _paused_until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._next_seconds = self.initial_seconds
+        self._paused_until = self.clock.monotonic()
 
     def step(self) -> float:
         """Return the delay in seconds; the next one will be longer."""
-        now = self._clock.monotonic()
-        if now - self._paused_until > self._reset_seconds:
-            self._next_seconds = self._initial_seconds
+        now = self.clock.monotonic()
+        if now - self._paused_until > self.reset_seconds:
+            self._next_seconds = self.initial_seconds
         nominal = self._next_seconds
-        self._next_seconds = min(nominal * self._factor, self._cap_seconds)
-        seconds = nominal + self._rng.random() * self._jitter * nominal
+        self._next_seconds = min(nominal * self.factor, self.cap_seconds)
+        seconds = nominal + self.rng.random() * self.jitter * nominal
         self._paused_until = now + seconds
         return seconds
 
     async def pause(self) -> None:
         """Sleep for one delay."""
-        await self._clock.sleep(self.step())
+        await self.clock.sleep(self.step())

@@ -215,7 +215,7 @@ def pods(
     """
     if prints_dump_command:
         return _print_dump_command(config, version, plugin)
-    source = Source.given(_PROGRAM, manifests, kubeconfig, master, plugin)
+    source = Source(_PROGRAM, manifests, kubeconfig, master, plugin)
     if port is not None and manifests:
         raise click.UsageError("--server goes with --kubeconfig or --master")
     if versions and (port is not None or output == "html"):

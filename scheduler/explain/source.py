@@ -45,38 +45,23 @@ _FAILURES: Final[tuple[type[Exception], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """The files or the API server that have the cluster. `program` is the name in messages.
 
-    `plugins` are the user's own, which may read further kinds.
+    `plugins` are the user's own, which may read further kinds. Raises `UsageError` for a command
+    line with neither files nor a server, or with both.
     """
 
     program: str
-    manifests: tuple[Path, ...] = ()
-    kubeconfig: str = ""
-    master: str = ""
-    plugins: tuple[str, ...] = ()
+    manifests: tuple[Path, ...]
+    kubeconfig: str
+    master: str
+    plugins: tuple[str, ...]
 
-    @classmethod
-    def given(
-        cls,
-        program: str,
-        manifests: tuple[Path, ...],
-        kubeconfig: str,
-        master: str,
-        plugins: tuple[str, ...],
-    ) -> Source:
-        """Return the source of a command line; raises `UsageError` for none and for two."""
-        if bool(manifests) == bool(kubeconfig or master):
+    def __post_init__(self) -> None:
+        if bool(self.manifests) == bool(self.kubeconfig or self.master):
             raise click.UsageError("give one of --manifests and --kubeconfig (or --master)")
-        return cls(
-            program=program,
-            manifests=manifests,
-            kubeconfig=kubeconfig,
-            master=master,
-            plugins=plugins,
-        )
 
     async def read(
         self, kinds: Iterable[WatchedKind], *, keeps_json: bool = False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from scheduler.reports.counts import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -33,8 +35,7 @@ def cause_of(
         return Cause("scheduled")
     outcome = decision.post_filter
     if outcome is not None and outcome.nominated_node:
-        number = len(outcome.victims)
-        victims = f"{number:,} pod{'' if number == 1 else 's'}"
+        victims = counted(len(outcome.victims), "pod")
         return Cause(f"preempts {victims} on {outcome.nominated_node}", ("preemption",))
     status = decision.status
     if status is None and decision.diagnosis is not None:
@@ -70,9 +71,8 @@ def _texts(remedies: Sequence[Remedies], all_nodes: int) -> Iterator[str]:
     rest = all_nodes
     for each in remedies[:_GROUPS_SHOWN]:
         changes = ", ".join(remedy.text for _, remedy in each.changes)
-        nodes = f"{each.nodes:,} node{'' if each.nodes == 1 else 's'}"
         rest -= each.nodes
-        yield f"{nodes}: {changes}"
+        yield f"{counted(each.nodes, 'node')}: {changes}"
     # Also the nodes that an extender has rejected.
     if rest > 0:
-        yield f"{rest:,} more node{'' if rest == 1 else 's'}"
+        yield counted(rest, "more node")

@@ -63,7 +63,7 @@ def question(ask: Callable[..., Coroutine[Any, Any, Answer]]) -> click.Command:
         output: str,
         **own: object,
     ) -> None:
-        source = Source.given(_PROGRAM, manifests, kubeconfig, master, plugin)
+        source = Source(_PROGRAM, manifests, kubeconfig, master, plugin)
         gates = _gates(feature_gates, version)
 
         async def answered() -> Answer:

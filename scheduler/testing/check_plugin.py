@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from scheduler.api.unstructured import Kind
-    from scheduler.testing.doubles import ApiObject
+    from scheduler.client import ApiObject
 
 _SEEDS: Final = range(25)
 #: Removals and hints are checked on a part of the clusters: each check makes a cluster per node,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from scheduler.api.core import Pod
 from scheduler.assembly.watched_kinds import kinds_to_watch, read_by
@@ -31,8 +31,8 @@ from scheduler.virtual_clock import VirtualClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
-    from scheduler.api.core import ObjectMeta
     from scheduler.api.unstructured import Kind
+    from scheduler.client import ApiObject
     from scheduler.config.types import FeatureGates
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.extender import Extender
@@ -44,13 +44,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 P = TypeVar("P", bound=Plugin)
-
-
-class ApiObject(Protocol):
-    """An object of the API that a lister can hold."""
-
-    @property
-    def metadata(self) -> ObjectMeta: ...
 
 
 class FakeLister:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from scheduler.api.unstructured import Kind
+    from scheduler.client import ApiObject
     from scheduler.framework.events import ClusterEventWithHint
     from scheduler.framework.interface import Plugin
     from scheduler.snapshot.nodes import Nodes
     from scheduler.snapshot.snapshot import Snapshot
-    from scheduler.testing.doubles import ApiObject
     from scheduler.testing.random_cluster import RandomCluster
 
 

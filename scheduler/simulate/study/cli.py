@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -141,7 +142,8 @@ def carry_out_run(task: bytes, on_progress: Callable[[float], None] = lambda _: 
     """Carry out one run; task and result are JSON."""
     wanted = msgspec.json.decode(task, type=StudyTask)
     trace = _read_trace(wanted.directory, wanted.trace)
-    curves = run(trace, wanted.policy, seed=wanted.seed, on_progress=on_progress)
+    work = run(trace, wanted.policy, seed=wanted.seed, on_progress=on_progress)
+    curves = asyncio.run(work)
     rounded = {name: np.round(values, 4).tolist() for name, values in curves._asdict().items()}
     return msgspec.json.encode(rounded)
 

@@ -8,7 +8,6 @@ each policy is a profile, and each decision a scheduling cycle.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import random
@@ -115,7 +114,7 @@ class Curves(NamedTuple):
     frag_ratio: NDArray[np.float64]
 
 
-def run(
+async def run(
     trace: Trace,
     policy: str,
     *,
@@ -123,12 +122,6 @@ def run(
     on_progress: Callable[[float], None] = lambda _: None,
 ) -> Curves:
     """Run one policy on one trace. `on_progress` gets the finished part, from 0 to 1."""
-    return asyncio.run(_run(trace, policy, seed, on_progress))
-
-
-async def _run(
-    trace: Trace, policy: str, seed: int, on_progress: Callable[[float], None]
-) -> Curves:
     typical = typical_pods((pod.cpu_milli, pod.gpu) for pod in trace.pods)
     plugin = POLICIES[policy]
     cluster = SimulatedCluster(

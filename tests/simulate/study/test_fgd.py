@@ -1,5 +1,6 @@
 """The study on a small trace, by its command."""
 
+import asyncio
 import csv
 import random
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_pods_arrive_until_they_request_130_percent_of_the_gpus(data: Path) -> N
 
 
 def test_all_pods_are_bound_while_there_is_room_and_none_beyond(data: Path) -> None:
-    curves = run(_trace(data), "06-FGD", seed=1)
+    curves = asyncio.run(run(_trace(data), "06-FGD", seed=1))
     loads = [load for load in range(60) if curves.allo[load] == curves.allo[load]]
     assert all(abs(curves.allo[load] - load) < 1 for load in loads)
     assert np.nanmax(curves.allo) <= 100
