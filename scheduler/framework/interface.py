@@ -61,130 +61,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 
-class Plugin:
-    """The base of all plugins. One instance serves one profile.
-
-    `name` is the name of the class if the class sets no other. A plugin that takes arguments has an
-    inner `Args`, a `msgspec.Struct`: the framework decodes the profile's `pluginConfig` into it,
-    then completes it (`ArgsWithDefaults`) and validates it (`ValidatedArgs`) if it has the methods.
-    `args` and `handle` are set before `__init__` runs, which takes no arguments.
-    `reads` lists the kinds whose objects the plugin reads with `handle.lister`: a type such as
-    `Pod`, or a name `<plural>.<version>.<group>`, for the core group `<plural>.<version>`. A kind
-    that does not exist yet has no objects. The kinds of `required` are read too, and no pod is
-    scheduled before they exist and their objects are known.
-    `only_takes_room` promises, for pods that the plugin does not skip: PreFilter looks at no other
-    pods; Filter looks at the node and its pods alone, and where it rejects a pod it also does with
-    more pods there; Reserve accepts; Permit counts the members of the group that have a node.
-    Preemption for a pod group then counts room, instead of searching again for each victim, and
-    preemption for a pod puts many pods back at a time.
-    `only_ranks` promises that PreScore and Score give scores, do not fail and have no other effect,
-    and that the score of a placement looks at the members that have a node there, not at the nodes.
-    Equal members are then counted in a placement where all fit, and scored in the chosen one only.
-    Subclasses inherit neither promise.
-    `ignores_resizes` leaves PreFilter and Filter out for a pod that is on a node and waits for more
-    resources there: what the plugin looks at was decided when the pod was bound.
-    `order_changes` is for a plugin of QueueSort: `sort_key`, or `less`, may order waiting pods in
-    another way later. All active pods are then compared anew whenever one is popped.
-    """
-
-    name: ClassVar[str]
-    reads: ClassVar[tuple[Kind, ...]] = ()
-    required: ClassVar[tuple[Kind, ...]] = ()
-    only_takes_room: ClassVar[bool] = False
-    only_ranks: ClassVar[bool] = False
-    ignores_resizes: ClassVar[bool] = False
-    order_changes: ClassVar[bool] = False
-    Args: ClassVar[type[msgspec.Struct] | None] = None
-
-    args: msgspec.Struct | None
-    handle: Handle
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        if "name" not in cls.__dict__:
-            cls.name = cls.__name__
-        if "only_takes_room" not in cls.__dict__:
-            cls.only_takes_room = False
-        if "only_ranks" not in cls.__dict__:
-            cls.only_ranks = False
-
-    def __repr__(self) -> str:
-        return f"<plugin {self.name}>"
-
-    def on_pods(
-        self,
-        hint: QueueingHintFn[Pod],
-        *,
-        assigned: ActionType = ActionType.NONE,
-        target: ActionType = ActionType.NONE,
-    ) -> list[ClusterEventWithHint]:
-        """Return events to register for: changes of pods with a node, and of the waiting pod.
-
-        Before 1.37 a plugin registers for the changes of all pods.
-        """
-        events = [ClusterEvent(EventResource.POD, assigned | target)]
-        if self.handle.version >= SchedulerVersion.V1_37:
-            both = ((EventResource.ASSIGNED_POD, assigned), (EventResource.TARGET_POD, target))
-            events = [ClusterEvent(resource, actions) for resource, actions in both if actions]
-        return [ClusterEventWithHint(event, hint) for event in events]
-
-    if TYPE_CHECKING:
-        # The methods that a plugin may define, for editors and type checkers. They do not exist at
-        # run time: a plugin takes part in the points whose methods its class defines. Each contract
-        # is described in the protocol with this method.
-        def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
-        def less(self, first: QueuedPod, second: QueuedPod) -> bool: ...
-        def sort_key(self, queued: QueuedPod) -> tuple[object, ...]: ...
-        def events_to_register(self) -> Iterable[ClusterEventWithHint]: ...
-        def hints_depend_on(self, pod: PodInfo) -> Hashable: ...
-        def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable: ...
-        def pre_filter(
-            self, state: CycleState, pod: PodInfo, nodes: Nodes
-        ) -> PreFilterResult | Status | None: ...
-        def add_pod(
-            self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
-        ) -> Status | None: ...
-        def remove_pod(
-            self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
-        ) -> Status | None: ...
-        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None: ...
-        def filter_nodes(
-            self, state: CycleState, pod: PodInfo, nodes: Nodes
-        ) -> Rejections | None: ...
-        async def post_filter(
-            self, state: CycleState, pod: PodInfo, statuses: NodeToStatus
-        ) -> tuple[PostFilterResult | None, Status | None]: ...
-        def post_filter_is_idle(self, state: CycleState, pod: PodInfo) -> bool: ...
-        def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None: ...
-        def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
-        def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray: ...
-        def normalize_score(
-            self, state: CycleState, pod: PodInfo, scores: IntArray
-        ) -> IntArray: ...
-        def generate_placements(
-            self, state: CycleState, pod_group: PodGroupInfo, parent: Placement
-        ) -> Sequence[Placement] | Status: ...
-        def score_placement(
-            self, state: CycleState, pod_group: PodGroupInfo, assignments: PodGroupAssignments
-        ) -> int: ...
-        def normalize_placement_score(
-            self, state: CycleState, pod_group: PodGroupInfo, scores: Sequence[int]
-        ) -> list[int]: ...
-        def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
-        def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
-        def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
-        def pre_bind_pre_flight(
-            self, state: CycleState, pod: PodInfo, node_name: str
-        ) -> PreBindPreFlightResult | Status | None: ...
-        async def pre_bind(
-            self, state: CycleState, pod: PodInfo, node_name: str
-        ) -> Status | None: ...
-        async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
-        async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
-        def remedies(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Remedy]: ...
-        def cause(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> str: ...
-
-
 @runtime_checkable
 class ArgsWithDefaults(Protocol):
     """Plugin arguments whose defaults are computed."""
@@ -582,3 +458,104 @@ CONTRACTS: Final = (
     RemedyPlugin,
     CausePlugin,
 )
+
+
+class Plugin:
+    """The base of all plugins. One instance serves one profile.
+
+    `name` is the name of the class if the class sets no other. A plugin that takes arguments has an
+    inner `Args`, a `msgspec.Struct`: the framework decodes the profile's `pluginConfig` into it,
+    then completes it (`ArgsWithDefaults`) and validates it (`ValidatedArgs`) if it has the methods.
+    `args` and `handle` are set before `__init__` runs, which takes no arguments.
+    `reads` lists the kinds whose objects the plugin reads with `handle.lister`: a type such as
+    `Pod`, or a name `<plural>.<version>.<group>`, for the core group `<plural>.<version>`. A kind
+    that does not exist yet has no objects. The kinds of `required` are read too, and no pod is
+    scheduled before they exist and their objects are known.
+    `only_takes_room` promises, for pods that the plugin does not skip: PreFilter looks at no other
+    pods; Filter looks at the node and its pods alone, and where it rejects a pod it also does with
+    more pods there; Reserve accepts; Permit counts the members of the group that have a node.
+    Preemption for a pod group then counts room, instead of searching again for each victim, and
+    preemption for a pod puts many pods back at a time.
+    `only_ranks` promises that PreScore and Score give scores, do not fail and have no other effect,
+    and that the score of a placement looks at the members that have a node there, not at the nodes.
+    Equal members are then counted in a placement where all fit, and scored in the chosen one only.
+    Subclasses inherit neither promise.
+    `ignores_resizes` leaves PreFilter and Filter out for a pod that is on a node and waits for more
+    resources there: what the plugin looks at was decided when the pod was bound.
+    `order_changes` is for a plugin of QueueSort: `sort_key`, or `less`, may order waiting pods in
+    another way later. All active pods are then compared anew whenever one is popped.
+    """
+
+    name: ClassVar[str]
+    reads: ClassVar[tuple[Kind, ...]] = ()
+    required: ClassVar[tuple[Kind, ...]] = ()
+    only_takes_room: ClassVar[bool] = False
+    only_ranks: ClassVar[bool] = False
+    ignores_resizes: ClassVar[bool] = False
+    order_changes: ClassVar[bool] = False
+    Args: ClassVar[type[msgspec.Struct] | None] = None
+
+    args: msgspec.Struct | None
+    handle: Handle
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+        if "only_takes_room" not in cls.__dict__:
+            cls.only_takes_room = False
+        if "only_ranks" not in cls.__dict__:
+            cls.only_ranks = False
+
+    def __repr__(self) -> str:
+        return f"<plugin {self.name}>"
+
+    def on_pods(
+        self,
+        hint: QueueingHintFn[Pod],
+        *,
+        assigned: ActionType = ActionType.NONE,
+        target: ActionType = ActionType.NONE,
+    ) -> list[ClusterEventWithHint]:
+        """Return events to register for: changes of pods with a node, and of the waiting pod.
+
+        Before 1.37 a plugin registers for the changes of all pods.
+        """
+        events = [ClusterEvent(EventResource.POD, assigned | target)]
+        if self.handle.version >= SchedulerVersion.V1_37:
+            both = ((EventResource.ASSIGNED_POD, assigned), (EventResource.TARGET_POD, target))
+            events = [ClusterEvent(resource, actions) for resource, actions in both if actions]
+        return [ClusterEventWithHint(event, hint) for event in events]
+
+    if TYPE_CHECKING:
+        # The methods that a plugin may define, for editors and type checkers. They do not exist at
+        # run time: a plugin takes part in the points whose methods its class defines.
+        pre_enqueue = PreEnqueuePlugin.pre_enqueue
+        less = QueueSortPlugin.less
+        sort_key = SortKeyPlugin.sort_key
+        events_to_register = EnqueueExtensions.events_to_register
+        hints_depend_on = SharedHintsPlugin.hints_depend_on
+        pre_enqueue_depends_on = SharedPreEnqueuePlugin.pre_enqueue_depends_on
+        pre_filter = PreFilterPlugin.pre_filter
+        add_pod = PreFilterExtensions.add_pod
+        remove_pod = PreFilterExtensions.remove_pod
+        filter = FilterPlugin.filter
+        filter_nodes = FilterNodesPlugin.filter_nodes
+        post_filter = PostFilterPlugin.post_filter
+        post_filter_is_idle = IdlePostFilterPlugin.post_filter_is_idle
+        pre_score = PreScorePlugin.pre_score
+        score = ScorePlugin.score
+        score_nodes = ScoreNodesPlugin.score_nodes
+        normalize_score = NormalizeScorePlugin.normalize_score
+        generate_placements = PlacementGeneratePlugin.generate_placements
+        score_placement = PlacementScorePlugin.score_placement
+        normalize_placement_score = NormalizePlacementScorePlugin.normalize_placement_score
+        reserve = ReservePlugin.reserve
+        unreserve = ReservePlugin.unreserve
+        permit = PermitPlugin.permit
+        pre_bind_pre_flight = PreBindPreFlightPlugin.pre_bind_pre_flight
+        pre_bind = PreBindPlugin.pre_bind
+        bind = BindPlugin.bind
+        post_bind = PostBindPlugin.post_bind
+        remedies = RemedyPlugin.remedies
+        cause = CausePlugin.cause
