@@ -3,7 +3,7 @@
 from scheduler.cel.errors import CelError, CompileError
 from scheduler.cel.program import Program, compile_expression, compile_value
 from scheduler.cel.types import Environment, StructType
-from scheduler.cel.values import DefaultMap, Quantity, Semver
+from scheduler.cel.values import DefaultMap
 
 __all__ = [
     "CelError",
@@ -11,8 +11,6 @@ __all__ = [
     "DefaultMap",
     "Environment",
     "Program",
-    "Quantity",
-    "Semver",
     "StructType",
     "compile_expression",
     "compile_value",

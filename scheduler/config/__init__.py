@@ -9,14 +9,13 @@ A `Scheme` holds the types of plugins' arguments; the one of the in-tree plugins
 """
 
 from scheduler.api.duration import Duration
-from scheduler.config.default_plugins import ALL_PLUGINS, default_plugins, merge_plugins
+from scheduler.config.default_plugins import default_plugins, merge_plugins
 from scheduler.config.encode import encode_config
 from scheduler.config.feature_gates import DEFAULT_VERSION, EffectiveVersion, enabled_gates
 from scheduler.config.load import default_config, load_config, load_text
 from scheduler.config.types import (
     API_VERSION,
     DEFAULT_FEATURE_GATES,
-    DEFAULT_SCHEDULER_NAME,
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     KIND,
@@ -24,7 +23,6 @@ from scheduler.config.types import (
     RESIZE_PREEMPTION,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
-    ClientConnectionConfiguration,
     ConfigError,
     Extender,
     ExtenderManagedResource,
@@ -46,10 +44,8 @@ from scheduler.config.validation import validate_config
 from scheduler.config.versions import DEFAULT_SCHEDULER_VERSION, VERSION_LABELS, SchedulerVersion
 
 __all__ = [
-    "ALL_PLUGINS",
     "API_VERSION",
     "DEFAULT_FEATURE_GATES",
-    "DEFAULT_SCHEDULER_NAME",
     "DEFAULT_SCHEDULER_VERSION",
     "DEFAULT_VERSION",
     "GANG_SCHEDULING",
@@ -60,7 +56,6 @@ __all__ = [
     "TOPOLOGY_AWARE_WORKLOAD_SCHEDULING",
     "VERSION_LABELS",
     "WORKLOAD_AWARE_PREEMPTION",
-    "ClientConnectionConfiguration",
     "ConfigError",
     "Duration",
     "EffectiveVersion",

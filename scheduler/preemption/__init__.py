@@ -15,14 +15,13 @@ Source: `pkg/scheduler/framework/preemption`, v1.36.3.
 from scheduler.preemption.dry_run import VictimRules
 from scheduler.preemption.evaluator import PREEMPTION, Evaluator, Preemption
 from scheduler.preemption.executor import Executor
-from scheduler.preemption.importance import CRITERIA, Candidate, Choice
+from scheduler.preemption.importance import CRITERIA, Candidate
 from scheduler.preemption.pod_groups import PodGroupEvaluator
 
 __all__ = [
     "CRITERIA",
     "PREEMPTION",
     "Candidate",
-    "Choice",
     "Evaluator",
     "Executor",
     "PodGroupEvaluator",

@@ -6,14 +6,12 @@ from scheduler.runtime.framework import Framework
 from scheduler.runtime.handle import PluginHandle
 from scheduler.runtime.pods_in_pre_bind import PodsInPreBind
 from scheduler.runtime.registry import Registry, load_plugin_class
-from scheduler.runtime.scoring import NodeScores
 from scheduler.runtime.waiting_pods import WaitingPods
 
 __all__ = [
     "BindingPlugins",
     "Framework",
     "FrameworkError",
-    "NodeScores",
     "PluginFailedError",
     "PluginHandle",
     "PluginSetupError",

@@ -31,7 +31,6 @@ from scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from types import TracebackType
 
     from scheduler.metrics import Histogram, HistogramVec, SchedulerMetrics, Stopwatch
 
@@ -80,12 +79,7 @@ class Timing:
         self._started = self._stopwatch()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         duration_seconds = self._stopwatch() - self._started
         if kind is not None:
             code = Code.ERROR
@@ -106,12 +100,7 @@ class _NoTiming(Timing):
     def __enter__(self) -> Timing:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.status = None
 
 

@@ -2,20 +2,18 @@
 
 from scheduler.snapshot.columns import BoolArray, Codes, IntArray
 from scheduler.snapshot.node_table import NodeTable
-from scheduler.snapshot.nodes import NodeImage, NodeInfo, Nodes
-from scheduler.snapshot.pod_info import PodInfo, PodRequests
+from scheduler.snapshot.nodes import NodeInfo, Nodes
+from scheduler.snapshot.pod_info import PodInfo
 from scheduler.snapshot.snapshot import NodeNotFoundError, Snapshot
 
 __all__ = [
     "BoolArray",
     "Codes",
     "IntArray",
-    "NodeImage",
     "NodeInfo",
     "NodeNotFoundError",
     "NodeTable",
     "Nodes",
     "PodInfo",
-    "PodRequests",
     "Snapshot",
 ]
