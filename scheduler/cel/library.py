@@ -321,10 +321,6 @@ def _to_int(value: Any) -> int:
     return _to_whole(value, 0)
 
 
-def _to_uint(value: Any) -> UInt:
-    return _to_whole(value, UInt())
-
-
 def _to_whole(value: Any, zero: _Whole) -> _Whole:
     """Return a text or a number in the type of `zero`; raises `CelError`."""
     if isinstance(value, str):
@@ -487,7 +483,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     ),
     "bool": _to_bool,
     "int": _to_int,
-    "uint": _to_uint,
+    "uint": lambda value: _to_whole(value, UInt()),
     "double": _to_double,
     "string": _to_string,
     "bytes": lambda value: value.encode() if isinstance(value, str) else value,

@@ -102,7 +102,8 @@ def _compiled(node: Node) -> Evaluate:
         value = node.value
         return lambda variables: value
     if isinstance(node, Ident):
-        return _ident(node.name)
+        name = node.name  # a name that is no variable is a type (`checker`)
+        return lambda variables: variables.get(name, name)
     if isinstance(node, Select):
         return _select(node)
     if isinstance(node, Call):
@@ -125,11 +126,6 @@ def _map_of(entries: list[tuple[Evaluate, Evaluate]], variables: Variables) -> o
         except TypeError as error:
             raise values.unsupported_key(name) from error
     return made
-
-
-def _ident(name: str) -> Evaluate:
-    # A name that is no variable is a type (`checker`).
-    return lambda variables: variables.get(name, name)
 
 
 def _select(node: Select) -> Evaluate:

@@ -59,10 +59,6 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-def _no_pod_group(namespace: str, name: str) -> PodGroup | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleParts:
     """The parts of the scheduler that the scheduling cycle and the binding cycle use.
@@ -85,7 +81,7 @@ class CycleParts:
     spawn: Background
     feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
     version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION
-    pod_group_lister: Callable[[str, str], PodGroup | None] = _no_pod_group
+    pod_group_lister: Callable[[str, str], PodGroup | None] = lambda namespace, name: None
     let_others_run: Callable[[], Awaitable[None]] = run_on
     searches_all_placements: bool = False
 

@@ -88,10 +88,6 @@ class EventTimer:
         self._histogram.observe(self._stopwatch() - self._started + self._spent_seconds)
 
 
-def _no_time() -> float:
-    return 0.0
-
-
 class SchedulerMetrics:
     """One scheduler's numbers. Durations are in seconds, measured with `stopwatch`.
 
@@ -185,7 +181,7 @@ class SchedulerMetrics:
     #: Shadow mode; the agreement is one of `scheduler.reports.comparison`.
     shadow_decisions: NumberVec
 
-    def __init__(self, stopwatch: Stopwatch = _no_time) -> None:
+    def __init__(self, stopwatch: Stopwatch = lambda: 0.0) -> None:
         self.stopwatch: Final = stopwatch
         for field, metric in METRICS.items():
             setattr(self, field, _INSTRUMENTS[SchedulerMetrics.__annotations__[field]](metric))

@@ -52,10 +52,6 @@ class PreFlight(NamedTuple):
     groups: Sequence[Sequence[Plugin]]
 
 
-def _permit_status(outcome: PermitOutcome) -> Status | None:
-    return outcome.waiting or outcome.status
-
-
 class BindingPlugins:
     """Runs the plugins of a profile, which are by extension point, from Reserve to PostBind."""
 
@@ -93,7 +89,7 @@ class BindingPlugins:
                     node_name,
                 )
 
-    @measured("Permit", status=_permit_status)
+    @measured("Permit", status=lambda outcome: outcome.waiting or outcome.status)
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> PermitOutcome:
         """Run Permit. The first rejection ends it; after a Wait the next plugin is called."""
         wait_seconds: dict[str, float] = {}

@@ -7,6 +7,7 @@ column; columns derived from node objects, which no pod changes, are shared.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Final, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.columns import BoolArray, IntArray, Interned, World
     from scheduler.snapshot.images import Image
     from scheduler.snapshot.node_table import PortSet
-    from scheduler.snapshot.pod_info import PodInfo, PodRequests
+    from scheduler.snapshot.pod_info import PodInfo
 
 E = TypeVar("E")
 V = TypeVar("V", bound="Hashable")
@@ -265,15 +266,10 @@ _FEW_PODS: Final = 16
 _LOWEST_PRIORITY: Final = -(2**31)
 
 
-def _non_zero_cpu(requests: PodRequests) -> int:
-    return requests.non_zero_cpu
-
-
-def _non_zero_memory(requests: PodRequests) -> int:
-    return requests.non_zero_memory
-
-
-_NON_ZERO: Final = ((resources.CPU, _non_zero_cpu), (resources.MEMORY, _non_zero_memory))
+_NON_ZERO: Final = (
+    (resources.CPU, operator.attrgetter("non_zero_cpu")),
+    (resources.MEMORY, operator.attrgetter("non_zero_memory")),
+)
 
 
 def _counts(numbers: Iterable[int], sign: int) -> IntArray:

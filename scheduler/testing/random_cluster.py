@@ -122,7 +122,7 @@ class RandomObjects:
             node_name=node,
             priority=self.rng.choice((None, 0, 10)),
             tolerations=[t for t in _TOLERATIONS if self._one_in(4)],
-            node_selector=self._node_selector(),
+            node_selector={"disk": self.rng.choice(_LABELS["disk"])} if self._one_in(6) else {},
             affinity=self._affinity() if self._one_in(4) else None,
         )
 
@@ -135,9 +135,6 @@ class RandomObjects:
         return {
             key: self.rng.choice(list(values)) for key, values in choices.items() if self._one_in(2)
         }
-
-    def _node_selector(self) -> dict[str, str]:
-        return {"disk": self.rng.choice(_LABELS["disk"])} if self._one_in(6) else {}
 
     def _affinity(self) -> dict[str, object]:
         zones = {"key": _ZONE_LABEL, "operator": "In", "values": ["zone-a", "zone-b"]}
