@@ -75,7 +75,7 @@ class NodeEventHandler:
     def on_update(self, old: Node, new: Node) -> None:
         """Update the node; each kind of change is an event of its own."""
         started = self.metrics.stopwatch()
-        self.cache.update_node(new)
+        self.cache.add_node(new)
         updating_seconds = self.metrics.stopwatch() - started
         for event in node_scheduling_properties_change(new, old):
             with self.metrics.event(event.label, spent_seconds=updating_seconds):

@@ -66,7 +66,8 @@ class Cache:
         self._generic_workload: Final = generic_workload
         #: The members of each pod group, by the group's `namespace/name`.
         self._pod_groups: Final[dict[str, PodGroupState]] = {}
-        self._table: Final = NodeTable()
+        #: The nodes as they are now, ahead of the snapshot. Do not write to it.
+        self.table: Final = NodeTable()
         self._tree: Final = NodeTree()
         self._images: Final = ImageStates()
         self._pods: Final[dict[str, PodInfo]] = {}
@@ -190,33 +191,38 @@ class Cache:
     # Nodes.
 
     def add_node(self, node: Node) -> None:
-        """Add a node, or update it if it is known."""
-        self._set_node(node)
-
-    def update_node(self, node: Node) -> None:
-        """Update a node, or add it if it is unknown.
+        """Add a node, or update it if it is known.
 
         The node is compared with the cache's own copy, not with the informer's old object: cache
         and informer may have missed different events.
         """
-        self._set_node(node)
+        row = self._row(node.metadata.name)
+        cached = self.table.nodes[row]
+        if cached is None:
+            self._nodes_changed = True
+        else:
+            self._images.remove_node(cached)
+        self._tree.update_node(cached, node)
+        self._images.add_node(node)
+        self.table.set_node(row, node)
+        self._changed_rows[row] = None
 
     def remove_node(self, node: Node) -> None:
         """Remove a node; its row is kept while pods are on it."""
-        row = self._table.row_of.get(node.metadata.name)
-        cached = self._table.nodes[row] if row is not None else None
+        row = self.table.row_of.get(node.metadata.name)
+        cached = self.table.nodes[row] if row is not None else None
         if row is None or cached is None:
             raise CacheError(f"node {node.metadata.name} is not found")
         self._tree.remove_node(cached)
         self._images.remove_node(cached)
-        self._table.set_node(row, None)
+        self.table.set_node(row, None)
         self._nodes_changed = True
         self._free_row_if_unused(row)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
         """All known nodes, by name."""
-        return {node.metadata.name: node for node in self._table.nodes if node is not None}
+        return {node.metadata.name: node for node in self.table.nodes if node is not None}
 
     @property
     def pods(self) -> Mapping[str, PodInfo]:
@@ -224,11 +230,6 @@ class Cache:
         return dict(self._pods)
 
     # The whole.
-
-    @property
-    def table(self) -> NodeTable:
-        """The node table as it is now, ahead of the snapshot. Do not write to it."""
-        return self._table
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring the snapshot up to date; called at the start of a scheduling cycle.
@@ -241,7 +242,7 @@ class Cache:
         self._snapshot = snapshot
         order = self._tree.list() if self._nodes_changed else None
         snapshot.update(
-            self._table,
+            self.table,
             changed_rows=self._changed_rows,
             order=order,
             images=self._images.take_changes(),
@@ -255,52 +256,40 @@ class Cache:
 
     def check(self) -> None:
         """Verify every invariant; raises AssertionError. For tests: it looks at everything."""
-        on_rows = {uid: pod for pods in self._table.pods for uid, pod in pods.items()}
+        on_rows = {uid: pod for pods in self.table.pods for uid, pod in pods.items()}
         assert on_rows == self._pods, "pods on rows and pods by uid differ"
         assert self._assumed <= self._pods.keys(), "assumed pods that are unknown"
-        for name, row in self._table.row_of.items():
-            assert self._table.names[row] == name, f"row {row} is not {name}'s"
-            assert self._table.nodes[row] is not None or self._table.pods[row], (
+        for name, row in self.table.row_of.items():
+            assert self.table.names[row] == name, f"row {row} is not {name}'s"
+            assert self.table.nodes[row] is not None or self.table.pods[row], (
                 f"unused row of {name}"
             )
         assert sorted(self._tree.list()) == sorted(self.nodes), "tree and table differ"
-        self._table.check()
-
-    def _set_node(self, node: Node) -> None:
-        row = self._row(node.metadata.name)
-        cached = self._table.nodes[row]
-        if cached is None:
-            self._nodes_changed = True
-        else:
-            self._images.remove_node(cached)
-        self._tree.update_node(cached, node)
-        self._images.add_node(node)
-        self._table.set_node(row, node)
-        self._changed_rows[row] = None
+        self.table.check()
 
     def _add(self, pod: PodInfo) -> None:
         row = self._row(pod.spec.node_name)
-        self._table.add_pod(row, pod)
+        self.table.add_pod(row, pod)
         # Looked up pod by pod as they come: the first snapshot needs the kinds of all in one step.
         _ = pod.kind
         self._pods[pod.uid] = pod
         self._changed_rows[row] = None
 
     def _remove(self, pod: PodInfo) -> None:
-        row = self._table.row_of[pod.spec.node_name]
-        self._table.remove_pod(row, pod.uid)
+        row = self.table.row_of[pod.spec.node_name]
+        self.table.remove_pod(row, pod.uid)
         del self._pods[pod.uid]
         self._assumed.discard(pod.uid)
         self._changed_rows[row] = None
         self._free_row_if_unused(row)
 
     def _row(self, name: str) -> Row:
-        row = self._table.row_of.get(name)
-        return self._table.add_row(name) if row is None else row
+        row = self.table.row_of.get(name)
+        return self.table.add_row(name) if row is None else row
 
     def _free_row_if_unused(self, row: Row) -> None:
-        if self._table.nodes[row] is None and not self._table.pods[row]:
-            self._table.free_row(row)
+        if self.table.nodes[row] is None and not self.table.pods[row]:
+            self.table.free_row(row)
             self._changed_rows.pop(row, None)
 
 

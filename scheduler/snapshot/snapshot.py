@@ -53,8 +53,8 @@ class Snapshot:
         self.images: Final = ImageTable()
         self.pod_index: Final = PodIndex()
         self.volume_index: Final = VolumeIndex()
-        #: The slot of each node, in scheduling order.
-        self._slots: IntArray = np.zeros(0, dtype=np.int64)
+        #: The slot of each node in the pod indexes, in scheduling order. Do not write to it.
+        self.slots: IntArray = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -106,17 +106,12 @@ class Snapshot:
             raise NodeNotFoundError(name)
         return row
 
-    @property
-    def slots(self) -> IntArray:
-        """The slot of each node in the pod indexes, in scheduling order. Do not write to it."""
-        return self._slots
-
     def count_pods(self, weight: PodWeight) -> IntArray:
         """Return the sum of the pods' weights per node, in scheduling order.
 
         A repeated query costs one copy, whatever the number of pods.
         """
-        return self.pod_index.counts(weight).take(self._slots)
+        return self.pod_index.counts(weight).take(self.slots)
 
     # The cycle of a pod group.
 
@@ -186,7 +181,7 @@ class Snapshot:
 
     def _index_pods(self, row: Row) -> None:
         """Update the indexes of pods after a change of a row."""
-        slot, pods = Slot(self._slots.item(row)), self.table.pods[row]
+        slot, pods = Slot(self.slots.item(row)), self.table.pods[row]
         self.pod_index.set_pods(slot, pods)
         self.volume_index.set_pods(slot, pods)
 
@@ -209,16 +204,13 @@ class Snapshot:
             slots = [Slot(source.row_of[name]) for name in order]
             self.pod_index.keep_only(slots)
             self.volume_index.keep_only(slots)
-            for slot, pods in zip(slots, self.table.pods, strict=True):
-                self.pod_index.set_pods(slot, pods)
-                self.volume_index.set_pods(slot, pods)
-            self._slots = np.array(slots, dtype=np.int64)
+            self.slots = np.array(slots, dtype=np.int64)
+            for number in range(len(slots)):
+                self._index_pods(Row(number))
         else:
             for source_row in changed_rows:
                 row = self.table.row_of.get(source.names[source_row])
                 if row is not None:
-                    slot = Slot(source_row)
                     self.table.copy_row(row, source, source_row)
-                    self.pod_index.set_pods(slot, self.table.pods[row])
-                    self.volume_index.set_pods(slot, self.table.pods[row])
+                    self._index_pods(row)
         self.images.apply(images)

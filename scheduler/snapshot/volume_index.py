@@ -28,19 +28,15 @@ class VolumeIndex(PodsBySlot):
         self._claim_users: Final[Counter[tuple[str, str]]] = Counter()
         #: By a disk's identity and by slot: the number of mounts of each sort.
         self._mounts: Final[dict[tuple[str, ...], dict[Slot, Counter[Disk]]]] = {}
-        self._version = 0
+        #: A number that grows with every change of a slot's volumes.
+        self.version = 0
         self._versions: IntArray = np.zeros(_CAPACITY_MIN, dtype=np.int64)
 
     # Reading.
 
-    @property
-    def version(self) -> int:
-        """A number that grows with every change of a slot's volumes."""
-        return self._version
-
     def changed_since(self, version: int) -> list[Slot]:
         """Return the slots whose volumes have changed after an earlier version."""
-        if version == self._version:
+        if version == self.version:
             return []
         return cast("list[Slot]", (self._versions > version).nonzero()[0].tolist())
 
@@ -64,8 +60,8 @@ class VolumeIndex(PodsBySlot):
         with_volumes = {uid: pod for uid, pod in pods.items() if pod.volumes is not NO_VOLUMES}
         has_changed = super().set_pods(slot, with_volumes)
         if has_changed:
-            self._version += 1
-            self._versions[slot] = self._version
+            self.version += 1
+            self._versions[slot] = self.version
         return has_changed
 
     def _ensure_capacity(self, slot: Slot) -> None:

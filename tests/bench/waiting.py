@@ -130,14 +130,14 @@ def _node_grows(stage: Stage, turn: int) -> None:
     offered = {**node.status.allocatable, "cpu": str(17 + turn)}
     grown = replace(node, status=replace(node.status, allocatable=offered))
     stage.node_events.on_update(node, grown)
-    stage.cache.update_node(node)
+    stage.cache.add_node(node)
 
 
 def _node_is_labelled(stage: Stage, turn: int) -> None:
     node = _node("node-3", 3)
     labels = {**node.metadata.labels, "turn": str(turn)}
     stage.node_events.on_update(node, replace(node, metadata=replace(node.metadata, labels=labels)))
-    stage.cache.update_node(node)
+    stage.cache.add_node(node)
 
 
 def _node_is_tainted(stage: Stage, turn: int) -> None:
@@ -146,7 +146,7 @@ def _node_is_tainted(stage: Stage, turn: int) -> None:
     stage.node_events.on_update(
         node, replace(node, spec=replace(node.spec, taints=more.spec.taints))
     )
-    stage.cache.update_node(node)
+    stage.cache.add_node(node)
 
 
 def _node_comes(stage: Stage, turn: int) -> None:

@@ -123,7 +123,7 @@ def test_an_update_of_a_node_the_cache_does_not_show_adds_it(cache: Cache, known
         cache.add_node(make_node("n", zone="z"))
         cache.add_pod(_pod())
         cache.remove_node(make_node("n", zone="z"))
-    cache.update_node(make_node("n", zone="z"))
+    cache.add_node(make_node("n", zone="z"))
     assert _snapshot(cache).names == ["n"]
 
 
@@ -138,7 +138,7 @@ def test_a_node_that_changes_its_zone_keeps_its_place_until_nodes_come_or_go(cac
     for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b")):
         cache.add_node(make_node(name, zone=zone))
     cache.update_snapshot(snapshot)
-    cache.update_node(make_node("a1", zone="b"))
+    cache.add_node(make_node("a1", zone="b"))
     cache.update_snapshot(snapshot)
     assert snapshot.names == ["a1", "b1", "a2"]
     assert snapshot.get("a1").labels["topology.kubernetes.io/zone"] == "b"
@@ -151,7 +151,7 @@ def test_images_follow_the_nodes_that_have_them(cache: Cache) -> None:
     snapshot = Snapshot()
     found = []
     for node in (make_node("n", images={"app:1": 500}), make_node("n")):
-        cache.update_node(node)
+        cache.add_node(node)
         cache.update_snapshot(snapshot)
         found.append(snapshot.nodes.image("app:1") is not None)
     assert found == [True, False]

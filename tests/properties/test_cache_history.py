@@ -88,7 +88,7 @@ class History:
         node = _node(which, variant)
         name = node.metadata.name
         known = self.nodes.get(name)
-        (self.cache.add_node if variant & 1 else self.cache.update_node)(node)
+        self.cache.add_node(node)
         if known is None or zone_key(known) != zone_key(node):
             self._leave_zone(known)
             self.zones.setdefault(zone_key(node), []).append(name)

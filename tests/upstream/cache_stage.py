@@ -175,9 +175,7 @@ class CacheStage:
             self._do(verb, *words)
 
     def do_node(self, name: str) -> None:
-        value = self.nodes[name]
-        known = value.metadata.name in self.cache.nodes
-        (self.cache.update_node if known else self.cache.add_node)(value)
+        self.cache.add_node(self.nodes[name])
 
     def do_remove_node(self, name: str) -> None:
         self.cache.remove_node(self.nodes[name])
