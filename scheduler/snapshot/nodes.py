@@ -35,17 +35,9 @@ _REGION_LABELS: Final = (
 
 
 @functools.lru_cache(maxsize=1024)
-class LabelOf:
-    """The function from a node to its value of one label: the cache key of a derived column."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: str) -> None:
-        self.key: Final = key
-
-    def __call__(self, node: Node) -> str | None:
-        """Return the node's value of the label; None if it does not have the label."""
-        return node.metadata.labels.get(self.key)
+def label_of(key: str) -> Callable[[Node], str | None]:
+    """Return the function from a node to its value of one label: the key of a derived column."""
+    return lambda node: node.metadata.labels.get(key)
 
 
 def zone_key(node: Node) -> str:
@@ -246,7 +238,7 @@ class Nodes:
 
     def labels(self, key: str) -> Codes[str]:
         """Return the values of one label."""
-        return self.derive(LabelOf(key))
+        return self.derive(label_of(key))
 
     @property
     def name_codes(self) -> Codes[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import NodeAllocatableResourceClaimStatus, Pod, PodSpec
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PodRequests:
     """A pod's requests as integers: cpu in thousandths of a core, all else in whole units.
 
@@ -27,12 +29,9 @@ class PodRequests:
     without a request, so that pods without requests do not score as free.
     """
 
-    __slots__ = ("non_zero_cpu", "non_zero_memory", "resources")
-
-    def __init__(self, counts: Mapping[str, int], non_zero_cpu: int, non_zero_memory: int) -> None:
-        self.resources: Final = counts
-        self.non_zero_cpu: Final = non_zero_cpu
-        self.non_zero_memory: Final = non_zero_memory
+    resources: Mapping[str, int]
+    non_zero_cpu: int
+    non_zero_memory: int
 
     def __getitem__(self, name: str) -> int:
         return self.resources.get(name, 0)

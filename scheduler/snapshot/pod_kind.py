@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -20,26 +21,14 @@ if TYPE_CHECKING:
     from scheduler.api.core import Affinity, Pod
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PodKind:
     """Namespace, labels, affinity terms and deletion of a set of pods. One object per kind."""
 
-    __slots__ = ("__weakref__", "affinity", "is_terminating", "labels", "namespace")
-
-    def __init__(
-        self,
-        namespace: str,
-        labels: Mapping[str, str],
-        affinity: AffinityTerms,
-        *,
-        is_terminating: bool,
-    ) -> None:
-        self.namespace: Final = namespace
-        self.labels: Final = labels
-        self.affinity: Final = affinity
-        self.is_terminating: Final = is_terminating
-
-    def __repr__(self) -> str:
-        return f"PodKind({self.namespace}, {dict(self.labels)})"
+    namespace: str
+    labels: Mapping[str, str]
+    affinity: AffinityTerms
+    is_terminating: bool
 
 
 class PodWeight(Hashable, Protocol):
@@ -96,7 +85,7 @@ def kind_of(pod: Pod) -> PodKind:
     key = (metadata.namespace, frozenset(metadata.labels.items()), terms, is_terminating)
     kind = _kinds.get(key)
     if kind is None:
-        kind = PodKind(metadata.namespace, metadata.labels, terms, is_terminating=is_terminating)
+        kind = PodKind(metadata.namespace, metadata.labels, terms, is_terminating)
         _kinds[key] = kind
     return kind
 

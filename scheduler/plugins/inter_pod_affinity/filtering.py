@@ -14,6 +14,7 @@ Mirrors `filtering.go` and `scoring.go` of `pkg/scheduler/framework/plugins/inte
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
@@ -306,6 +307,7 @@ class Incoming(NamedTuple):
     required: Required
 
 
+@dataclass(slots=True)
 class FilterState:
     """The matches in each domain, by topology key; upstream's `preFilterState`.
 
@@ -314,28 +316,18 @@ class FilterState:
     of its own, so that one state serves all of them.
     """
 
-    def __init__(
-        self,
-        incoming: Incoming,
-        *,
-        existing: dict[str, Domains],
-        affinity: dict[str, Domains],
-        anti_affinity: dict[str, Domains],
-        nodes_total: int,
-    ) -> None:
-        self.incoming: Final = incoming
-        self.existing: Final = existing
-        self.affinity: Final = affinity
-        self.anti_affinity: Final = anti_affinity
-        self._nodes_total: Final = nodes_total
+    incoming: Incoming
+    existing: dict[str, Domains]
+    affinity: dict[str, Domains]
+    anti_affinity: dict[str, Domains]
+    nodes_total: int
 
     def clone(self) -> FilterState:
-        return FilterState(
-            self.incoming,
+        return replace(
+            self,
             existing=_clones(self.existing),
             affinity=_clones(self.affinity),
             anti_affinity=_clones(self.anti_affinity),
-            nodes_total=self._nodes_total,
         )
 
     def change(self, other: PodKind, node: NodeInfo, sign: int) -> None:
@@ -346,7 +338,7 @@ class FilterState:
             key = term.topology_key
             if key in labels and term.matches(kind.namespace, kind.labels, namespace_labels):
                 if key not in self.existing:
-                    self.existing[key] = Domains.empty(self._nodes_total)
+                    self.existing[key] = Domains.empty(self.nodes_total)
                 self.existing[key].change(row, sign)
         if self.affinity and required.affinity(other):
             for key, domains in self.affinity.items():

@@ -28,7 +28,7 @@ from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Rejections, reject, unresolvable, unschedulable
 from scheduler.plugins.legacy.scores import MAX_PRIORITY, SCALE
 from scheduler.snapshot.columns import uniform
-from scheduler.snapshot.nodes import LabelOf, zone_key
+from scheduler.snapshot.nodes import label_of, zone_key
 from scheduler.snapshot.pod_kind import Rule
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class CheckServiceAffinity(Plugin):
         for label in self.args.labels:
             value = wanted.selected.get(label)
             if value is None and first is not None:
-                value = LabelOf(label)(self.handle.snapshot.nodes[first].node)
+                value = label_of(label)(self.handle.snapshot.nodes[first].node)
             if value is not None:
                 mismatch |= ~nodes.labels(label).isin((value,))
         return mismatch
