@@ -118,17 +118,13 @@ class Worlds:
         self._pod: Final = pod
         self._what_if: Final = WhatIf(nodes)
         self._extensions: Final = filters.extensions(self._states)
-        self._failures: Final[dict[World, PluginFailedError]] = {}
+        #: The error of AddPod or RemovePod, by world in which one failed.
+        self.failures: Final[dict[World, PluginFailedError]] = {}
 
     @property
     def nodes(self) -> Nodes:
         """The nodes with their pods in these worlds."""
         return self._what_if.nodes
-
-    @property
-    def failures(self) -> dict[World, PluginFailedError]:
-        """The error of AddPod or RemovePod, by world in which one failed."""
-        return self._failures
 
     def add_pods(self, worlds: Sequence[World] | IntArray, pods: Sequence[PodInfo]) -> None:
         """Add `pods[i]` to the node of `worlds[i]`, for each i."""
@@ -163,7 +159,7 @@ class Worlds:
 
     def run_filters_as_is(self) -> Rejections | None:
         """Return the rejections without nominated pods; raises `PluginFailedError`."""
-        for failure in self._failures.values():
+        for failure in self.failures.values():
             raise failure
         return self._filters.run(self._states, self._pod, self._what_if.nodes)
 
@@ -193,7 +189,7 @@ class Worlds:
         worlds: Sequence[World],
         pods: Sequence[PodInfo],
     ) -> None:
-        states, failures, node_of = self._states, self._failures, self._what_if.node
+        states, failures, node_of = self._states, self.failures, self._what_if.node
         for world, pod in zip(worlds, pods, strict=True):
             if world in failures:
                 continue
