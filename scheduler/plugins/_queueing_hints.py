@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.api.core import Pod
 from scheduler.api.storage import PersistentVolumeClaim
+from scheduler.api.volumes import claim_names
 from scheduler.framework.events import QueueingHint, as_kind
 from scheduler.framework.interface import same_parts
 
@@ -21,13 +22,22 @@ def updated_self(pod: PodInfo, old: object, new: object) -> Pod | None:
     return modified if modified is not None and modified.metadata.uid == pod.uid else None
 
 
-def queue_for_claim(
-    pod: PodInfo, old: object, new: object, *, names: Iterable[str]
-) -> QueueingHint:
-    """Queue if the claim that was added or updated is in the pod's namespace and has such a name.
+def queue_for_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Queue if the waiting pod itself was updated."""
+    return QueueingHint(updated_self(pod, old, new) is not None)
 
-    Plugins differ in `names`: some include claims of ephemeral volumes.
-    """
+
+def queue_for_claim(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Queue if a claim of the pod's volumes was added or updated, also of ephemeral ones."""
+    return _queue_for_claims(pod, claim_names(pod.pod), old, new)
+
+
+def queue_for_named_claim(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Queue if a claim that the pod names was added or updated."""
+    return _queue_for_claims(pod, pod.volumes.claims, old, new)
+
+
+def _queue_for_claims(pod: PodInfo, names: Iterable[str], old: object, new: object) -> QueueingHint:
     _, claim = as_kind(PersistentVolumeClaim, old, new)
     if claim is None or claim.metadata.namespace != pod.namespace:
         return QueueingHint.QUEUE_SKIP

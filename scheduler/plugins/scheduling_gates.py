@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint
+from scheduler.framework.events import ActionType, ClusterEventWithHint
 from scheduler.framework.interface import Plugin
 from scheduler.framework.status import Status, unresolvable
-from scheduler.plugins._queueing_hints import updated_self
+from scheduler.plugins._queueing_hints import queue_for_itself
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -31,13 +31,7 @@ class SchedulingGates(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         gates_eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-        hint = self.is_schedulable_after_gates_eliminated
-        return self.on_pods(hint, target=gates_eliminated)
+        return self.on_pods(queue_for_itself, target=gates_eliminated)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return ()
-
-    def is_schedulable_after_gates_eliminated(
-        self, pod: PodInfo, old: object, new: object
-    ) -> QueueingHint:
-        return QueueingHint(updated_self(pod, old, new) is not None)

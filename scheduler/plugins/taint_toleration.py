@@ -24,7 +24,7 @@ from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, reject, unresolvable
-from scheduler.plugins._queueing_hints import updated_self
+from scheduler.plugins._queueing_hints import queue_for_itself
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -88,7 +88,7 @@ class TaintToleration(Plugin):
         node_change, pod_change = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_POD_TOLERATION
         return [
             on(Node, ActionType.ADD | node_change, self.is_schedulable_after_node_change),
-            *self.on_pods(self.is_schedulable_after_pod_toleration_change, target=pod_change),
+            *self.on_pods(queue_for_itself, target=pod_change),
         ]
 
     def is_schedulable_after_node_change(
@@ -100,11 +100,6 @@ class TaintToleration(Plugin):
         if modified is None or self._forbid(modified.spec.taints, tolerations):
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(original is None or self._forbid(original.spec.taints, tolerations))
-
-    def is_schedulable_after_pod_toleration_change(
-        self, pod: PodInfo, old: object, new: object
-    ) -> QueueingHint:
-        return QueueingHint(updated_self(pod, old, new) is not None)
 
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         return pod.spec.tolerations

@@ -26,11 +26,11 @@ from scheduler.framework.status import (
     unresolvable,
     unschedulable,
 )
-from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins._queueing_hints import queue_for_named_claim, volumes_and_namespace
 from scheduler.snapshot.claims_and_disks import volumes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
@@ -125,11 +125,10 @@ class VolumeRestrictions(Plugin):
         return np.isin(snapshot.slots[nodes.base_rows], list(slots))
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        claim_added = self.is_schedulable_after_persistent_volume_claim_added
         return [
             *self.on_pods(self.is_schedulable_after_pod_deleted, assigned=ActionType.DELETE),
             on(Node, ActionType.ADD),
-            on(PersistentVolumeClaim, ActionType.ADD, claim_added),
+            on(PersistentVolumeClaim, ActionType.ADD, queue_for_named_claim),
         ]
 
     def is_schedulable_after_pod_deleted(
@@ -147,13 +146,7 @@ class VolumeRestrictions(Plugin):
             return QueueingHint.QUEUE
         return QueueingHint(any(claim in wanted.claims for claim in freed.claims))
 
-    def is_schedulable_after_persistent_volume_claim_added(
-        self, pod: PodInfo, old: object, new: object
-    ) -> QueueingHint:
-        return queue_for_claim(pod, old, new, names=pod.volumes.claims)
-
-    def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        return volumes_and_namespace(pod)
+    hints_depend_on = staticmethod(volumes_and_namespace)
 
 
 def _conflict(disks: Iterable[Disk], pods: Iterable[PodInfo]) -> bool:

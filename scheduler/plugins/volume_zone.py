@@ -24,11 +24,9 @@ from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy
 from scheduler.framework.status import Rejections, Status, reject, skip, unresolvable
-from scheduler.plugins._queueing_hints import queue_for_claim, volumes_and_namespace
+from scheduler.plugins._queueing_hints import queue_for_named_claim, volumes_and_namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import NodeInfo, Nodes
     from scheduler.snapshot.pod_info import PodInfo
@@ -152,12 +150,11 @@ class VolumeZone(Plugin):
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         add_or_update = ActionType.ADD | ActionType.UPDATE
-        claim_change = self.is_schedulable_after_persistent_volume_claim_change
         volume_change = self.is_schedulable_after_persistent_volume_change
         return [
             on(StorageClass, ActionType.ADD, self.is_schedulable_after_storage_class_added),
             on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
-            on(PersistentVolumeClaim, add_or_update, claim_change),
+            on(PersistentVolumeClaim, add_or_update, queue_for_named_claim),
             on(PersistentVolume, add_or_update, volume_change),
         ]
 
@@ -170,11 +167,6 @@ class VolumeZone(Plugin):
             added is not None and added.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         )
 
-    def is_schedulable_after_persistent_volume_claim_change(
-        self, pod: PodInfo, old: object, new: object
-    ) -> QueueingHint:
-        return queue_for_claim(pod, old, new, names=pod.volumes.claims)
-
     def is_schedulable_after_persistent_volume_change(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
@@ -185,8 +177,7 @@ class VolumeZone(Plugin):
         now = _topologies(modified) if modified is not None else []
         return QueueingHint(_topologies(original) != now)
 
-    def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        return volumes_and_namespace(pod)
+    hints_depend_on = staticmethod(volumes_and_namespace)
 
 
 def _topologies(volume: PersistentVolume) -> list[_Topology]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
-from scheduler.api.volumes import claim_names
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
@@ -49,7 +48,7 @@ from scheduler.plugins.node_volume_limits.csi_volumes import (
 from scheduler.snapshot.claims_and_disks import volumes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Mapping
 
     from scheduler.snapshot.columns import BoolArray
     from scheduler.snapshot.nodes import Nodes
@@ -157,7 +156,7 @@ class NodeVolumeLimits(Plugin):
             on(CSINode, ActionType.ADD),
             on(CSINode, ActionType.UPDATE, self.is_schedulable_after_csi_node_updated),
             *self.on_pods(self.is_schedulable_after_pod_deleted, assigned=ActionType.DELETE),
-            on(PersistentVolumeClaim, ActionType.ADD, self.is_schedulable_after_pvc_added),
+            on(PersistentVolumeClaim, ActionType.ADD, queue_for_claim),
             on(VolumeAttachment, ActionType.DELETE, detached),
         ]
 
@@ -182,11 +181,6 @@ class NodeVolumeLimits(Plugin):
             return QueueingHint.QUEUE_SKIP
         return QueueingHint(volumes_of(deleted).may_be_attached)
 
-    def is_schedulable_after_pvc_added(
-        self, pod: PodInfo, old: object, new: object
-    ) -> QueueingHint:
-        return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
-
     def is_schedulable_after_volume_attachment_deleted(
         self, pod: PodInfo, old: object, new: object
     ) -> QueueingHint:
@@ -208,8 +202,7 @@ class NodeVolumeLimits(Plugin):
                 return QueueingHint.QUEUE
         return QueueingHint.QUEUE_SKIP
 
-    def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        return volumes_and_namespace(pod)
+    hints_depend_on = staticmethod(volumes_and_namespace)
 
 
 def _limits(csi_node: CSINode) -> Mapping[str, int]:

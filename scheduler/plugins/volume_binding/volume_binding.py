@@ -26,7 +26,7 @@ from scheduler.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from scheduler.api.volumes import LOST, claim_name, claim_names, is_for_pod
+from scheduler.api.volumes import LOST, claim_name, is_for_pod
 from scheduler.config.types import FeatureGates, Int64, PluginArgs
 from scheduler.config.validation import internal_form
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -47,7 +47,7 @@ from scheduler.plugins.volume_binding.scorer import VolumeCapacityScorer, storag
 from scheduler.plugins.volume_binding.unbound_claims import volume_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Iterator
 
     from scheduler.api.core import Pod
     from scheduler.snapshot.columns import IntArray
@@ -248,15 +248,14 @@ class VolumeBinding(Plugin):
             with self._counting_errors("bind"):
                 await self.binder.bind(pod.pod, pod_volumes)
 
-    def hints_depend_on(self, pod: PodInfo) -> Hashable:
-        return volumes_and_namespace(pod)
+    hints_depend_on = staticmethod(volumes_and_namespace)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         change = ActionType.ADD | ActionType.UPDATE
         capacity_change = self.is_schedulable_after_csi_storage_capacity_change
         return [
             on(StorageClass, change, self.is_schedulable_after_class_change),
-            on(PersistentVolumeClaim, change, self.is_schedulable_after_claim_change),
+            on(PersistentVolumeClaim, change, queue_for_claim),
             on(PersistentVolume, change),
             on(Node, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
             on(CSINode, change, self.is_schedulable_after_csi_node_change),
@@ -272,12 +271,6 @@ class VolumeBinding(Plugin):
         if before is None or after is None:
             return QueueingHint.QUEUE
         return QueueingHint(before.allowed_topologies != after.allowed_topologies)
-
-    def is_schedulable_after_claim_change(
-        self, pod: PodInfo, old: object, new: object
-    ) -> QueueingHint:
-        """Queue for a claim of the pod."""
-        return queue_for_claim(pod, old, new, names=claim_names(pod.pod))
 
     def is_schedulable_after_csi_node_change(
         self, pod: PodInfo, old: object, new: object
