@@ -82,10 +82,10 @@ def not_supported(path: str, bad_value: object, supported: Sequence[str]) -> Fie
     return FieldError(path, _with_detail(f"Unsupported value: {_render(bad_value)}", detail))
 
 
-def aggregate(errors: Iterable[Exception]) -> str:
+def aggregate(errors: Iterable[Exception | str]) -> str:
     """Join errors into one text, without duplicates, in brackets if there are several."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    texts = dict.fromkeys(str(error) for error in errors)
+    return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
 
 
 def quoted(text: str) -> str:

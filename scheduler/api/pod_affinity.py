@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.api.field import FieldErrors
+from scheduler.api.field import FieldErrors, aggregate
 from scheduler.api.selectors import NOTHING, Selector, SelectorError, parse_label_selector
 
 if TYPE_CHECKING:
@@ -63,9 +63,8 @@ class AffinityTerms:
 
     @property
     def message(self) -> str:
-        """All errors in one line, as in upstream's `NewAggregate`; empty if there are none."""
-        texts = [f"{name}: {text}" for name, text in self.errors.items()]
-        return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
+        """All errors in one line."""
+        return aggregate(f"{name}: {text}" for name, text in self.errors.items())
 
 
 NO_TERMS: Final = AffinityTerms()

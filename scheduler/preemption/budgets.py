@@ -13,6 +13,7 @@ import numpy as np
 
 from scheduler.api.field import FieldErrors
 from scheduler.api.selectors import Selector, SelectorError, parse_label_selector
+from scheduler.snapshot.columns import run_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -70,9 +71,7 @@ class Budgets:
         order = np.argsort(numbers, kind="stable")
         positions, numbers = positions.take(order), numbers.take(order)
         nodes = first_on_node.take(positions)
-        is_first = np.ones(len(order), dtype=np.bool_)
-        is_first[1:] = (numbers[1:] != numbers[:-1]) | (nodes[1:] != nodes[:-1])
-        first = np.flatnonzero(is_first)
+        first = np.flatnonzero(run_starts(numbers) | run_starts(nodes))
         before = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
         allowed = np.array([budget.status.disruptions_allowed for budget in self._budgets])
         violating = np.zeros(len(pods), dtype=np.bool_)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from scheduler.api.core import Pod
+from scheduler.api.field import aggregate
 from scheduler.api.workloads import PodDisruptionBudget
 from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.cycle_state import StateKey
@@ -116,7 +117,8 @@ class Evaluator:
         candidates, tried, failures = await self._find_candidates(state, pod, statuses)
         if not candidates:
             if failures:
-                return None, Status(Code.ERROR, _aggregate(failures))
+                text = aggregate(failure.message for failure in failures)
+                return None, Status(Code.ERROR, text)
             nowhere = NominatingInfo("", NominatingMode.OVERRIDE)
             fit_error = FitError(pod, len(self._handle.snapshot), Diagnosis(tried))
             return PostFilterResult(nowhere), unschedulable(str(fit_error))
@@ -238,12 +240,6 @@ def _is_terminating_by_preemption(pod: Pod) -> bool:
     return (
         target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
     )
-
-
-def _aggregate(failures: Sequence[Status]) -> str:
-    """Return the distinct error texts in one line, in the format of apimachinery's `Aggregate`."""
-    texts = dict.fromkeys(status.message for status in failures)
-    return next(iter(texts)) if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _no_status(candidate: Candidate) -> None:
