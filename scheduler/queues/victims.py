@@ -30,6 +30,9 @@ _SHARE_DELTA: Final = 1e-6
 class VictimSearch:
     """Finds the pods that may be evicted for the tasks of a job by one action."""
 
+    #: The task of the search that has begun.
+    _task: Task
+
     def __init__(self, action: Action, job: Job, parts: Parts) -> None:
         self._action: Final = action
         self._job: Final = job
@@ -47,7 +50,6 @@ class VictimSearch:
         self._of_queue: Final = {n: dict(s.allocated) for n, s in ledger.shares.items()}
         self._of_job: Final[dict[str, dict[str, float]]] = {}
         self._evicted: Final[Counter[str]] = Counter()
-        self._task: Task | None = None
         self._lacking: frozenset[str] = frozenset()
         self._largest_first = False
         #: The part of its deserved amounts that the queue has without the task, and with it.
@@ -98,7 +100,6 @@ class VictimSearch:
     @property
     def ignores_idle_room(self) -> bool:
         """True if victims alone must make room: else a queue would come to more than its share."""
-        assert self._task is not None, "the search has begun"
         has, deserved = self._of_queue[self._queue], self._ledger.shares[self._queue].deserved
         wanted = self._contended.intersection(self._task.requests)
         return not self._args.count_idle_room or (
@@ -110,7 +111,6 @@ class VictimSearch:
 
         None if there are not enough, the most important one first.
         """
-        assert self._task is not None, "the search has begun"
         if not self._args.count_idle_room and node.pod_count >= node.allowed_pods:
             return []
         left = dict(self._task.requests)
@@ -168,7 +168,6 @@ class VictimSearch:
         The tasks first that have more of the resources of which the node has too little, and of
         these the least important one.
         """
-        assert self._task is not None, "the search has begun"
         offered, used = node.allocatable, node.requested
         lacking = {
             name
@@ -204,7 +203,6 @@ class VictimSearch:
             return queue.name != self._queue and not task.is_best_effort
         if queue.name != self._queue or (task.is_best_effort and not self._args.count_idle_room):
             return False
-        assert self._task is not None, "the search has begun"
         if job is self._job:
             return task.priority < self._task.priority
         if not self._args.stable_evictions or Rule.PRIORITY not in self._rules:
@@ -257,7 +255,6 @@ class VictimSearch:
         is_lower = self._ledger.priority_of(job) < self._priority
         if job is self._job or (is_lower and self._args.stable_evictions):
             return True
-        assert self._task is not None, "the search has begun"
         mine = self._share(self._amounts(self._job), self._task.requests, 1)
         theirs = self._share(self._amounts(job), task.requests, -1)
         return mine < theirs + _SHARE_DELTA
