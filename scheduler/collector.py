@@ -20,13 +20,3 @@ def paused_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def collect_former() -> None:
-    """Free what has become garbage since the last collection, in a pause too."""
-    gc.collect(0)
-
-
-def spare_all_objects() -> None:
-    """Exempt all objects from later collections: before the end of a process they only cost."""
-    gc.freeze()

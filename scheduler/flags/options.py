@@ -188,10 +188,8 @@ class Options:
     def metrics(self) -> MetricsOptions:
         """The options of the metrics. Raises ConfigError."""
         values = self.values
-        shown, disabled = (
-            values.string("show-hidden-metrics-for-version"),
-            values.strings("disabled-metrics"),
-        )
+        shown = values.string("show-hidden-metrics-for-version")
+        disabled = values.strings("disabled-metrics")
         allowed = {str(key): str(item) for key, item in values.items("allow-metric-labels", tuple)}
         errors: list[Exception] = []
         previous = f"1.{self.effective_version.scheduler - 1}"

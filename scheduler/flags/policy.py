@@ -51,10 +51,8 @@ def translated_policy(
     """
     values = options.values
     file, config_map = values.string("policy-config-file"), values.string("policy-configmap")
-    is_file_wanted, provider = (
-        values.boolean("use-legacy-policy-config"),
-        values.string("algorithm-provider"),
-    )
+    is_file_wanted = values.boolean("use-legacy-policy-config")
+    provider = values.string("algorithm-provider")
     if is_file_wanted and not file:
         text = "required when --use-legacy-policy-config is true"
         raise ConfigError(str(field.required("policyConfigFile", text)))

@@ -53,10 +53,8 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
     """Least number of candidate nodes. Default: 100. The larger of the two numbers counts."""
 
     def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
-        percentage, absolute = (
-            self.min_candidate_nodes_percentage,
-            self.min_candidate_nodes_absolute,
-        )
+        percentage = self.min_candidate_nodes_percentage
+        absolute = self.min_candidate_nodes_absolute
         percentage_path = field.child_path(path, "minCandidateNodesPercentage")
         absolute_path = field.child_path(path, "minCandidateNodesAbsolute")
         errors = []

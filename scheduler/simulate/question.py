@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +14,7 @@ from scheduler.assembly.profiles import find_plugins_in_working_directory
 from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.assembly.watched_kinds import WatchedKind, kinds_to_watch
 from scheduler.client.informer import Required
-from scheduler.collector import paused_collection, spare_all_objects
+from scheduler.collector import paused_collection
 from scheduler.config import ConfigError, EffectiveVersion
 from scheduler.config.feature_gates import enabled_gates, parse_settings
 from scheduler.explain import options
@@ -72,7 +73,7 @@ def question(ask: Callable[..., Coroutine[Any, Any, Answer]]) -> click.Command:
         with one_line_errors(_PROGRAM, config), paused_collection():
             find_plugins_in_working_directory()
             answer = asyncio.run(answered())
-            spare_all_objects()
+            gc.freeze()  # before the end of a process collections only cost
         for warning in answer.warnings:
             source.warn(warning)
         _print(answer, output)

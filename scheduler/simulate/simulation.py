@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.api.selectors import parse_selector_text
 from scheduler.assembly.simulated_cluster import SimulatedCluster
 from scheduler.client import NODES, PODS
-from scheduler.collector import collect_former, paused_collection
+from scheduler.collector import paused_collection
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.explain.cluster import ClusterError
 from scheduler.simulate.controllers.budgets import Budgets
@@ -65,7 +66,7 @@ class Situation:
     async def simulation(self, *, settles: bool = True) -> AsyncIterator[Simulation]:
         """Yield the cluster in virtual time. By default its waiting pods have been decided."""
         with paused_collection():
-            collect_former()
+            gc.collect(0)  # in the pause nothing else frees what has become garbage
             simulation = Simulation(self)
             try:
                 if settles:
