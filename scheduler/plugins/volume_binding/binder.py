@@ -115,17 +115,17 @@ class VolumeBinder:
                 self.claims.assume(claim)
                 provisions.append(DynamicProvision(claim))
         except AssumeError:
-            self._revert(bindings, (provision.claim for provision in provisions))
+            self.revert(PodVolumes(bindings, provisions))
             raise
         pod_volumes.static_bindings, pod_volumes.dynamic_provisions = bindings, provisions
         return False
 
     def revert(self, pod_volumes: PodVolumes) -> None:
         """Drop the assumed objects of a pod."""
-        self._revert(
-            pod_volumes.static_bindings or (),
-            (provision.claim for provision in pod_volumes.dynamic_provisions),
-        )
+        for binding in pod_volumes.static_bindings or ():
+            self.volumes.restore(binding.volume)
+        for provision in pod_volumes.dynamic_provisions:
+            self.claims.restore(provision.claim)
 
     async def bind(self, pod: Pod, pod_volumes: PodVolumes) -> None:
         """Write the assumed objects, and wait until all claims are bound.
@@ -135,15 +135,14 @@ class VolumeBinder:
         bindings = pod_volumes.static_bindings
         if bindings is None:
             raise VolumeBindingError(f"failed to get cached bindings for pod {quoted(pod.key)}")
-        claims = [provision.claim for provision in pod_volumes.dynamic_provisions]
-        claims = await self._write(bindings, claims)
+        claims = await self._write(bindings, pod_volumes.dynamic_provisions)
         try:
             await self._wait_until_bound(pod, bindings, claims)
         except VolumeBindingError as error:
             raise VolumeBindingError(f"binding volumes: {error}") from error
 
     async def _write(
-        self, bindings: Sequence[BindingInfo], claims: Sequence[PersistentVolumeClaim]
+        self, bindings: list[BindingInfo], provisions: Sequence[DynamicProvision]
     ) -> list[PersistentVolumeClaim]:
         """Write volumes, then claims; return the claims of the server's answers.
 
@@ -157,11 +156,11 @@ class VolumeBinder:
             for binding in bindings:
                 binding.volume = await api.update_persistent_volume(binding.volume)
                 bound += 1
-            for claim in claims:
-                written = await api.update_persistent_volume_claim(claim)
+            for provision in provisions:
+                written = await api.update_persistent_volume_claim(provision.claim)
                 updated.append(written)
         finally:
-            self._revert(bindings[bound:], claims[len(updated) :])
+            self.revert(PodVolumes(bindings[bound:], provisions[len(updated) :]))
         return updated
 
     async def _wait_until_bound(
@@ -286,14 +285,6 @@ class VolumeBinder:
         except VolumeBindingError:
             return False
         return all(claim is None or is_fully_bound(claim) for claim in claims)
-
-    def _revert(
-        self, bindings: Iterable[BindingInfo], claims: Iterable[PersistentVolumeClaim]
-    ) -> None:
-        for binding in bindings:
-            self.volumes.restore(binding.volume)
-        for claim in claims:
-            self.claims.restore(claim)
 
     def _read(self, cache: AssumeCache[_K], wanted: _K, failed: str) -> _K:
         """Return the informer's object; raises `VolumeBindingError` if it is missing."""
