@@ -61,32 +61,6 @@ def _counts(requests: Mapping[str, int]) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("pod", "milli"),
     [
-        pytest.param(_pod(), {}, id="nothing asked, nothing counted"),
-        pytest.param(
-            _pod([("a", {"cpu": "1"}), ("b", {"cpu": "2", "memory": "5"}), ("c", {})]),
-            {"cpu": 3000, "memory": 5000},
-            id="regular containers add up",
-        ),
-        pytest.param(
-            _pod([("a", {"cpu": "1"})], [("i", {"cpu": "4", "memory": "1"})]),
-            {"cpu": 4000, "memory": 1000},
-            id="a larger init container decides, resource by resource",
-        ),
-        pytest.param(
-            _pod([("a", {"cpu": "3"}), ("b", {"cpu": "2"})], [("i", {"cpu": "4"})]),
-            {"cpu": 5000},
-            id="a smaller one does not",
-        ),
-        pytest.param(
-            _pod([("a", {"cpu": "1"})], [("i", {"cpu": "2"}), ("j", {"cpu": "3"})]),
-            {"cpu": 3000},
-            id="init containers run one after another",
-        ),
-        pytest.param(
-            _pod([("a", {"cpu": "1"})], [("+s", {"cpu": "2"})]),
-            {"cpu": 3000},
-            id="a sidecar runs on beside the regular ones",
-        ),
         pytest.param(
             _pod(
                 [("a", {"cpu": "1"})],
@@ -102,16 +76,6 @@ def _counts(requests: Mapping[str, int]) -> dict[str, int]:
             ),
             {"cpu": 8000},
             id="but not what those after it will",
-        ),
-        pytest.param(
-            _pod([("a", {"cpu": "1"})], [("+s", {"cpu": "3"}), ("+t", {"memory": "4"})]),
-            {"cpu": 4000, "memory": 4000},
-            id="sidecars add up while they start",
-        ),
-        pytest.param(
-            _pod([("a", {"cpu": "1"})], [("i", {"cpu": "4"})], overhead={"cpu": "1m", "gpu": "2"}),
-            {"cpu": 4001, "gpu": 2000},
-            id="overhead comes on top of it all",
         ),
         pytest.param(
             _pod(

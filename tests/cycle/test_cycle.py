@@ -18,7 +18,6 @@ from scheduler.cycle.scheduling_loop import schedule_one
 from scheduler.framework import (
     Code,
     CycleState,
-    NodeInfo,
     Plugin,
     PodInfo,
     PostFilterResult,
@@ -27,7 +26,7 @@ from scheduler.framework import (
     unschedulable,
     wait,
 )
-from scheduler.framework.types import PODS_TO_ACTIVATE, NominatingInfo, NominatingMode
+from scheduler.framework.types import PODS_TO_ACTIVATE
 from scheduler.testing import make_node, make_pod
 from scheduler.testing.fake_api import RecordedEvent
 from tests.cycle.line import Line, profile_of
@@ -112,23 +111,6 @@ async def test_a_failed_binding_gives_everything_back_and_backs_off() -> None:
     assert Journal.calls == ["reserve", "unreserve"]
 
 
-async def test_a_failed_binding_frees_its_room_for_others() -> None:
-    line = line_of()
-    await line.schedule(make_pod("other", requests={"cpu": "9"}))
-    line.client.bind_failure = ServerError(500, "InternalError", "no")
-    await line.schedule(make_pod("pod"))
-    assert sorted(line.places["backoff"]) == ["other", "pod"]
-
-
-async def test_a_pod_bound_by_a_lost_answer_is_dropped() -> None:
-    line = line_of()
-    line.client.bind_failure = ServerError(500, "InternalError", "no")
-    pod = make_pod("pod")
-    bound = replace(pod, spec=replace(pod.spec, node_name="a"))
-    await line.schedule(pod, known=bound)
-    assert (line.places, conditions(line), events(line)) == ({}, [], [])
-
-
 async def test_a_pod_deleted_meanwhile_is_dropped() -> None:
     line = line_of()
     pod = make_pod("pod", requests={"cpu": "9"})
@@ -138,13 +120,6 @@ async def test_a_pod_deleted_meanwhile_is_dropped() -> None:
     assert queued is not None
     line.known.remove("default/pod")
     await schedule_one(line.cycle_parts, queued)
-    assert (line.places, events(line)) == ({}, [])
-
-
-async def test_a_pod_recreated_meanwhile_is_not_requeued() -> None:
-    line = line_of()
-    twin = make_pod("pod", uid="another")
-    await line.schedule(make_pod("pod", requests={"cpu": "9"}), known=twin)
     assert (line.places, events(line)) == ({}, [])
 
 
@@ -181,12 +156,6 @@ async def test_a_pod_that_is_being_bound_is_not_scheduled_again() -> None:
     assert (line.client.bound, line.places) == ({}, {"cache": ["pod"]})
 
 
-async def test_a_pod_of_an_unknown_profile_is_dropped() -> None:
-    line = line_of()
-    await line.schedule(make_pod("pod", scheduler_name="nobody"))
-    assert line.places == {}
-
-
 class Reluctant(Plugin):
     """Turns pods down after their node was chosen."""
 
@@ -201,45 +170,6 @@ async def test_a_rejection_at_reserve_is_about_the_chosen_node_only() -> None:
     assert conditions(line) == [("Unschedulable", message)]
     assert line.places == {"waiting": ["pod"]}
     assert Journal.calls == ["unreserve"]
-
-
-def _buggy(where: str) -> type[Plugin]:
-    """A plugin that raises at one extension point."""
-
-    def check(here: str) -> None:
-        if here == where:
-            raise RuntimeError("a bug")
-
-    class Buggy(Plugin):
-        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
-            check("filter")
-
-        def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-            check("reserve")
-
-        def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-            check("permit")
-
-        async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-            check("pre_bind")
-
-    return Buggy
-
-
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        ("filter", 'running "Buggy" filter plugin: a bug'),
-        ("reserve", 'running Reserve plugin "Buggy": a bug'),
-        ("permit", 'running Permit plugin "Buggy": a bug'),
-        ("pre_bind", 'running PreBind plugin "Buggy": a bug'),
-    ],
-)
-async def test_a_bug_in_a_plugin_costs_its_pod_a_backoff(where: str, message: str) -> None:
-    line = line_of(_buggy(where))
-    await line.schedule(make_pod("pod"))
-    assert conditions(line) == [("SchedulerError", message)]
-    assert line.places == {"backoff": ["pod"]}
 
 
 class Doorkeeper(Plugin):
@@ -295,14 +225,6 @@ def _rescuer(result: PostFilterResult | None, status: Status | None) -> type[Plu
             return result, status
 
     return Rescuer
-
-
-async def test_a_pod_for_which_room_is_made_is_expected_there() -> None:
-    line = line_of(_rescuer(PostFilterResult(NominatingInfo("a", NominatingMode.OVERRIDE)), None))
-    await line.schedule(make_pod("pod", requests={"cpu": "9"}))
-    assert line.client.nominated == ["a"]
-    expected = [pod.name for pod in line.queue.nominator.nominated_pods_for_node("a")]
-    assert expected == ["pod"]
 
 
 async def test_the_reason_of_post_filter_ends_the_message() -> None:

@@ -39,36 +39,8 @@ BOTH = {"cpu": "500m", "memory": "500M"}
 @pytest.mark.parametrize(
     ("pod", "resources", "non_zero_cpu", "non_zero_memory"),
     [
-        (_pod(_asking({})), {}, DEFAULT_CPU, DEFAULT_MEMORY),
-        (_pod(), {}, 0, 0),
-        (_pod(_asking(BOTH)), {"cpu": 500, "memory": 500 * 10**6}, 500, 500 * 10**6),
-        (
-            _pod(_asking(BOTH), _asking({"cpu": "700m"})),
-            {"cpu": 1200, "memory": 500 * 10**6},
-            1200,
-            500 * 10**6 + DEFAULT_MEMORY,
-        ),
         # Explicit zeros are no oversight.
         (_pod(_asking({"cpu": "0", "memory": "0"})), {"cpu": 0, "memory": 0}, 0, 0),
-        # With requests of the whole pod, only resources without a request get a default.
-        (
-            _pod(_asking(BOTH), init=(_asking(BOTH),), whole={"cpu": "1200m", "memory": "1200M"}),
-            {"cpu": 1200, "memory": 1200 * 10**6},
-            1200,
-            1200 * 10**6,
-        ),
-        (
-            _pod(_asking({}), init=(_asking({}),), whole={"memory": "1200M"}),
-            {"memory": 1200 * 10**6},
-            DEFAULT_CPU,
-            1200 * 10**6,
-        ),
-        (
-            _pod(_asking({"cpu": "1"}), _asking({}), whole={"cpu": "1500m"}),
-            {"cpu": 1500},
-            1500,
-            2 * DEFAULT_MEMORY,
-        ),
         (
             _pod(_asking({"cpu": "1"}), whole={"ephemeral-storage": "1"}),
             {"cpu": 1000},
