@@ -91,44 +91,12 @@ def world() -> World:
     return World(cache, queue, waiting_pods, pods, nodes, corrupted)
 
 
-def _active(world: World) -> list[str]:
-    return [pod.metadata.name for pod in pods_of(world.queue.active_q.in_order())]
-
-
 def _waiting(world: World) -> list[str]:
     return [pod.metadata.name for pod in pods_of(world.queue.unschedulable_pods)]
 
 
-def _changed(pod: Pod, **status: object) -> Pod:
-    metadata = replace(pod.metadata, resource_version=pod.metadata.resource_version + "1")
-    return replace(pod, metadata=metadata, status=replace(pod.status, **status))
-
-
 def _bound(pod: Pod, node_name: str = "node") -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node_name))
-
-
-def test_a_pod_with_a_node_goes_to_the_cache_and_one_without_to_the_queue(world: World) -> None:
-    world.pods.on_add(make_pod("running", node_name="node"), is_initial=True)
-    world.pods.on_add(make_pod("waiting"), is_initial=True)
-    assert [pod.name for pod in world.cache.pods.values()] == ["running"]
-    assert _active(world) == ["waiting"]
-
-
-def test_a_pod_of_another_scheduler_is_left_alone_until_it_runs(world: World) -> None:
-    pod = make_pod("theirs", scheduler_name="other")
-    world.pods.on_add(pod, is_initial=False)
-    assert _active(world) == []
-    world.pods.on_update(pod, _bound(pod))
-    assert [pod.name for pod in world.cache.pods.values()] == ["theirs"]
-
-
-def test_a_binding_moves_a_pod_from_the_queue_to_the_cache(world: World) -> None:
-    pod = make_pod("pod")
-    world.pods.on_add(pod, is_initial=False)
-    world.pods.on_update(pod, _bound(pod))
-    assert _active(world) == []
-    assert [pod.name for pod in world.cache.pods.values()] == ["pod"]
 
 
 def test_a_confirmed_binding_replaces_the_assumption(world: World) -> None:
@@ -152,14 +120,6 @@ def test_a_change_of_a_waiting_pod_brings_it_back(world: World) -> None:
     labelled = replace(pod, metadata=replace(pod.metadata, labels={"a": "b"}, resource_version="2"))
     world.pods.on_update(pod, labelled)
     assert world.events == ["UnschedulablePodUpdatePodLabel"]
-
-
-def test_updates_of_a_pod_that_is_being_bound_change_nothing(world: World) -> None:
-    pod = make_pod("pod")
-    world.cache.assume_pod(PodInfo(pod).assigned_to("node"))
-    world.pods.on_update(pod, _changed(pod, nominated_node_name="node"))
-    assert _active(world) == []
-    assert world.cache.is_assumed_pod(pod)
 
 
 def test_deleting_a_pod_that_is_being_bound_frees_its_room_at_once(world: World) -> None:
@@ -190,37 +150,6 @@ async def test_a_pod_held_at_permit_is_rejected_when_it_goes(world: World) -> No
     assert status == unschedulable("removed")
     # Its binding cycle forgets it later, and then sends another event to the other pods.
     assert world.cache.is_assumed_pod(pod)
-
-
-def test_a_deleted_pod_leaves_queue_or_cache(world: World) -> None:
-    for pod in (make_pod("waiting"), make_pod("running", node_name="node")):
-        world.pods.on_add(pod, is_initial=False)
-        world.pods.on_delete(pod, final_state_unknown=False)
-    assert (_active(world), world.cache.statistics().pods) == ([], 0)
-
-
-def test_a_missed_deletion_removes_a_bound_pod_from_the_cache(world: World) -> None:
-    pod = make_pod("pod")
-    world.pods.on_add(_bound(pod), is_initial=False)
-    world.pods.on_delete(pod, final_state_unknown=True)
-    assert world.cache.statistics().pods == 0
-
-
-def test_a_pod_recreated_under_its_name_is_another_pod(world: World) -> None:
-    old = make_pod("pod", uid="old", node_name="node")
-    new = make_pod("pod", uid="new")
-    world.pods.on_add(old, is_initial=False)
-    world.pods.on_update(old, new)
-    assert (world.cache.statistics().pods, _active(world)) == (0, ["pod"])
-
-
-def test_a_lost_nomination_helps_pods_that_had_to_yield_and_no_others(world: World) -> None:
-    important = make_pod("important", priority=10, nominated_node_name="node")
-    world.wait_for_an_event(make_pod("minor", priority=1))
-    world.wait_for_an_event(make_pod("major", priority=20))
-    world.pods.on_add(important, is_initial=False)
-    world.pods.on_update(important, _changed(important, nominated_node_name=""))
-    assert _waiting(world) == ["major"]
 
 
 def test_a_bound_pod_that_moves_means_that_nothing_can_be_trusted(world: World) -> None:

@@ -111,6 +111,14 @@ async def test_a_failed_binding_gives_everything_back_and_backs_off() -> None:
     assert Journal.calls == ["reserve", "unreserve"]
 
 
+async def test_a_failed_binding_frees_its_room_for_others() -> None:
+    line = line_of()
+    await line.schedule(make_pod("other", requests={"cpu": "9"}))
+    line.client.bind_failure = ServerError(500, "InternalError", "no")
+    await line.schedule(make_pod("pod"))
+    assert sorted(line.places["backoff"]) == ["other", "pod"]
+
+
 async def test_a_pod_deleted_meanwhile_is_dropped() -> None:
     line = line_of()
     pod = make_pod("pod", requests={"cpu": "9"})
