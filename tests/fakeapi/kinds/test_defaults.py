@@ -1,8 +1,10 @@
 """Defaults: fields that the server sets if a client leaves them out."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fakeapi.kinds.built_in import BUILT_IN
 from fakeapi.types.kind import KindTable
@@ -11,11 +13,7 @@ from ..api_client import ApiClient
 from ..objects import NODES, PODS, pod, with_resources
 
 CORE = "/api/v1/namespaces/default"
-NOT_READY, UNREACHABLE = (
-    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute",
-     "tolerationSeconds": 300}
-    for key in ("not-ready", "unreachable")
-)  # fmt: skip
+FILLED = yaml.safe_load((Path(__file__).parent / "defaults.yaml").read_text("utf-8"))["cases"]
 
 
 async def test_ports_of_endpoints_are_tcp_and_endpoints_are_deprecated(api: ApiClient) -> None:
@@ -137,120 +135,21 @@ TEMPLATE = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {"containers": [{"name": "c", "image": "x"}]},
 }
-#: A template of pods that end.
-ONCE = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
 SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
 APPS = "/apis/apps/v1/namespaces/default"
-STORAGE = "/apis/storage.k8s.io/v1"
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "expected"),
-    [
-        (f"{APPS}/replicasets", {"spec": SELECTED}, {"replicas": 1}),
-        (
-            f"{APPS}/deployments",
-            {"spec": SELECTED},
-            {
-                "replicas": 1,
-                "revisionHistoryLimit": 10,
-                "progressDeadlineSeconds": 600,
-                "strategy": {
-                    "type": "RollingUpdate",
-                    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
-                },
-            },
-        ),
-        (
-            f"{APPS}/statefulsets",
-            {"spec": {**SELECTED, "serviceName": "s"}},
-            {"replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10},
-        ),
-        (
-            f"{APPS}/daemonsets",
-            {"spec": SELECTED},
-            {
-                "updateStrategy": {
-                    "type": "RollingUpdate",
-                    "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
-                }
-            },
-        ),
-        (
-            "/apis/batch/v1/namespaces/default/jobs",
-            {"spec": {"template": ONCE}},
-            {"completions": 1, "parallelism": 1, "backoffLimit": 6, "suspend": False},
-        ),
-        (
-            f"{CORE}/replicationcontrollers",
-            {"spec": {"template": TEMPLATE}},
-            {"replicas": 1, "selector": {"a": "b"}},
-        ),
-        (
-            f"{CORE}/services",
-            {"spec": {"ports": [{"port": 80}]}},
-            {
-                "type": "ClusterIP",
-                "sessionAffinity": "None",
-                "internalTrafficPolicy": "Cluster",
-                "ports": [{"protocol": "TCP", "port": 80, "targetPort": 80}],
-            },
-        ),
-        (
-            f"{CORE}/persistentvolumeclaims",
-            {
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": "1Gi"}},
-                }
-            },
-            {"volumeMode": "Filesystem"},
-        ),
-        (
-            "/api/v1/persistentvolumes",
-            {
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "capacity": {"storage": "1Gi"},
-                    "hostPath": {"path": "/x"},
-                }
-            },
-            {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"},
-        ),
-        (
-            f"{STORAGE}/csidrivers",
-            {"spec": {}},
-            {"attachRequired": True, "storageCapacity": False},
-        ),
-        (
-            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
-            {
-                "spec": {
-                    "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}
-                }
-            },
-            {
-                "devices": {
-                    "requests": [
-                        {
-                            "name": "r",
-                            "exactly": {
-                                "deviceClassName": "c",
-                                "allocationMode": "ExactCount",
-                                "count": 1,
-                            },
-                        }
-                    ]
-                }
-            },
-        ),
-    ],
-)
-async def test_specs_of_other_kinds(
-    api: ApiClient, path: str, body: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    created = await api.create(path, {"metadata": {"name": "x"}, **body})
-    assert {name: created["spec"][name] for name in expected} == expected
+@pytest.mark.parametrize("case", FILLED, ids=lambda case: case["path"].rpartition("/")[2])
+async def test_each_kind_has_its_defaults(api: ApiClient, case: dict[str, Any]) -> None:
+    made = await api.create(case["path"], {"metadata": {"name": "x"}, **case["given"]})
+    for part, values in case["filled"].items():
+        shown = made[part]
+        if isinstance(values, dict):
+            shown = {name: shown.get(name) for name in values}
+        assert shown == values
+    again = await api.put(f"{case['path']}/x", made)
+    is_the_same = again.version == int(made["metadata"]["resourceVersion"])
+    assert is_the_same is not case.get("changes_again", False)
 
 
 async def test_a_template_gets_the_defaults_of_a_spec_but_not_those_of_a_pod(
@@ -265,42 +164,6 @@ async def test_a_template_gets_the_defaults_of_a_spec_but_not_those_of_a_pod(
     assert spec["schedulerName"] == "default-scheduler"
     assert spec["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
     assert "enableServiceLinks" not in spec
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "expected"),
-    [
-        (
-            f"{STORAGE}/storageclasses",
-            {"provisioner": "p"},
-            {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
-        ),
-        (
-            "/apis/scheduling.k8s.io/v1/priorityclasses",
-            {"value": 5},
-            {"preemptionPolicy": "PreemptLowerPriority"},
-        ),
-        (f"{CORE}/secrets", {}, {"type": "Opaque"}),
-        (
-            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
-            {"spec": {"maxUnavailable": 1}},
-            {
-                "status": {
-                    "disruptionsAllowed": 0,
-                    "currentHealthy": 0,
-                    "desiredHealthy": 0,
-                    "expectedPods": 0,
-                }
-            },
-        ),
-        (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}, {"status": {"loadBalancer": {}}}),
-    ],
-)
-async def test_other_fields_of_other_kinds(
-    api: ApiClient, path: str, body: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    created = await api.create(path, {"metadata": {"name": "x"}, **body})
-    assert {name: created[name] for name in expected} == expected
 
 
 async def test_a_namespace_is_labelled_with_its_name(api: ApiClient) -> None:
@@ -319,81 +182,10 @@ async def test_a_limit_range_completes_itself(api: ApiClient) -> None:
     assert item["defaultRequest"] == {"cpu": "2", "memory": "1Gi"}
 
 
-RBAC = "rbac.authorization.k8s.io"
-TARGET = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
 NEVER_RESTARTED = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"},
 }
-
-
-@pytest.mark.parametrize(
-    ("path", "given", "filled"),
-    [
-        (
-            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
-            {"spec": {"maxReplicas": 3, "scaleTargetRef": TARGET}},
-            {
-                "spec": {
-                    "minReplicas": 1,
-                    "metrics": [
-                        {
-                            "type": "Resource",
-                            "resource": {
-                                "name": "cpu",
-                                "target": {"type": "Utilization", "averageUtilization": 80},
-                            },
-                        }
-                    ],
-                }
-            },
-        ),
-        (
-            "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
-            {"spec": {"podSelector": {}, "egress": [{"ports": [{"port": 80}]}]}},
-            {"spec": {"policyTypes": ["Ingress", "Egress"],
-                      "egress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}},
-        ),
-        (
-            f"/apis/{RBAC}/v1/namespaces/default/rolebindings",
-            {"roleRef": {"kind": "Role", "name": "r"},
-             "subjects": [{"kind": "User", "name": "u"},
-                          {"kind": "ServiceAccount", "name": "s", "namespace": "n"}]},
-            {"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
-             "subjects": [{"kind": "User", "name": "u", "apiGroup": RBAC},
-                          {"kind": "ServiceAccount", "name": "s", "namespace": "n"}]},
-        ),
-        (
-            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
-            {"addressType": "IPv4", "endpoints": [], "ports": [{"port": 1}]},
-            {"ports": [{"name": "", "protocol": "TCP", "port": 1}]},
-        ),
-        (
-            "/apis/networking.k8s.io/v1/ingressclasses",
-            {"spec": {"controller": "a.b/c", "parameters": {"kind": "K", "name": "n"}}},
-            {"spec": {"parameters": {"kind": "K", "name": "n", "scope": "Cluster"}}},
-        ),
-        (
-            "/apis/batch/v1/namespaces/default/cronjobs",
-            {"spec": {"schedule": "* * * * *",
-                      "jobTemplate": {"spec": {"template": NEVER_RESTARTED}}}},
-            {"spec": {"concurrencyPolicy": "Allow", "suspend": False,
-                      "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}},
-        ),
-    ],
-    ids=lambda value: value.rpartition("/")[2] if isinstance(value, str) else "",
-)  # fmt: skip
-async def test_defaults_of_small_kinds(
-    api: ApiClient, path: str, given: dict[str, Any], filled: dict[str, Any]
-) -> None:
-    made = await api.create(path, {"metadata": {"name": "x"}, **given})
-    for part, values in filled.items():
-        shown = made[part]
-        if isinstance(values, dict):
-            shown = {name: shown.get(name) for name in values}
-        assert shown == values
-    again = await api.put(f"{path}/x", made)
-    assert again.version == int(made["metadata"]["resourceVersion"]), "twice changes nothing"
 
 
 async def test_the_pods_of_a_cron_job_have_their_defaults(api: ApiClient) -> None:

@@ -4,9 +4,11 @@ Expectations follow apimachinery pkg/util/strategicpatch/patch_test.go and the r
 kube-scheduler was seen to send.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fakeapi.types.errors import ApiError
 from fakeapi.writes.strategic import strategic_merge
@@ -15,6 +17,7 @@ from ..api_client import STRATEGIC, ApiClient
 from ..objects import BUDGETS, NODES, PODS, pod
 
 POD = "core/v1.Pod"
+MERGED = yaml.safe_load((Path(__file__).parent / "strategic.yaml").read_text("utf-8"))
 
 
 def conditions(*types: str, **more: Any) -> list[dict[str, Any]]:
@@ -97,120 +100,11 @@ async def test_an_image_is_changed_by_the_containers_name(api: ApiClient) -> Non
     assert (container["image"], container["imagePullPolicy"]) == ("y", "Always")
 
 
-ENV = {"name": "A", "value": "1"}
-
-
-@pytest.mark.parametrize(
-    ("original", "patch", "result"),
-    [
-        (
-            {"spec": {"containers": [{"name": "a", "image": "1", "env": [ENV]}]}},
-            {"spec": {"containers": [{"name": "a", "env": [{"name": "B", "value": "2"}]}]}},
-            {
-                "spec": {
-                    "containers": [
-                        {"name": "a", "image": "1", "env": [{"name": "B", "value": "2"}, ENV]}
-                    ]
-                }
-            },
-        ),
-        (
-            {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
-            {"spec": {"containers": [{"name": "a", "$patch": "delete"}]}},
-            {"spec": {"containers": [{"name": "b"}]}},
-        ),
-        (
-            {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
-            {"spec": {"containers": [{"name": "c"}, {"$patch": "replace"}]}},
-            {"spec": {"containers": [{"name": "c"}]}},
-        ),
-        (
-            {"spec": {"nodeSelector": {"a": "1", "b": "2"}}},
-            {"spec": {"nodeSelector": {"$patch": "replace", "c": "3"}}},
-            {"spec": {"nodeSelector": {"c": "3"}}},
-        ),
-        (
-            {"metadata": {"labels": {"a": "1"}}},
-            {"metadata": {"labels": {"a": None, "b": "2"}}},
-            {"metadata": {"labels": {"b": "2"}}},
-        ),
-        (
-            {"spec": {"tolerations": [{"key": "a"}]}},
-            {"spec": {"tolerations": [{"key": "b"}]}},
-            {"spec": {"tolerations": [{"key": "b"}]}},
-        ),
-        (
-            {"metadata": {"finalizers": ["a", "b"]}},
-            {"metadata": {"finalizers": ["c"]}},
-            {"metadata": {"finalizers": ["c", "a", "b"]}},
-        ),
-        (
-            {"metadata": {"finalizers": ["a", "b", "c"]}},
-            {"metadata": {"$deleteFromPrimitiveList/finalizers": ["b"]}},
-            {"metadata": {"finalizers": ["a", "c"]}},
-        ),
-        (
-            {"metadata": {"finalizers": ["a", "b"]}},
-            {
-                "metadata": {
-                    "$deleteFromPrimitiveList/finalizers": ["a"],
-                    "$setElementOrder/finalizers": ["b", "c"],
-                    "finalizers": ["c"],
-                }
-            },
-            {"metadata": {"finalizers": ["b", "c"]}},
-        ),
-        (
-            {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
-            {"spec": {"volumes": [
-                {"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}
-            ]}},
-            {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}},
-        ),
-        (
-            {"status": {"conditions": conditions("A", "B", "C")}},
-            {
-                "status": {
-                    "$setElementOrder/conditions": [{"type": "C"}, {"type": "A"}],
-                    "conditions": [{"type": "A", "status": "False"}],
-                }
-            },
-            {
-                "status": {
-                    "conditions": [
-                        *conditions("B", "C"),
-                        {"type": "A", "status": "False"},
-                    ]
-                }
-            },
-        ),
-        (
-            {"status": {"conditions": conditions("A", "B")}},
-            {"status": {"$setElementOrder/conditions": [{"type": "B"}, {"type": "A"}]}},
-            {"status": {"conditions": conditions("B", "A")}},
-        ),
-        (
-            {"spec": {}},
-            {
-                "spec": {
-                    "$setElementOrder/containers": [{"name": "a"}],
-                    "containers": [{"name": "a", "image": None}, {"name": "b", "$patch": "delete"}],
-                }
-            },
-            {"spec": {"containers": [{"name": "a"}]}},
-        ),
-        ({"spec": {"a": 1}}, {"spec": {"$patch": "delete"}}, {"spec": {}}),
-        (
-            {"metadata": {"name": "p"}},
-            {"metadata": {"labels": {"a": None}}},
-            {"metadata": {"name": "p", "labels": {}}},
-        ),
-    ],
-)  # fmt: skip
-def test_a_strategic_patch_merges_as_upstreams(original: Any, patch: Any, result: Any) -> None:
-    before = repr(original)
-    assert strategic_merge(original, patch, POD) == result
-    assert repr(original) == before
+@pytest.mark.parametrize("case", MERGED, ids=lambda case: str(case["patch"]))
+def test_a_strategic_patch_merges_as_upstreams(case: dict[str, Any]) -> None:
+    before = repr(case["original"])
+    assert strategic_merge(case["original"], case["patch"], POD) == case["result"]
+    assert repr(case["original"]) == before
 
 
 def test_ports_merge_by_container_port() -> None:
