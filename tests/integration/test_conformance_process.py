@@ -18,11 +18,9 @@ OPTIONS = (
 )
 CHOSEN = {
     "config/added-affinity-is-enforced",
-    "events/scheduled",
     "pod-groups/metrics-of-groups-that-are-bound",
     "pod-groups/restart-after-binding",
     "queue/empty-active-queue-takes-from-backoff",
-    "status/no-nodes-at-all",
 }
 
 

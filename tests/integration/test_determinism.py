@@ -1,7 +1,7 @@
 """Virtual time: two runs are the same to the byte, and nothing in them is dated by a real clock.
 
 The whole suite, twice, is `kubesched-conformance run --event-log FILE` with two files and `cmp`;
-here it is a part of it, with pods bound at once, and victims whose end brings pods back.
+here it is a part of it, with victims whose end brings pods back.
 """
 
 import os
@@ -18,7 +18,7 @@ import pytest
 from conformance.clock import START_SECONDS
 from conformance.format.case import BUILT_IN
 
-PARTS = ("binding/binding.yaml", "preemption/victims.yaml")
+PARTS = ("preemption/victims.yaml",)
 #: All but when a pod is to be gone.
 TIMESTAMP = re.compile(r'(?<!"deletionTimestamp":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z')
 

@@ -45,7 +45,6 @@ def test_ctrl_c_during_the_imports_ends_a_command_without_words(
     "arguments",
     [
         "scheduler --help",
-        "scheduler.explain --help",
         "scheduler.explain --manifests dump.yaml",
         "fakeapi --help",
     ],

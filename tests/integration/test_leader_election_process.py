@@ -24,6 +24,7 @@ from tests.integration.scripted_run import kubeconfig_for
 from tests.integration.test_official_client import Candidate, lock_of
 from tests.integration.test_stock_scheduler import BINARY
 from tests.integration.write_proxy import WriteProxy
+from tests.thoroughness import thorough_only
 
 pytestmark = pytest.mark.slow
 
@@ -115,6 +116,7 @@ async def test_a_leader_that_cannot_renew_logs_it_and_ends_with_status_1(tmp_pat
         assert not any(line.startswith("Traceback") for line in lines)
 
 
+@thorough_only  # test_leader_election.py has it in virtual time
 async def test_a_leader_that_was_stopped_writes_nothing_beside_its_successor(
     tmp_path: Path,
 ) -> None:

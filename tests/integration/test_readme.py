@@ -90,11 +90,10 @@ def test_the_scenario_passes_with_the_plugin(files: Path) -> None:
     assert "1 passed in" in run(SCENARIO, files)
 
 
-def test_the_scenario_is_a_test_of_pytest(files: Path) -> None:
-    pytest_command = "python -m pytest -q -rA -p no:cacheprovider"
-    assert "1 passed" in run(f"{pytest_command} gpu.yaml", files)
-    everything = run(f"{pytest_command} -o kubesched_cases=gpu.yaml", files)
-    for name in ("gpu.yaml", "test_gpus.py"):
+def test_the_scenario_and_the_test_of_the_plugin_are_tests_of_pytest(files: Path) -> None:
+    pytest_command = "python -m pytest -q -rA -p no:cacheprovider -o kubesched_cases=gpu.yaml"
+    everything = run(pytest_command, files)
+    for name in ("gpu.yaml", "test_gpus.py", "test_gpu_guard.py"):
         assert re.search(rf"^PASSED {name}::", everything, re.MULTILINE), everything
 
 
@@ -125,10 +124,6 @@ def test_versions_are_compared_and_an_upgrade_is_reported(files: Path) -> None:
     output = run(f"{upgrade} || [ $? = 1 ]", files)
     assert output.startswith("from kube-scheduler 1.35 to 1.37\n1 pod: ")
     assert "GangScheduling" in (files / "upgrade.html").read_text(encoding="utf-8")
-
-
-def test_the_test_of_the_plugin_passes(files: Path) -> None:
-    assert "1 passed" in run("python -m pytest -q -p no:cacheprovider test_gpu_guard.py", files)
 
 
 def test_the_fast_plugin_prefers_nvme(files: Path) -> None:

@@ -72,7 +72,7 @@ def test_invariants_that_a_method_may_break_are_left_out() -> None:
 @pytest.mark.parametrize("plugin", [Picky, Holds])
 def test_fuzz_does_not_blame_a_correct_plugin(plugin: type[Plugin], tmp_path: Path) -> None:
     command = ["--workers", "0", "--output", str(tmp_path), "--plugin", reference(plugin)]
-    result = CliRunner().invoke(fuzz, [*command, "--examples", "8"])
+    result = CliRunner().invoke(fuzz, [*command, "--examples", "4"])
     assert result.exit_code == 0, result.output
     assert f"no_pod_starved is left out: {plugin.__name__}." in result.output
     asked_for = [*command, "--examples", "1", "--invariants", "no_pod_starved"]

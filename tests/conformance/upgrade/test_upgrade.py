@@ -29,6 +29,7 @@ def command() -> list[str]:
     return shlex.split(rest.partition("```")[0])
 
 
+@thorough_only  # tests/integration/test_readme.py runs such a command
 @pytest.mark.slow
 def test_the_report_has_pods_and_settings_with_their_reasons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
