@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -125,6 +126,19 @@ def merged(outcomes: Sequence[Outcome], *, one_pass_is_enough: bool) -> Outcome:
         runs=len(outcomes),
         failed_runs=len(bad),
     )
+
+
+def skip_reasons(outcomes: Iterable[Outcome]) -> Counter[str]:
+    """Return the number of skipped cases by reason."""
+    return Counter(outcome.reason for outcome in outcomes if outcome.verdict is Verdict.SKIPPED)
+
+
+def by_area(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    """Return the outcomes of each area, in their order."""
+    areas: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        areas.setdefault(outcome.area, []).append(outcome)
+    return areas
 
 
 def all_passed(outcomes: Iterable[Outcome]) -> bool:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 from rich.console import Console
-from rich.progress import Progress
 
 from ..clock import RealClock
 from ..errors import InputError
@@ -22,7 +21,7 @@ from ..format.case import BUILT_IN, load_cases
 from ..format.selection import select
 from ..options import PATH, SuiteCommand, given_by, options_of, takes
 from ..replay.history import read_history
-from ..reports.terminal import output_console
+from ..reports.terminal import output_console, progress_bar
 from ..targets.options import seed_option, time_options, timeout_option
 from ..targets.target import TargetOptions
 from .comparison import Verdict
@@ -163,11 +162,11 @@ def _compare(
 ) -> None:
     """Compare with a progress bar on a terminal; add each scenario to `done`."""
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("comparing", total=len(cases))
+    with progress_bar(console) as bar:
+        row = bar.add_task("comparing", total=len(cases))
         for result in compare_all(cases, a, b, seed=seed, timeout_seconds=timeout_seconds):
             done.append(result)
-            progress.update(bar, advance=1, description=result.comparison.case.area)
+            bar.update(row, advance=1, description=result.comparison.case.area)
 
 
 def _write(file: Path, compared: Sequence[Compared], labels: tuple[str, str]) -> None:

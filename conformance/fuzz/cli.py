@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..clock import RealClock
 from ..errors import InputError
 from ..invariants import INVARIANTS
 from ..invariants.with_plugins import left_out_for
 from ..options import SuiteCommand, given_by, options_of, takes
+from ..reports.terminal import progress_bar
 from ..targets import target_kind
 from ..targets.options import seed_option, target_options, timeout_option
 from ..targets.target import TargetOptions
@@ -158,17 +158,8 @@ def _print_invariants() -> None:
 def _progress(total: int, *, line_seconds: float) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on a terminal, and a line now and then elsewhere."""
     console, clock = Console(stderr=True), RealClock()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
     shown_at = clock.monotonic()
-    with bar:
+    with progress_bar(console) as bar:
         row = bar.add_task("drawing", total=total)
 
         def show(examples: int, broken: int) -> None:

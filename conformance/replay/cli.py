@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..clock import RealClock
 from ..errors import InputError, ReplayError, RequestFailed
 from ..options import PATH, Failure, SuiteCommand, options_of, takes
-from ..reports.terminal import output_console
+from ..reports.terminal import output_console, progress_bar
 from ..targets.quiet import run_quietly
 from ..targets.target import OUR_SCHEDULER_AS, read_configuration
 from .driver import KUBESCHED, Counts, Settings
@@ -149,14 +148,7 @@ def _run(history: History, settings: Settings) -> Run:
 @contextlib.contextmanager
 def _progress(console: Console, pods: int) -> Iterator[Callable[[Counts], None]]:
     """Show a bar for each of `Counts` on a terminal; the yielded function updates them."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *(*columns, TimeElapsedColumn()),
-        console=console,
-        refresh_per_second=_REFRESHES_PER_SECOND,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
+    with progress_bar(console, refreshes_per_second=_REFRESHES_PER_SECOND) as progress:
         bars = [progress.add_task(name, total=pods) for name in Counts._fields]
 
         def show(counts: Counts) -> None:

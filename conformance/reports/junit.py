@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
-from ..outcome import Verdict
+from ..outcome import Verdict, by_area
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +27,7 @@ _TAGS: Final = {
 def write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
     """Write the file. Raises OSError."""
     root = ElementTree.Element("testsuites", {"name": "kubesched-conformance", **_counts(outcomes)})
-    by_area: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        by_area.setdefault(outcome.area, []).append(outcome)
-    for area, members in by_area.items():
+    for area, members in by_area(outcomes).items():
         suite = ElementTree.SubElement(root, "testsuite", {"name": area, **_counts(members)})
         for outcome in members:
             suite.append(_test_case(outcome))

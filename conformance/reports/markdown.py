@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..outcome import Verdict
+from ..outcome import Verdict, skip_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -100,10 +100,7 @@ def _failure(outcome: Outcome) -> list[str]:
 
 
 def _skipped(outcomes: Sequence[Outcome]) -> list[str]:
-    reasons: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome.verdict is Verdict.SKIPPED:
-            reasons[outcome.reason] = reasons.get(outcome.reason, 0) + 1
+    reasons = skip_reasons(outcomes)
     if not reasons:
         return []
     items = (f"{number}: {_text(reason)}" for reason, number in reasons.items())

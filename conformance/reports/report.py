@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..outcome import Aspect, Level, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 #: The name of the form, with its version.
@@ -60,26 +60,26 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_level(self) -> dict[str, dict[str, int]]:
-        return _counts(self.outcomes, lambda outcome: outcome.level.value)
+        return _counts((outcome.level.value, outcome.verdict) for outcome in self.outcomes)
 
     @property
     def by_feature(self) -> dict[str, dict[str, int]]:
         """The counts of the extended cases of each feature."""
-        extended = [item for item in self.outcomes if item.level is Level.EXTENDED]
-        return _counts(extended, lambda outcome: outcome.feature)
+        extended = (item for item in self.outcomes if item.level is Level.EXTENDED)
+        return _counts((outcome.feature, outcome.verdict) for outcome in extended)
 
     @property
     def by_area(self) -> dict[str, dict[str, int]]:
-        return _counts(self.outcomes, lambda outcome: outcome.area)
+        return _counts((outcome.area, outcome.verdict) for outcome in self.outcomes)
 
     @property
     def by_aspect(self) -> dict[str, dict[str, int]]:
         """The verdicts on each aspect, of the cases that judge it."""
-        found: dict[str, list[Verdict]] = {}
-        for outcome in self.outcomes:
-            for aspect, verdict in outcome.aspects.items():
-                found.setdefault(aspect.value, []).append(verdict)
-        return {aspect: _verdicts(verdicts) for aspect, verdicts in sorted(found.items())}
+        return _counts(
+            (aspect.value, verdict)
+            for outcome in self.outcomes
+            for aspect, verdict in outcome.aspects.items()
+        )
 
     @property
     def known_failures(self) -> str:
@@ -121,12 +121,11 @@ def _verdicts(verdicts: Iterable[Verdict]) -> dict[str, int]:
     return {verdict.value: counted[verdict] for verdict in Verdict if counted[verdict]}
 
 
-def _counts(
-    outcomes: Iterable[Outcome], key: Callable[[Outcome], str]
-) -> dict[str, dict[str, int]]:
+def _counts(verdicts: Iterable[tuple[str, Verdict]]) -> dict[str, dict[str, int]]:
+    """Return the number of cases by group and verdict."""
     groups: dict[str, list[Verdict]] = {}
-    for outcome in outcomes:
-        groups.setdefault(key(outcome), []).append(outcome.verdict)
+    for group, verdict in verdicts:
+        groups.setdefault(group, []).append(verdict)
     return {name: _verdicts(verdicts) for name, verdicts in sorted(groups.items())}
 
 

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from ..outcome import Aspect, Level, Verdict
+from ..outcome import Aspect, Level, Verdict, by_area, skip_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,22 +56,28 @@ def print_case_list(cases: Sequence[Case], console: Console) -> None:
             console.print(Text(f"    {description}", style="dim"), soft_wrap=True)
 
 
+def progress_bar(console: Console, *, refreshes_per_second: float = 10) -> Progress:
+    """Return bars that are shown on a terminal only."""
+    return Progress(
+        TextColumn("[progress.description]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        refresh_per_second=refreshes_per_second,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
 @contextlib.contextmanager
 def progress(total: int, console: Console) -> Iterator[Callable[[Outcome], None]]:
     """Return a progress bar on a terminal; elsewhere lines, one after each tenth of the cases."""
     if not console.is_terminal:
         yield _progress_lines(total, console)
         return
-    bar = Progress(
-        TextColumn("[progress.description]{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )
     bad = 0
-    with bar:
+    with progress_bar(console) as bar:
         task = bar.add_task("running", total=total)
 
         def advance(outcome: Outcome) -> None:
@@ -130,10 +136,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     table.add_column("area")
     for heading in ("passed", "failed", "skipped", *(each.value for each in aspects), "seconds"):
         table.add_column(heading, justify="right")
-    by_area: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        by_area.setdefault(outcome.area, []).append(outcome)
-    for area, members in by_area.items():
+    for area, members in by_area(outcomes).items():
         table.add_row(area, *_cells(members, aspects))
     table.add_section()
     for level in Level:
@@ -200,11 +203,7 @@ def _print_slowest(outcomes: Sequence[Outcome], count: int, console: Console) ->
 
 
 def _print_skipped(outcomes: Sequence[Outcome], console: Console) -> None:
-    reasons: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome.verdict is Verdict.SKIPPED:
-            reasons[outcome.reason] = reasons.get(outcome.reason, 0) + 1
-    for reason, count in reasons.items():
+    for reason, count in skip_reasons(outcomes).items():
         _print_lines([f"skipped {count}: {reason}"], "", console)
 
 

@@ -210,13 +210,15 @@ class ApiError(Exception):
 class _ObjectError(ApiError):
     """An error about one object, named in the details by resource, group and name."""
 
-    def __init__(self, resource: str, group: str, name: str, message: str) -> None:
+    def __init__(
+        self, resource: str, group: str, name: str, message: str, *, retry_after_seconds: int = 0
+    ) -> None:
         details: Json = {"name": name} if name else {}
         if group:
             details["group"] = group
         if resource:
             details["kind"] = resource
-        super().__init__(message, details=details)
+        super().__init__(message, details=details, retry_after_seconds=retry_after_seconds)
 
 
 class BadRequest(ApiError):
@@ -329,10 +331,7 @@ class AlreadyExists(_ObjectError):
         message = f'{qualified(resource, group)} "{name}" already exists'
         if generated:
             message += ", the server was not able to generate a unique name for the object"
-        super().__init__(resource, group, name, message)
-        if generated:
-            self.retry_after_seconds = 1
-            self.details = {**(self.details or {}), "retryAfterSeconds": 1}
+        super().__init__(resource, group, name, message, retry_after_seconds=int(generated))
 
 
 class Expired(ApiError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from fakeapi.types import names
 from fakeapi.types.objects import Json, text, value_in
@@ -110,44 +110,20 @@ class Structure(Protocol):
         """Return the type as an OpenAPI v3 schema for clients."""
 
 
-def _nothing(obj: Json) -> None:
+def _nothing(*_: object) -> None:
     pass
 
 
-def _no_preparation(obj: Json, now: str) -> None:
-    pass
-
-
-def _no_change(new: Json, old: Json, now: str) -> None:
-    pass
-
-
-def _no_errors(obj: Json) -> list[FieldError]:
+def _none(*_: object) -> list[Any]:
     return []
 
 
-def _no_update_errors(new: Json, old: Json) -> list[FieldError]:
-    return []
-
-
-def _no_permissions(new: Json, old: Json) -> list[NeededPermission]:
-    return []
-
-
-def _no_warnings(new: Json, old: Json | None) -> list[str]:
-    return []
-
-
-def _no_problem(name: str) -> str:
+def _no_problem(*_: object) -> str:
     return ""
 
 
-def _is_free(obj: Json) -> bool:
+def _is_free(*_: object) -> bool:
     return False
-
-
-def _deleted(obj: Json, finalizers: list[str], now: str) -> Json | None:
-    return None
 
 
 class NumberRange(NamedTuple):
@@ -219,13 +195,13 @@ class UpdateRules:
     """
 
     #: Called with the new object, the stored one and the time; changes the new object.
-    prepare: Callable[[Json, Json, str], None] = _no_change
+    prepare: Callable[[Json, Json, str], None] = _nothing
     #: True if `prepare` also runs before managedFields; fields that it drops have no manager.
     drops_before_ownership: bool = False
     #: Returns the errors of the new object, given the stored one.
-    validate: Callable[[Json, Json], list[FieldError]] = _no_update_errors
+    validate: Callable[[Json, Json], list[FieldError]] = _none
     #: Returns the permissions that the change from the stored object to the new one needs.
-    permissions: Callable[[Json, Json], list[NeededPermission]] = _no_permissions
+    permissions: Callable[[Json, Json], list[NeededPermission]] = _none
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,9 +220,9 @@ class KindRules:
     disabled_fields: tuple[tuple[str, ...], ...] = ()
     allocation: Allocation | None = None
     #: Sets the fields that belong to the server in a new object, at a time.
-    prepare: Callable[[Json, str], None] = _no_preparation
+    prepare: Callable[[Json, str], None] = _nothing
     #: The same for an update through the kind's own endpoint, given the stored object.
-    prepare_update: Callable[[Json, Json, str], None] = _no_change
+    prepare_update: Callable[[Json, Json, str], None] = _nothing
     #: The grammar of names: returns the errors of a name.
     check_name: Callable[[str], tuple[str, ...]] = names.dns_subdomain
     #: True if finalizers need not be qualified names.
@@ -254,23 +230,23 @@ class KindRules:
     #: True if an error in the metadata of an update is reported once; most kinds report it twice.
     checks_metadata_once: bool = False
     #: Returns the errors of a new object and of an update.
-    validate: Callable[[Json], list[FieldError]] = _no_errors
+    validate: Callable[[Json], list[FieldError]] = _none
     #: Returns more errors of a new object.
-    validate_create: Callable[[Json], list[FieldError]] = _no_errors
+    validate_create: Callable[[Json], list[FieldError]] = _none
     #: Returns more errors of an update, given the stored object.
-    validate_update: Callable[[Json, Json], list[FieldError]] = _no_update_errors
+    validate_update: Callable[[Json, Json], list[FieldError]] = _none
     #: Returns more errors of a write through any endpoint, given the stored object of an update
     #: and the labels of the namespace.
     validate_in_namespace: Callable[[Json, Json | None, Json], list[FieldError]] | None = None
     #: Returns warnings about a valid object, given the stored object of an update.
-    warnings: Callable[[Json, Json | None], list[str]] = _no_warnings
+    warnings: Callable[[Json, Json | None], list[str]] = _none
     #: Rules of updates through subresources.
     subresources: Mapping[str, UpdateRules] = dataclasses.field(default_factory=dict)
     #: Returns the reason why the object of a name may not be deleted, empty if it may.
     deletion_problem: Callable[[str], str] = _no_problem
     #: Returns the object to store in place of its deletion, None to delete it as usual.
     #: Called with the object, its finalizers as the deletion asks for them, and the time.
-    marked_for_deletion: Callable[[Json, list[str], str], Json | None] = _deleted
+    marked_for_deletion: Callable[[Json, list[str], str], Json | None] = _nothing
     #: Returns True while something besides finalizers keeps a deleted object.
     is_held: Callable[[Json], bool] = _is_free
 
@@ -436,11 +412,7 @@ class KindTable:
 
 def value_at(*path: str) -> Callable[[Json], str]:
     """Read a string at a path; anything missing is the empty string."""
-
-    def read(obj: Json) -> str:
-        return text(value_in(obj, path))
-
-    return read
+    return lambda obj: text(value_in(obj, path))
 
 
 NAME_FIELDS: Final = {"metadata.name": value_at("metadata", "name")}
@@ -451,17 +423,9 @@ DEFAULT_FIELDS: Final[Mapping[str, Callable[[Json], str]]] = NAMESPACED_FIELDS
 
 def flag_at(*path: str) -> Callable[[Json], str]:
     """Read a boolean at a path as text; a missing boolean is `false`."""
-
-    def read(obj: Json) -> str:
-        return "true" if value_in(obj, path) is True else "false"
-
-    return read
+    return lambda obj: "true" if value_in(obj, path) is True else "false"
 
 
 def number_at(*path: str) -> Callable[[Json], str]:
     """Read a number at a path as text; a missing number is `0`."""
-
-    def read(obj: Json) -> str:
-        return str(value_in(obj, path) or 0)
-
-    return read
+    return lambda obj: str(value_in(obj, path) or 0)
