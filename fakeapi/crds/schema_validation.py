@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,6 +26,9 @@ from fakeapi.crds.pruning import below, items_of
 from fakeapi.types import gotext
 from fakeapi.types.errors import FieldError, invalid, not_supported, required, too_long, too_many
 from fakeapi.types.objects import Json, mapping, mappings, same_json, sequence, text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NO_PATH: Final = "<nil>"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
@@ -372,23 +375,23 @@ def _by_list_rules(node: Json, value: list[object], path: str, old: Correlated |
         for index, item in enumerate(value):
             before = old.element(item) if old is not None else None
             findings.add(_validated(inner, item, f"{path}[{index}]", before))
-    fewest, most = node.get("minItems"), node.get("maxItems")
-    if isinstance(fewest, int) and len(value) < fewest:
-        why = _in_body(path, f"should have at least {fewest} items")
-        findings.errors.append(invalid(_named(path), len(value), why))
-    if isinstance(most, int) and len(value) > most:
-        findings.errors.append(too_many(_named(path), len(value), most))
+    findings.errors += _size_errors(node, "Items", len(value), path)
     return findings
+
+
+def _size_errors(node: Json, parts: str, count: int, path: str) -> Iterator[FieldError]:
+    """Yield the errors of a list or an object with too few or too many parts."""
+    fewest, most = node.get(f"min{parts}"), node.get(f"max{parts}")
+    if isinstance(fewest, int) and count < fewest:
+        why = _in_body(path, f"should have at least {fewest} {parts.lower()}")
+        yield invalid(_named(path), count, why)
+    if isinstance(most, int) and count > most:
+        yield too_many(_named(path), count, most)
 
 
 def _by_object_rules(node: Json, value: Json, path: str, old: Correlated | None) -> Findings:
     findings = Findings()
-    fewest, most = node.get("minProperties"), node.get("maxProperties")
-    if isinstance(fewest, int) and len(value) < fewest:
-        why = _in_body(path, f"should have at least {fewest} properties")
-        findings.errors.append(invalid(_named(path), len(value), why))
-    if isinstance(most, int) and len(value) > most:
-        findings.errors.append(too_many(_named(path), len(value), most))
+    findings.errors += _size_errors(node, "Properties", len(value), path)
     if node.get("additionalProperties") is False:
         properties = mapping(node.get("properties"))
         for key in [key for key in value if key not in properties]:

@@ -28,7 +28,7 @@ from fakeapi import private_file
 from fakeapi.state.contents import Contents, SavedChange, SavedCollection, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from fakeapi.store.store import Change, ChangeLog, Collection, Store
@@ -113,22 +113,18 @@ class Database:
         self._since_forgetting = 0
         #: Versions from here on were taken back (a fault does that) and are given anew.
         self._taken_back_from: int | None = None
-        try:
+        with _errors_about(path):
             with contextlib.suppress(OSError):  # SQLite has the error, too
                 private_file.create(path)
             # Isolation None: transactions begin and end by explicit statements only.
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
-        except sqlite3.Error as error:
-            raise StateError(f"{path}: {error}") from error
-        try:
-            self.is_new = self._prepare()
-        except BaseException as error:
-            self._connection.close()
-            if isinstance(error, sqlite3.Error):
-                raise StateError(f"{path}: {_reason(error)}") from error
-            raise
+            try:
+                self.is_new = self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
 
     def _prepare(self) -> bool:
         """Make the file ours; whether nothing was ever stored in it. Raises sqlite3.Error."""
@@ -160,10 +156,8 @@ class Database:
 
     def contents(self) -> Contents:
         """Return the contents of a file that is not new. Raises StateError."""
-        try:
+        with _errors_about(self._path):
             return self._read()
-        except sqlite3.Error as error:
-            raise StateError(f"{self._path}: {_reason(error)}") from error
 
     def _read(self) -> Contents:
         execute = self._connection.execute
@@ -204,15 +198,13 @@ class Database:
         """
         self._store = store
         self._newest = store.resource_version
-        try:
+        with _errors_about(self._path):
             self._connection.execute("BEGIN")
             if self.is_new:
                 counter = (store.resource_version, store.started_at)
                 self._connection.execute("INSERT INTO counter VALUES (?, ?)", counter)
             for collection in store.collections():
                 self._attach(collection)
-        except sqlite3.Error as error:
-            raise StateError(f"{self._path}: {_reason(error)}") from error
         store.observers.insert(0, self.note)
 
     def _attach(self, collection: Collection) -> None:
@@ -290,17 +282,18 @@ class Database:
             return
         pending, self._pending = self._pending, []
         until = self.noted
-        try:
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN")
-            self._write(pending)
-            self._connection.execute("COMMIT")
-            self.committed = until
-        except sqlite3.Error as error:
-            if self._connection.in_transaction:
-                with contextlib.suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-            raise StateError(f"{self._path}: {_reason(error)}") from error
+        with _errors_about(self._path):
+            try:
+                if not self._connection.in_transaction:
+                    self._connection.execute("BEGIN")
+                self._write(pending)
+                self._connection.execute("COMMIT")
+                self.committed = until
+            except sqlite3.Error:
+                if self._connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        self._connection.execute("ROLLBACK")
+                raise
 
     def _write(self, pending: list[tuple[Collection, Change]]) -> None:
         if self._taken_back_from is not None:
@@ -339,16 +332,12 @@ class Database:
 
     def close(self) -> None:
         """Commit, tidy up and unlock. Raises StateError."""
-        try:
+        with contextlib.closing(self._connection), _errors_about(self._path):
             self.commit()
             self._connection.execute("BEGIN")
             self._forget()
             self._connection.execute("COMMIT")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error as error:
-            raise StateError(f"{self._path}: {_reason(error)}") from error
-        finally:
-            self._connection.close()
 
     def abandon(self) -> None:
         """Unlock the file as it is."""
@@ -365,8 +354,11 @@ def _row(change: Change, number: int) -> _Row:
     return _Row(change.resource_version, number, change.current is None, raw)
 
 
-def _reason(error: sqlite3.Error) -> str:
-    """Return the text of SQLite's error, with advice."""
-    if "locked" in str(error):
-        return f"{error}: another process is using it"
-    return str(error)
+@contextlib.contextmanager
+def _errors_about(path: Path) -> Iterator[None]:
+    """Make StateErrors of SQLite's errors, with advice."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        advice = ": another process is using it" if "locked" in str(error) else ""
+        raise StateError(f"{path}: {error}{advice}") from error

@@ -80,24 +80,19 @@ def _delete_any(
 
 def check_preconditions(kind: Kind, existing: Revision, options: DeleteOptions) -> None:
     """Raise Conflict unless the object has the uid and the version that the caller names."""
-    uid = text(metadata_of(existing.object).get("uid"))
-    if options.uid is not None and options.uid != uid:
-        raise Conflict(
-            kind.kind,
-            kind.group,
-            name_of(existing.object),
-            f"the UID in the precondition ({options.uid}) does not match the UID in record "
-            f"({uid}). The object might have been deleted and then recreated",
-        )
-    version = str(existing.resource_version)
-    if options.resource_version is not None and options.resource_version != version:
-        raise Conflict(
-            kind.kind,
-            kind.group,
-            name_of(existing.object),
-            f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
-            f"the ResourceVersion in record ({version}). The object might have been modified",
-        )
+    uid, version = metadata_of(existing.object).get("uid"), str(existing.resource_version)
+    for name, wanted, found, event in (
+        ("UID", options.uid, text(uid), "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, version, "modified"),
+    ):
+        if wanted is not None and wanted != found:
+            raise Conflict(
+                kind.kind,
+                kind.group,
+                name_of(existing.object),
+                f"the {name} in the precondition ({wanted}) does not match the {name} in record "
+                f"({found}). The object might have been {event}",
+            )
 
 
 def _delete(
