@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from ..format.reading import text_in
+from ..format.reading import reasons_in, text_in
 from ..format.resources import part
 from ..judge.referee import Answer, Question
 from ..judge.stories import story_lines
 from ..outcome import Verdict as Ending
-from .decisions import Decision, Run, counted, head
+from .decisions import Decision, Run, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -371,7 +371,7 @@ def _judged(decision: Decision, answer: Answer | None, question: Question | None
         # Of many nodes a scheduler looks at some only, by chance.
         samples = not question.searches_all_nodes and decision.node in answer.total
         return _Judgement.UNKNOWN if samples else _Judgement.WRONG
-    alike = not fits and head(answer.message) == decision.message
+    alike = not fits and reasons_in(answer.message) == decision.message
     return right if alike else _Judgement.WRONG
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..format.expectation import Expectation
+from ..format.reading import reasons_in
 from ..format.steps import Advance, Settle, in_order
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class Run:
             last=self._last(pod),
             nominations=self._nominations(pod),
             rejections=[
-                self._reported(pod, report, message=head(report.message))
+                self._reported(pod, report)
                 for report in pod.rejections
                 if not report.nominated_node
             ],
@@ -199,17 +200,15 @@ class Run:
         if not pod.rejections:
             return Decision(uid=pod.uid, end=end)
         report = pod.rejections[-1]
-        return self._reported(pod, report, message="" if end else head(report.message), end=end)
+        return self._reported(pod, report, end=end)
 
-    def _reported(
-        self, pod: PodRecord, report: Rejection, *, message: str, end: str = ""
-    ) -> Decision:
+    def _reported(self, pod: PodRecord, report: Rejection, *, end: str = "") -> Decision:
         return Decision(
             uid=pod.uid,
             version=report.version,
             seconds=report.seconds,
             step=self._step_of(report.version),
-            message=message,
+            message="" if end else reasons_in(report.message),
             end=end,
         )
 
@@ -245,11 +244,6 @@ class Run:
         if preemptor is not None:
             return preemptor == pod.uid
         return abs((victim.preempted_seconds or 0.0) - nominated_seconds) <= _AT_ONCE_SECONDS
-
-
-def head(message: str) -> str:
-    """Return a message up to the text of PostFilter, which differs between versions."""
-    return message.partition(". ")[0].rstrip(".")
 
 
 def counted(counts: Counter[str]) -> str:

@@ -33,6 +33,11 @@ def name_in(namespace: str, name: str) -> str:
     return name if namespace in ("", "default") else f"{namespace}/{name}"
 
 
+def reasons_in(message: str) -> str:
+    """Return a message up to the text of PostFilter, which differs between versions and choices."""
+    return message.partition(". ")[0].rstrip(".")
+
+
 def node_of(pod: Json) -> str:
     """Return the name of a pod's node; empty without one."""
     return text_in(part(pod, "spec"), "nodeName")

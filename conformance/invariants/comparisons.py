@@ -14,7 +14,7 @@ import msgspec
 from ..errors import InputError
 from ..format.case import case_of
 from ..format.objects import Item, objects_of
-from ..format.reading import name_of
+from ..format.reading import name_of, reasons_in
 from ..format.resources import nano_units, objects, part
 from .violation import Violation, comparison
 
@@ -188,8 +188,7 @@ def _name(record: PodRecord) -> str:
 
 
 def _reasons(record: PodRecord) -> str:
-    """Return the reasons of a message; the text of PostFilter after them depends on the choice."""
-    return record.message.partition(". ")[0].rstrip(".")
+    return reasons_in(record.message)
 
 
 def _words(record: PodRecord) -> str:

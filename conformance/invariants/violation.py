@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -54,32 +54,23 @@ INVARIANTS: Final[dict[str, Invariant]] = {}
 
 def invariant(source: str) -> Callable[[Check], Check]:
     """Register a function of a history as an invariant. Its docstring's first line is shown."""
-
-    def register(function: Check) -> Check:
-        @functools.wraps(function)
-        def named(history: History) -> Iterator[Violation]:
-            for violation in function(history):
-                yield replace(violation, invariant=function.__name__)
-
-        INVARIANTS[function.__name__] = Invariant(
-            name=function.__name__, sentence=_sentence(function), source=source, check=named
-        )
-        return named
-
-    return register
+    return _registered(source, "check")
 
 
 def comparison(source: str) -> Callable[[Comparison], Comparison]:
     """Register a function that runs related cases as an invariant."""
+    return _registered(source, "comparison")
 
-    def register(function: Comparison) -> Comparison:
+
+def _registered(source: str, field: str) -> Callable[[Any], Any]:
+    def register(function: Callable[..., Iterable[Violation]]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def named(case: Case, observe: Observe) -> Iterator[Violation]:
-            for violation in function(case, observe):
+        def named(*arguments: object) -> Iterator[Violation]:
+            for violation in function(*arguments):
                 yield replace(violation, invariant=function.__name__)
 
         INVARIANTS[function.__name__] = Invariant(
-            name=function.__name__, sentence=_sentence(function), source=source, comparison=named
+            name=function.__name__, sentence=_sentence(function), source=source, **{field: named}
         )
         return named
 
