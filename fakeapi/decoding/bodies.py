@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.decoding.parsing import check_width, load_json, load_yaml
-from fakeapi.types import protobuf
+from fakeapi.types import gotext, protobuf
 from fakeapi.types.client_text import cached
 from fakeapi.types.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, unhandled
 from fakeapi.types.limits import DEFAULT, Limits
@@ -210,7 +210,7 @@ def check_kind(value: Json, kind: str, api_version: str, kinds: KindTable) -> No
             f'in scheme "{_SCHEME}"'
         )
     else:
-        package = _internal_package(api_version.rpartition("/")[0])
+        package = gotext.internal_package(api_version.rpartition("/")[0])
         why = f"converting ({short}.{given_kind}) to ({package}.{kind}): unknown conversion"
     raise unhandled(given_kind, short, why, expected=kind)
 
@@ -223,11 +223,6 @@ def unknown_in(kind: Kind, value: Json) -> list[str]:
     body: object = value if kind.schema else value.get("metadata")
     names = unknown_fields(schema_name, body, "" if kind.schema else "metadata")
     return [f'unknown field "{name}"' for name in names]
-
-
-def _internal_package(group: str) -> str:
-    """Return the name of the Go package of a group's internal types."""
-    return "core" if group in ("", "events.k8s.io") else group.partition(".")[0]
 
 
 def decode_side_object(

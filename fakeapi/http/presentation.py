@@ -6,12 +6,13 @@ pkg/endpoints/handlers/response.go of v0.36.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fakeapi.http.negotiation import PLAIN, included_object
 from fakeapi.printing.tables import columns_of, row, table
+from fakeapi.types import gotext
 from fakeapi.types.errors import NotAcceptable
 from fakeapi.types.objects import Json, encode, mapping, mappings, metadata_of
 from fakeapi.types.records import MutableRecord
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from fakeapi.store.views import View
     from fakeapi.types.kind import Kind
 
-_INTERNAL_PACKAGES: Final = {"": "core", "events.k8s.io": "core"}
 _decode = msgspec.json.Decoder(Json).decode
 
 
@@ -121,8 +121,7 @@ class Presentation(MutableRecord):
         """Return Go's name of the type, for upstream's message."""
         if not self.kind.schema:
             return f"*unstructured.Unstructured{suffix}"
-        group = self.kind.group
-        package = _INTERNAL_PACKAGES.get(group, group.partition(".")[0])
+        package = gotext.internal_package(self.kind.group)
         return f"*{package}.{self.kind.kind}{suffix}"
 
 

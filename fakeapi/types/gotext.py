@@ -103,6 +103,11 @@ def number(value: float) -> str:
     return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02}"
 
 
+def internal_package(group: str) -> str:
+    """Return the name of the Go package of a group's internal types."""
+    return "core" if group in ("", "events.k8s.io") else group.partition(".")[0]
+
+
 def aggregated(errors: Iterable[str]) -> str:
     """Return Go's text of errors: a single error as it is, several in brackets, without repeats."""
     distinct = list(dict.fromkeys(errors))

@@ -41,38 +41,32 @@ def epoch_seconds(value: str) -> float:
 def canonical_time(value: str) -> str:
     """Return a metav1.Time in its canonical form. Raises ValueError with Go's text."""
     if _CANONICAL(value):
-        return _checked(value, _LAYOUT)
+        _moment(value, value, _LAYOUT)
+        return value
     match = _RFC3339(value)
     if match is None:
         raise ValueError(f'parsing time "{value}" as "{_LAYOUT}": cannot parse "{value}" as "2006"')
-    moment = _moment(match[1], "0", match[3], value, _LAYOUT)
+    moment = _moment(f"{match[1]}{match[3]}", value, _LAYOUT)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def canonical_micro_time(value: str) -> str:
     """Return a metav1.MicroTime in its canonical form, with six digits of a second as upstream."""
     if _CANONICAL_MICRO(value):
-        return _checked(value, _LAYOUT_MICRO)
+        _moment(value, value, _LAYOUT_MICRO)
+        return value
     match = _RFC3339(value)
     if match is None or len(match[2] or "") != 6:
         raise ValueError(
             f'parsing time "{value}" as "{_LAYOUT_MICRO}": cannot parse "{value[19:]}" as ".000000"'
         )
-    moment = _moment(match[1], match[2], match[3], value, _LAYOUT_MICRO)
+    moment = _moment(f"{match[1]}.{match[2]}{match[3]}", value, _LAYOUT_MICRO)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _checked(value: str, layout: str) -> str:
+def _moment(iso: str, value: str, layout: str) -> datetime.datetime:
+    """Return the moment of a timestamp of the right form. Raises ValueError with Go's text."""
     try:
-        datetime.datetime.fromisoformat(value)
-    except ValueError:
+        return datetime.datetime.fromisoformat(iso).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
         raise ValueError(f'parsing time "{value}": out of range for layout "{layout}"') from None
-    return value
-
-
-def _moment(whole: str, fraction: str, zone: str, value: str, layout: str) -> datetime.datetime:
-    try:
-        moment = datetime.datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}{zone}")
-    except ValueError:
-        raise ValueError(f'parsing time "{value}": out of range for layout "{layout}"') from None
-    return moment.astimezone(datetime.UTC)

@@ -154,6 +154,11 @@ def test_maps_keep_any_key() -> None:
             'parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" '
             'as "2006"',
         ),
+        (
+            {"metadata": {"creationTimestamp": "0001-01-01T00:00:00+10:00"}},
+            'parsing time "0001-01-01T00:00:00+10:00": out of range for layout '
+            '"2006-01-02T15:04:05Z07:00"',
+        ),
     ],
 )
 def test_wrong_types_are_reported_as_go_does(value: Any, message: str) -> None:
