@@ -18,6 +18,16 @@ def text_in(obj: Json, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def texts(value: object) -> list[str]:
+    """Return the items of a list as texts; empty for any other value."""
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def present(**fields: object) -> Json:
+    """Return the fields that are neither None nor empty."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
 def short_name_of(obj: Json) -> str:
     """Return an object's name without its namespace."""
     return text_in(part(obj, "metadata"), "name")

@@ -19,6 +19,7 @@ from .objects import (
     objects_of,
     priority_class_of,
 )
+from .reading import present, texts
 from .resources import objects, part
 
 if TYPE_CHECKING:
@@ -95,25 +96,20 @@ def _node(thing: Json) -> Json:
     labels = {
         key: value for key, value in part(metadata, "labels").items() if key != HOSTNAME_LABEL
     }
-    node |= _given(labels=labels, annotations=metadata.get("annotations"), resources=amounts)
+    node |= present(labels=labels, annotations=metadata.get("annotations"), resources=amounts)
     rest = {**spec}
     taints = [_taint(taint) for taint in objects(rest.pop("taints", None))]
-    node |= _given(taints=taints, unschedulable=rest.pop("unschedulable", None), spec=rest)
+    node |= present(taints=taints, unschedulable=rest.pop("unschedulable", None), spec=rest)
     left = {
         name: value for name, value in status.items() if name not in ("allocatable", "capacity")
     }
     images = objects(left.get("images"))
-    if images and all(len(_names(image)) == 1 for image in images):
+    if images and all(len(texts(image.get("names"))) == 1 for image in images):
         del left["images"]
-        node["images"] = {_names(image)[0]: image.get("sizeBytes") for image in images}
+        node["images"] = {texts(image.get("names"))[0]: image.get("sizeBytes") for image in images}
     if status.get("allocatable") != status.get("capacity"):
         left["capacity"] = status.get("capacity")
-    return {"node": {**node, **_given(status=left)}}
-
-
-def _names(image: Json) -> list[str]:
-    names = image.get("names")
-    return [str(name) for name in names] if isinstance(names, list) else []
+    return {"node": {**node, **present(status=left)}}
 
 
 def _taint(taint: Json) -> str | Json:
@@ -129,27 +125,22 @@ def _pod(thing: Json) -> Json:
     pod: Json = {"name": metadata.get("name")}
     if metadata.get("namespace") != "default":
         pod["namespace"] = metadata.get("namespace")
-    pod |= _given(labels=metadata.get("labels"), annotations=metadata.get("annotations"))
-    pod |= _given(node=spec.pop("nodeName", None), scheduler_name=spec.pop("schedulerName", None))
+    pod |= present(labels=metadata.get("labels"), annotations=metadata.get("annotations"))
+    pod |= present(node=spec.pop("nodeName", None), scheduler_name=spec.pop("schedulerName", None))
     pod |= _priority(spec)
     pod |= _containers(objects(spec.pop("containers", None)))
     inits = objects(spec.pop("initContainers", None))
-    pod |= _given(init_containers=_without_defaults(inits, "init"))
-    pod |= _given(node_selector=spec.pop("nodeSelector", None))
+    pod |= present(init_containers=_without_defaults(inits, "init"))
+    pod |= present(node_selector=spec.pop("nodeSelector", None))
     pod |= _affinity(part(spec, "affinity"))
     spec.pop("affinity", None)
-    pod |= _given(tolerations=spec.pop("tolerations", None))
+    pod |= present(tolerations=spec.pop("tolerations", None))
     gates = [gate.get("name") for gate in objects(spec.pop("schedulingGates", None))]
     group = part(spec, "schedulingGroup").get("podGroupName")
     if group is not None:
         del spec["schedulingGroup"]
-    pod |= _given(scheduling_gates=gates, pod_group=group, spec=spec, status=thing.get("status"))
+    pod |= present(scheduling_gates=gates, pod_group=group, spec=spec, status=thing.get("status"))
     return {"pod": pod}
-
-
-def _given(**fields: object) -> Json:
-    """Return the fields that are neither None nor empty."""
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 def _priority(spec: Json) -> Json:
@@ -172,15 +163,15 @@ def _containers(containers: list[Json]) -> Json:
         made = PodShorthand(name="p", **fields)  # type: ignore[arg-type]
         if part(next(iter(made.expand())), "spec").get("containers") == containers:
             return fields
-    return _given(containers=_without_defaults(containers, "main"))
+    return present(containers=_without_defaults(containers, "main"))
 
 
 def _one_container(container: Json) -> Json:
     requests = {**part(part(container, "resources"), "requests")}
-    fields = _given(**{field: requests.pop(name, None) for name, field in _AMOUNTS.items()})
+    fields = present(**{field: requests.pop(name, None) for name, field in _AMOUNTS.items()})
     image = container.get("image")
-    fields |= _given(resources=requests, image=None if image == DEFAULT_IMAGE else image)
-    return fields | _given(host_ports=[_port(port) for port in objects(container.get("ports"))])
+    fields |= present(resources=requests, image=None if image == DEFAULT_IMAGE else image)
+    return fields | present(host_ports=[_port(port) for port in objects(container.get("ports"))])
 
 
 def _port(port: Json) -> object:
@@ -206,5 +197,5 @@ def _affinity(affinity: Json) -> Json:
     of_nodes = part(affinity, "nodeAffinity")
     terms = part(of_nodes, "requiredDuringSchedulingIgnoredDuringExecution")
     preferred = of_nodes.get("preferredDuringSchedulingIgnoredDuringExecution")
-    short = _given(required=terms.get("nodeSelectorTerms"), preferred=preferred)
-    return _given(node_affinity=short, affinity=rest)
+    short = present(required=terms.get("nodeSelectorTerms"), preferred=preferred)
+    return present(node_affinity=short, affinity=rest)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..format.reading import texts
 from ..format.resources import objects, part
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ def selects(selector: object, labels: Mapping[str, str]) -> bool:
 
 def _meets(expression: Json, labels: Mapping[str, str]) -> bool:
     """Return True if labels meet a requirement. NotIn also holds for labels without the key."""
-    key, operator, values = expression.get("key"), expression.get("operator"), _values(expression)
+    key, operator, values = (
+        expression.get("key"),
+        expression.get("operator"),
+        texts(expression.get("values")),
+    )
     value = labels.get(str(key))
     if operator == "In":
         return value in values
@@ -50,11 +55,6 @@ def _meets(expression: Json, labels: Mapping[str, str]) -> bool:
     if value is None or not value.lstrip("-").isdecimal() or len(values) != 1:
         return False
     return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
-
-
-def _values(expression: Json) -> list[str]:
-    values = expression.get("values")
-    return [str(value) for value in values] if isinstance(values, list) else []
 
 
 def any_term_matches(terms: list[Json], node: Json) -> bool:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ..api import ref_of
 from ..format.case import case_of
 from ..format.objects import HOSTNAME_LABEL, priority_class_of
-from ..format.reading import name_of, short_name_of
+from ..format.reading import name_of, present, short_name_of
 from ..format.resources import part
 from ..format.short_forms import entries_of
 from .objects import GPU, PodValues, Volume, budgets, nodes, pods, volumes
@@ -27,7 +27,6 @@ from .rules import (
     TAINTS,
     one_of_these,
     optionally,
-    present,
     subsets,
     taints,
 )

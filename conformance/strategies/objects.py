@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import strategies as st
 
 from ..format.objects import DEFAULT_IMAGE, HOSTNAME_LABEL, priority_class_of
-from ..format.reading import short_name_of
+from ..format.reading import present, short_name_of
 from ..format.resources import part
 from .rules import (
     NODE_LABELS,
@@ -23,7 +23,6 @@ from .rules import (
     one_of_these,
     optionally,
     pod_affinities,
-    present,
     subsets,
     taints,
     tolerations,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hypothesis import strategies as st
 
 from ..format.objects import HOSTNAME_LABEL
+from ..format.reading import present
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,11 +55,6 @@ def one_of_these(values: Sequence[T]) -> SearchStrategy[T]:
     and all later choices would get another meaning.
     """
     return st.sampled_from([*values, values[0]])
-
-
-def present(**fields: object) -> Json:
-    """Return the fields that are neither None nor empty."""
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 @st.composite

@@ -5,6 +5,7 @@ Source: Go's time.ParseDuration; apimachinery pkg/util/duration/duration.go, Hum
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -25,6 +26,18 @@ _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
 _YEAR: Final = 365 * _DAY
+#: The form of a duration below the first number: its unit, and perhaps a smaller one for the rest.
+_FORMS: Final = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+    (math.inf, _YEAR, "y", 0, ""),
+)
 #: Go counts nanoseconds in 64 bits.
 DURATION_SECONDS_MAX: Final = 2**63 / 1e9
 _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([^\d.]*)", re.ASCII)
@@ -75,27 +88,7 @@ def human_duration(seconds: float) -> str:
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
-    if whole < 0:
-        return "0s"
-    if whole < 2 * _MINUTE:
-        return f"{whole}s"
-    if whole < 10 * _MINUTE:
-        return _two_units(whole, _MINUTE, "m", 1, "s")
-    if whole < 3 * _HOUR:
-        return f"{whole // _MINUTE}m"
-    if whole < 8 * _HOUR:
-        return _two_units(whole, _HOUR, "h", _MINUTE, "m")
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR}h"
-    if whole < 8 * _DAY:
-        return _two_units(whole, _DAY, "d", _HOUR, "h")
-    if whole < 2 * _YEAR:
-        return f"{whole // _DAY}d"
-    if whole < 8 * _YEAR:
-        return _two_units(whole, _YEAR, "y", _DAY, "d")
-    return f"{whole // _YEAR}y"
-
-
-def _two_units(seconds: int, unit: int, mark: str, smaller: int, smaller_mark: str) -> str:
-    rest = seconds % unit // smaller
-    return f"{seconds // unit}{mark}" + (f"{rest}{smaller_mark}" if rest else "")
+    whole = max(whole, 0)
+    _, unit, mark, smaller, smaller_mark = next(form for form in _FORMS if whole < form[0])
+    rest = whole % unit // smaller if smaller else 0
+    return f"{whole // unit}{mark}" + (f"{rest}{smaller_mark}" if rest else "")

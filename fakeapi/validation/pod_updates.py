@@ -16,7 +16,7 @@ import msgspec
 
 from fakeapi.types import names
 from fakeapi.types.errors import FieldError, duplicate, forbidden, invalid, required
-from fakeapi.types.objects import Json, integer, mapping, mappings, metadata_of, text
+from fakeapi.types.objects import Json, integer, keep_field, mapping, mappings, metadata_of, text
 from fakeapi.validation.checks import IMMUTABLE, name_errors, required_name_errors
 from fakeapi.validation.containers import validate_container, validate_volumes
 from fakeapi.validation.metadata import validate_label_key
@@ -133,18 +133,11 @@ def _with_allowed_changes_undone(spec: Json, old: Json) -> Json:
             pairs = zip(mappings(spec[list_name]), mappings(old.get(list_name)), strict=True)
             munged[list_name] = [{**new, "image": before.get("image")} for new, before in pairs]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        _undo(munged, old, name)
+        keep_field(munged, old, name)
     grace = old.get("terminationGracePeriodSeconds")
     if isinstance(grace, int) and grace < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         munged["terminationGracePeriodSeconds"] = grace
     return munged
-
-
-def _undo(munged: Json, old: Json, name: str) -> None:
-    if name in old:
-        munged[name] = old[name]
-    else:
-        munged.pop(name, None)
 
 
 def _narrowing_errors(spec: Json, old: Json) -> list[FieldError]:
@@ -184,9 +177,9 @@ def _only_adds(term: Json, before: Json) -> bool:
 
 def _with_narrowing_undone(spec: Json, old: Json) -> Json:
     munged = dict(spec)
-    _undo(munged, old, "nodeSelector")
+    keep_field(munged, old, "nodeSelector")
     affinity, old_affinity = dict(mapping(spec.get("affinity"))), mapping(old.get("affinity"))
-    _undo(affinity, old_affinity, "nodeAffinity")
+    keep_field(affinity, old_affinity, "nodeAffinity")
     if affinity or "affinity" in old:
         munged["affinity"] = affinity
     else:
