@@ -209,19 +209,14 @@ _EXACT_FIELDS: Final = (
 )  # fmt: skip
 
 
-def _claim_spec_path(kind: str) -> tuple[str, ...]:
-    return ("spec", "spec") if kind == "ResourceClaimTemplate" else ("spec",)
-
-
-def _with_requests(obj: Json, path: tuple[str, ...], convert: Callable[[Json], Json]) -> Json:
-    """Return a claim or a template whose requests are converted; `path` leads to the spec."""
-    if path:
-        return {**obj, path[0]: _with_requests(mapping(obj.get(path[0])), path[1:], convert)}
-    devices = mapping(obj.get("devices"))
-    if not devices.get("requests"):
+def _with_items(obj: Json, path: tuple[str, ...], convert: Callable[[Json], Json]) -> Json:
+    """Return an object in which the items of the list at a path are converted."""
+    name, *inner = path
+    if not obj.get(name):
         return obj
-    requests = [convert(request) for request in mappings(devices["requests"])]
-    return {**obj, "devices": {**devices, "requests": requests}}
+    if inner:
+        return {**obj, name: _with_items(mapping(obj[name]), tuple(inner), convert)}
+    return {**obj, name: [convert(item) for item in mappings(obj[name])]}
 
 
 def _request_to_v1(request: Json) -> Json:
@@ -235,14 +230,6 @@ def _request_to_v1(request: Json) -> Json:
 def _request_to_v1beta1(request: Json) -> Json:
     others = {name: value for name, value in request.items() if name != "exactly"}
     return {"deviceClassName": "", **others, **mapping(request.get("exactly"))}
-
-
-def _with_devices(resource_slice: Json, convert: Callable[[Json], Json]) -> Json:
-    spec = mapping(resource_slice.get("spec"))
-    if not spec.get("devices"):
-        return resource_slice
-    devices = [convert(device) for device in mappings(spec["devices"])]
-    return {**resource_slice, "spec": {**spec, "devices": devices}}
 
 
 def _device_to_v1(device: Json) -> Json:
@@ -271,18 +258,20 @@ def _beta(kind: Kind, version: str, deprecated: str, removed: str) -> Kind:
 def _v1beta1(kind: Kind) -> Kind:
     """Return v1beta1 of a kind: requests without `exactly`, devices with `basic`."""
     beta = _beta(kind, "v1beta1", "v1.35", "v1.38")
-    to_stored: Callable[[Json], Json]
-    from_stored: Callable[[Json], Json]
+    stored: Callable[[Json], Json] = _request_to_v1
+    shown: Callable[[Json], Json] = _request_to_v1beta1
     if kind.kind == "DeviceClass":
         return beta
+    path: tuple[str, ...] = ("spec", "devices", "requests")
     if kind.kind == "ResourceSlice":
-        to_stored = functools.partial(_with_devices, convert=_device_to_v1)
-        from_stored = functools.partial(_with_devices, convert=_device_to_v1beta1)
-    else:
-        path = _claim_spec_path(kind.kind)
-        to_stored = functools.partial(_with_requests, path=path, convert=_request_to_v1)
-        from_stored = functools.partial(_with_requests, path=path, convert=_request_to_v1beta1)
-    return dataclasses.replace(beta, to_stored=to_stored, from_stored=from_stored)
+        stored, shown, path = _device_to_v1, _device_to_v1beta1, ("spec", "devices")
+    elif kind.kind == "ResourceClaimTemplate":
+        path = ("spec", *path)
+    return dataclasses.replace(
+        beta,
+        to_stored=functools.partial(_with_items, path=path, convert=stored),
+        from_stored=functools.partial(_with_items, path=path, convert=shown),
+    )
 
 
 _V1: Final = (
