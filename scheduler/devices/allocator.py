@@ -138,7 +138,10 @@ class Allocator:
         for claim in claims:
             for request in claim.spec.devices.requests:
                 exactly = request.exactly
-                needs = [("subrequest", sub.name, sub.capacity) for sub in request.first_available]
+                needs = [
+                    (*self.rules.named(request, sub), sub.capacity)
+                    for sub in request.first_available
+                ]
                 if exactly is not None:
                     needs.append(("request", request.name, exactly.capacity))
                 for word, name, needed in needs:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         CounterSet,
         DeviceAttribute,
         DeviceCapacity,
+        DeviceRequest,
+        DeviceSubRequest,
         DeviceTaint,
         ResourceClaim,
         ResourceSlice,
@@ -91,6 +93,8 @@ class DeviceRules(NamedTuple):
     #: Raise `AllocationError` for more devices than a claim can have.
     check_request_limit: Callable[[Request, int, int], None]
     check_claim_limit: Callable[[ResourceClaim, int], None]
+    #: The words for an alternative that asks for capacity without the gate.
+    named: Callable[[DeviceRequest, DeviceSubRequest], tuple[str, str]]
     #: With all these gates upstream does not take its `stable` allocator.
     status_gates: frozenset[str]
     #: True if the search for each device of a request begins at the first device of the node.
@@ -317,6 +321,7 @@ _RULES_OF_1_36: Final = DeviceRules(
     check_derived=_nothing_to_check,
     check_request_limit=_nothing_to_check,
     check_claim_limit=_claim_limit_of_1_36,
+    named=lambda request, alternative: ("subrequest", alternative.name),
     status_gates=BINDING_CONDITIONS,
     starts_over=False,
     reach=_all_pools,
@@ -361,6 +366,7 @@ _RULES_OF_1_34: Final = _RULES_OF_1_35._replace(
     claims_all_resources=True,
     results=ResultRules(configuration_by_request, no_tolerations),
     pools=_POOLS_OF_1_34,
+    named=lambda request, alternative: ("request", request.name),
     status_gates=frozenset({"DRAResourceClaimDeviceStatus"}),
     counters_key=lambda pool, device: device.slice.metadata.name,
     counter_sets=lambda pool, device: device.slice.spec.shared_counters,

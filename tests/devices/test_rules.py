@@ -10,6 +10,8 @@ from scheduler.api.dynamic_resources import (
     CounterSet,
     Device,
     DeviceAttribute,
+    DeviceRequest,
+    DeviceSubRequest,
     DeviceTaint,
     DeviceToleration,
     ResourcePool,
@@ -161,3 +163,9 @@ def test_alternatives_for_all_devices_are_mixed_up_to_1_35(version: SchedulerVer
     first.wants_all = False
     assert rules.selects_as(alternatives, second) is second
     assert rules.selects_as([first], first) is first
+
+
+@pytest.mark.parametrize("version", SchedulerVersion)
+def test_1_34_names_the_request_of_an_alternative_with_capacity(version: SchedulerVersion) -> None:
+    named = rules_of(version).named(DeviceRequest("r"), DeviceSubRequest("a"))
+    assert named == (("request", "r") if version == V1_34 else ("subrequest", "a"))
