@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from scheduler.api.core import Node
-from scheduler.api.host_ports import HostPort
 from scheduler.snapshot import node_table
 from scheduler.snapshot.columns import IntArray, Row
 from scheduler.snapshot.node_table import DERIVED_COLUMNS_MAX, NodeTable
@@ -97,23 +96,6 @@ def test_a_table_that_grows_keeps_its_values() -> None:
 # Pods.
 
 
-def test_counts_follow_the_pods_on_a_row() -> None:
-    table = _table("a", "b")
-    table.add_pod(0, _pod("p", cpu="500m"))
-    table.add_pod(0, PodInfo(make_pod("q", requests={"memory": "1Gi", GPU: "2"})))
-    assert _column(table, "requested", "cpu") == [500, 0]
-    assert _column(table, "requested", "memory") == [1024**3, 0]
-    assert _column(table, "requested", GPU) == [2, 0]
-    assert _column(table, "non_zero_requested", "cpu") == [600, 0]
-    assert _column(table, "non_zero_requested", "memory") == [1024**3 + 200 * 1024**2, 0]
-    assert table.pod_count[:2].tolist() == [2, 0]
-    removed = table.remove_pod(0, "uid-default-q")
-    assert removed.name == "q"
-    assert _column(table, "requested", GPU) == [0, 0]
-    assert table.pod_count[:2].tolist() == [1, 0]
-    table.check()
-
-
 def test_a_pod_is_counted_once() -> None:
     table = _table("a")
     table.add_pod(0, _pod("p"))
@@ -137,20 +119,6 @@ def test_the_last_pod_takes_the_place_of_a_removed_one() -> None:
     assert [pod.name for pod in table.pods[0].values()] == ["d", "b"]
 
 
-def test_a_port_stays_in_use_until_its_last_pod_is_removed() -> None:
-    table = _table("a")
-    port = frozenset({HostPort("TCP", "0.0.0.0", 80)})
-    table.add_pod(0, _pod("p", host_ports=[80]))
-    table.add_pod(0, _pod("q", host_ports=[80]))
-    column = table.port_column()
-    table.remove_pod(0, "uid-default-p")
-    assert table.host_ports[0] == port
-    assert column.view(slice(0, 1))[0] == port
-    table.remove_pod(0, "uid-default-q")
-    assert table.host_ports[0] == frozenset()
-    assert column.view(slice(0, 1))[0] is None
-
-
 def test_check_finds_a_count_that_is_no_sum() -> None:
     table = _table("a")
     table.add_pod(0, _pod("p"))
@@ -160,35 +128,6 @@ def test_check_finds_a_count_that_is_no_sum() -> None:
 
 
 # Node objects.
-
-
-def test_allocatable_columns_follow_the_object() -> None:
-    table = NodeTable()
-    row = table.add_row("a")
-    table.set_node(row, make_node("a", allocatable={"cpu": "2", GPU: "1", "unknown": "1"}))
-    assert {name: int(column[row]) for name, column in table.allocatable.items()} == {
-        "cpu": 2000,
-        GPU: 1,
-    }
-    table.set_node(row, make_node("a", allocatable={"cpu": "3", "pods": "5"}))
-    assert {name: int(column[row]) for name, column in table.allocatable.items()} == {
-        "cpu": 3000,
-        GPU: 0,
-        "pods": 5,
-    }
-
-
-def test_a_row_without_a_node_object_offers_nothing_and_keeps_its_pods() -> None:
-    table = _table("a", zone="z")
-    table.derive(_zone)
-    table.add_pod(0, _pod("p"))
-    table.set_node(0, None)
-    assert _column(table, "allocatable", "cpu") == [0]
-    assert _column(table, "requested", "cpu") == [1000]
-    assert _values(table) == [None]
-    table.set_node(0, make_node("a", labels={"zone": "y"}))
-    assert _column(table, "allocatable", "cpu") == [4000]
-    assert _values(table) == ["y"]
 
 
 def test_a_derived_column_is_computed_again_only_where_the_object_changed() -> None:
