@@ -56,48 +56,6 @@ def judged(plugin: Any, pod: Pod) -> dict[str, Any]:
     return rejected(plugin, pod, plugin.handle.snapshot)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "mounted", "fits"),
-    [
-        (gce(), gce(), False),
-        (gce(read_only=True), gce(), False),
-        (gce(read_only=True), gce(read_only=True), True),
-        (
-            {"awsElasticBlockStore": {"volumeID": "v", "readOnly": True}},
-            {"awsElasticBlockStore": {"volumeID": "v", "readOnly": True}},
-            False,
-        ),
-        ({"iscsi": {"iqn": "i"}}, {"iscsi": {"iqn": "i", "readOnly": True}}, False),
-        (
-            {"iscsi": {"iqn": "i", "readOnly": True}},
-            {"iscsi": {"iqn": "i", "readOnly": True}},
-            True,
-        ),
-        (
-            {"rbd": {"monitors": ["a", "b"], "image": "i"}},
-            {"rbd": {"monitors": ["b", "c"], "image": "i"}},
-            False,
-        ),
-        (
-            {"rbd": {"monitors": ["a"], "image": "i"}},
-            {"rbd": {"monitors": ["b"], "image": "i"}},
-            True,
-        ),
-        (
-            {"rbd": {"monitors": ["a"], "image": "i"}},
-            {"rbd": {"monitors": ["a"], "image": "i", "pool": "other"}},
-            True,
-        ),
-        (gce(), {"awsElasticBlockStore": {"volumeID": "disk"}}, True),
-    ],
-)
-def test_a_disk_is_mounted_once_on_a_node_unless_all_only_read_it(
-    wanted: dict[str, Any], mounted: dict[str, Any], fits: bool
-) -> None:
-    plugin = plugin_in([pod_with(mounted, name="other", node_name="a", namespace="elsewhere")])
-    assert judged(plugin, pod_with(wanted)) == ({} if fits else {"a": NO_DISK})
-
-
 def test_a_disk_is_looked_for_in_every_pod_and_volume() -> None:
     others = [
         pod_with({"emptyDir": {}}, gce(), name="one", node_name="b"),

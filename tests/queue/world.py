@@ -37,9 +37,6 @@ LOW, MID, HIGH = 0, 500, 1000
 NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
 NODE_LABEL: Final = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
 PV_ADD: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME, ActionType.ADD)
-PV_UPDATE: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME, ActionType.UPDATE)
-PVC_ADD: Final = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
-CSI_NODE_UPDATE: Final = ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE)
 
 _ALL: Final = (*ActionType, ActionType.UPDATE, ActionType.ALL)
 _ACTIONS: Final = {str(action): action for action in _ALL}
