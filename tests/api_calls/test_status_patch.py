@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import Pod, PodCondition
@@ -62,31 +61,6 @@ def test_a_condition_beside_others_names_them_all_in_order() -> None:
     assert [c["type"] for c in patch["status"]["conditions"]] == ["PodScheduled"]
 
 
-def test_a_new_message_is_all_that_is_sent_of_a_known_condition() -> None:
-    condition = UNSCHEDULABLE._replace(message="0/2 nodes are available")
-    assert _patch(_pod(KNOWN), condition)["status"] == {
-        "$setElementOrder/conditions": [{"type": "PodScheduled"}],
-        "conditions": [{"message": "0/2 nodes are available", "type": "PodScheduled"}],
-    }
-
-
-def test_only_a_change_of_the_status_is_a_transition() -> None:
-    condition = UNSCHEDULABLE._replace(status="True", reason="", message="")
-    (changes,) = _patch(_pod(KNOWN), condition)["status"]["conditions"]
-    assert changes == {
-        "lastTransitionTime": NOW,
-        "message": None,
-        "reason": None,
-        "status": "True",
-        "type": "PodScheduled",
-    }
-
-
-def test_that_a_condition_still_holds_of_a_newer_spec_is_no_news() -> None:
-    """`UpdatePodCondition` compares everything but the generation."""
-    assert _patch(_pod(KNOWN, generation=2), UNSCHEDULABLE) is None
-
-
 def test_a_changed_condition_carries_the_generation_of_a_newer_spec() -> None:
     patch = _patch(_pod(KNOWN, generation=2), UNSCHEDULABLE, "a")
     assert patch["status"]["nominatedNodeName"] == "a"
@@ -94,29 +68,3 @@ def test_a_changed_condition_carries_the_generation_of_a_newer_spec() -> None:
     condition = UNSCHEDULABLE._replace(message="other")
     (changes,) = _patch(_pod(KNOWN, generation=2), condition)["status"]["conditions"]
     assert changes == {"message": "other", "observedGeneration": 2, "type": "PodScheduled"}
-
-
-@pytest.mark.parametrize(
-    ("pod", "condition", "node"),
-    [
-        (_pod(KNOWN), UNSCHEDULABLE, None),
-        (_pod(KNOWN, nominated="a"), UNSCHEDULABLE, "a"),
-        (_pod(), None, ""),
-        (_pod(), None, None),
-    ],
-)
-def test_nothing_is_sent_when_nothing_changes(
-    pod: Pod, condition: Condition | None, node: str | None
-) -> None:
-    assert _patch(pod, condition, node) is None
-
-
-def test_a_nomination_is_set_and_cleared() -> None:
-    assert _patch(_pod(), node="a") == {"status": {"nominatedNodeName": "a"}}
-    assert _patch(_pod(nominated="a"), node="") == {"status": {"nominatedNodeName": None}}
-
-
-def test_a_nomination_that_is_left_alone_is_not_sent() -> None:
-    info = NominatingInfo("b", NominatingMode.NOOP)
-    pod = _pod(nominated="a")
-    assert PodStatusPatchCall(pod, None, info).patch(NOW) is None

@@ -10,8 +10,6 @@ from scheduler.framework.events import (
     EventResource,
     QueueingHint,
     as_kind,
-    match_any_cluster_event,
-    match_cluster_events,
 )
 from scheduler.testing import make_node, make_pod
 
@@ -58,46 +56,6 @@ def test_actions_have_the_names_of_upstream(action: ActionType, word: str) -> No
 )
 def test_events_are_labelled_by_resource_and_action(event: ClusterEvent, label: str) -> None:
     assert event.label == label
-
-
-@pytest.mark.parametrize(
-    ("registered", "incoming", "matches"),
-    [
-        # Upstream's table.
-        ((R.WILDCARD, A.ALL), (R.WILDCARD, A.ALL), True),
-        ((R.WILDCARD, A.ALL), (R.NODE, A.UPDATE), True),
-        ((R.WILDCARD, A.UPDATE), (R.NODE, A.UPDATE), True),
-        ((R.NODE, A.UPDATE), (R.WILDCARD, A.ALL), False),
-        ((R.NODE, A.UPDATE), (R.NODE, A.UPDATE), True),
-        ((R.NODE, A.ALL), (R.NODE, A.UPDATE_NODE_LABEL), True),
-        ((R.NODE, A.UPDATE_NODE_ALLOCATABLE), (R.NODE, A.UPDATE), False),
-        ((R.POD, A.ALL), (R.POD, A.UPDATE_POD_LABEL), True),
-        # A registration for pods holds for those with a node and those without.
-        ((R.POD, A.ADD), (R.ASSIGNED_POD, A.ADD), True),
-        ((R.POD, A.UPDATE), (R.UNSCHEDULABLE_POD, A.UPDATE_POD_TOLERATION), True),
-        ((R.ASSIGNED_POD, A.ADD), (R.POD, A.ADD), False),
-        ((R.ASSIGNED_POD, A.ADD), (R.UNSCHEDULABLE_POD, A.ADD), False),
-        ((R.NODE, A.ADD), (R.NODE, A.DELETE), False),
-        ((R.NODE, A.ADD | A.UPDATE_NODE_LABEL), (R.NODE, A.UPDATE_NODE_LABEL), True),
-        ((R.NODE, A.ADD), (R.POD, A.ADD), False),
-        (("foos.v1.example.com", A.UPDATE), ("foos.v1.example.com", A.UPDATE), True),
-        (("foos.v1.example.com", A.UPDATE), ("bars.v1.example.com", A.UPDATE), False),
-        # Upstream compares numbers: a larger registration does not hold for unrelated bits.
-        ((R.NODE, A.UPDATE_NODE_LABEL), (R.NODE, A.ADD | A.UPDATE_NODE_LABEL), False),
-        ((R.NODE, A.NONE), (R.NODE, A.NONE), False),
-    ],
-)
-def test_an_event_matches_registrations_for_it_or_for_something_more_general(
-    registered: tuple[str, ActionType], incoming: tuple[str, ActionType], *, matches: bool
-) -> None:
-    assert match_cluster_events(ClusterEvent(*registered), ClusterEvent(*incoming)) is matches
-
-
-def test_one_of_several_registrations_is_enough() -> None:
-    registered = [ClusterEvent(R.POD, A.ADD), ClusterEvent(R.NODE, A.ADD)]
-    assert match_any_cluster_event(ClusterEvent(R.NODE, A.ADD), registered)
-    assert not match_any_cluster_event(ClusterEvent(R.NODE, A.DELETE), registered)
-    assert not match_any_cluster_event(ClusterEvent(R.NODE, A.ADD), [])
 
 
 def test_only_all_actions_on_all_resources_are_a_wildcard() -> None:

@@ -1,4 +1,4 @@
-"""Types that queue, cycle and plugins exchange; above all the text of a fit error."""
+"""A diagnosis: the plugins that rejected, and those that wait."""
 
 from scheduler.framework.status import NodeToStatus, pending, unresolvable, unschedulable
 from scheduler.framework.types import Diagnosis

@@ -7,7 +7,6 @@ import pytest
 
 from scheduler.api.core import Namespace, ObjectMeta, Pod
 from scheduler.framework import CycleState
-from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo, Snapshot
@@ -181,31 +180,6 @@ def test_a_selector_that_a_namespace_without_labels_meets_selects_all_of_them() 
     assert rejected(plugin, waiting, snapshot) == dict.fromkeys("ab", TOO_NEAR)
 
 
-@pytest.mark.parametrize(("weight", "expected"), [(0, {}), (1, [50, 50, 100, 0])])
-def test_required_affinity_of_running_pods_draws_their_like(weight: int, expected: object) -> None:
-    snapshot = cluster(
-        pod("x", near(about("web")), name="one", on="a"),
-        pod("x", near(about("web")), name="two", on="c"),
-        pod("x", near(about("web")), name="three", on="c"),
-    )
-    found = scores(
-        plugin_in(snapshot, args={"hardPodAffinityWeight": weight}), pod("web"), snapshot
-    )
-    assert (list(found.values()) or {}) == expected
-
-
-def test_scores_are_cut_off_after_division_in_floats() -> None:
-    terms = [{"weight": w, "podAffinityTerm": about(f"app-{w}", "host")} for w in (29, 7)]
-    snapshot = cluster(
-        *(pod("app-29", name=f"p{i}", on="a") for i in range(3)),
-        pod("app-7", on="b"),
-        pod("app-29", name="q", on="c"),
-    )
-    waiting = pod(affinity={"podAffinity": {PREFERRED: terms}})
-    found = scores(plugin_in(snapshot), waiting, snapshot)
-    assert list(found.values()) == [100, 8, 33, 0]
-
-
 def test_all_malformed_terms_are_in_one_message() -> None:
     bad = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a"}]}}
     snapshot = cluster()
@@ -223,19 +197,3 @@ def test_all_malformed_terms_are_in_one_message() -> None:
         plugin.is_schedulable_after_pod_change(info, None, running)
     with pytest.raises(ValueError, match="not a valid label selector operator"):
         plugin.is_schedulable_after_node_change(info, None, make_node("n"))
-
-
-def test_without_pre_score_there_is_no_score() -> None:
-    snapshot = cluster()
-    with pytest.raises(LookupError) as caught:
-        plugin_in(snapshot).score_nodes(CycleState(), PodInfo(pod()), snapshot.nodes)
-    expected = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
-    assert str(caught.value) == expected
-
-
-def test_a_weight_out_of_range_is_refused() -> None:
-    with pytest.raises(PluginSetupError) as caught:
-        plugin_in(cluster(), args={"hardPodAffinityWeight": 101})
-    assert "hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]" in str(
-        caught.value
-    )

@@ -8,7 +8,6 @@ import pytest
 from scheduler.api import core, workloads
 from scheduler.api.core import Pod
 from scheduler.api.selectors import NOTHING, parse_label_selector
-from scheduler.cache import Cache
 from scheduler.framework import CycleState
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.pod_topology_spread.constraints import MatchingPods
@@ -19,8 +18,6 @@ from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import (
-    QUEUE,
-    SKIP,
     UNRESOLVABLE,
     UNSCHEDULABLE,
     hint,
@@ -96,32 +93,6 @@ def test_the_first_of_two_constraints_that_reject_a_node_is_the_reason() -> None
         "a-no-rack": TOO_SKEWED,
         "b": NO_LABEL,
     }
-
-
-def test_counts_follow_the_cluster_from_cycle_to_cycle() -> None:
-    cache, snapshot = Cache(), Snapshot()
-    for name in "ab":
-        cache.add_node(make_node(name, zone=name))
-    plugin, pod = build(snapshot), web(over())
-    first, second = PodInfo(web(node="a")), PodInfo(web(name="second", node="b"))
-    found = []
-    for change in (None, lambda: cache.add_pod(first), lambda: cache.add_pod(second)):
-        if change is not None:
-            change()
-        cache.update_snapshot(snapshot)
-        found.append(rejected(plugin, pod, snapshot))
-    cache.remove_pod(first.pod)
-    cache.update_snapshot(snapshot)
-    found.append(rejected(plugin, pod, snapshot))
-    assert found == [{}, {"a": TOO_SKEWED}, {}, {"b": TOO_SKEWED}]
-
-
-def test_without_a_selector_no_pod_counts_even_with_match_label_keys() -> None:
-    snapshot = two_zones(*(web(name=f"w{i}", node="a1") for i in range(3)))
-    pod = web(over(labelSelector=None, matchLabelKeys=["app"]))
-    assert rejected(build(snapshot), pod, snapshot) == {}
-    pod = web(over(labelSelector={}, matchLabelKeys=["app"]))
-    assert rejected(build(snapshot), pod, snapshot) == {"a1": TOO_SKEWED, "a2": TOO_SKEWED}
 
 
 def test_the_rule_by_which_pods_are_counted() -> None:
@@ -216,40 +187,7 @@ def test_a_zone_with_an_empty_name_is_where_nodes_without_a_zone_are() -> None:
     assert scores(plugin, web(), snapshot) == {"named": 100, "unnamed": 50, "none": 83}
 
 
-def test_a_service_of_another_namespace_does_not_group_pods() -> None:
-    snapshot = two_zones(web(node="a1"))
-    plugin = build(snapshot, services=[service(WEB, "other")])
-    assert scores(plugin, web(), snapshot) == {}
-
-
-def test_without_pre_score_there_is_nothing_to_score_by() -> None:
-    snapshot = two_zones()
-    message = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
-    with pytest.raises(LookupError, match=f"^{message}$"):
-        build().score_nodes(CycleState(), PodInfo(web()), snapshot.nodes)
-
-
 # Hints.
-
-
-def test_a_pod_in_a_profile_that_spreads_by_default_waits_for_its_kind() -> None:
-    args = {
-        "defaultingType": "List",
-        "defaultConstraints": [{"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": HARD}],
-    }
-    plugin = build(args=args, services=[service(WEB)])
-    kin, stranger = web(name="kin", node="a1"), make_pod("stranger", node_name="a1")
-    assert hint(plugin, web(), old=kin) == QUEUE
-    assert hint(plugin, web(), old=stranger) == SKIP
-    assert hint(plugin, web(), new=make_node("n", zone="z")) == QUEUE
-    assert hint(plugin, web(), new=make_node("n")) == SKIP
-
-
-def test_an_empty_selector_waits_for_any_pod_of_the_namespace() -> None:
-    everything = web(over(labelSelector={}))
-    assert hint(build(), everything, old=make_pod("any", node_name="a1")) == QUEUE
-    elsewhere = make_pod("any", namespace="other", node_name="a1")
-    assert hint(build(), everything, old=elsewhere) == SKIP
 
 
 def test_a_hint_for_a_pod_with_a_malformed_selector_fails() -> None:
