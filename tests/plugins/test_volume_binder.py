@@ -16,7 +16,6 @@ from tests.plugins.volumes import (
     VolumeApi,
     make_claim,
     make_class,
-    make_csi_node,
     make_volume,
     plugin_with,
     pod_with_claims,
@@ -89,21 +88,6 @@ async def test_the_volume_gets_its_claim_and_the_pod_waits_for_the_controller() 
     await binding.api.clock.advance(0.2)
     assert work.done()
     assert work.exception() is None
-
-
-async def test_a_volume_that_a_user_kept_for_the_claim_stays_the_users() -> None:
-    claim = make_claim()
-    kept = make_volume(
-        node="node-1", claim=replace(claim, metadata=replace(claim.metadata, uid=""))
-    )
-    binding = Binding(claim, kept)
-    work = binding.start()
-    await binding.api.clock.advance(0.5)
-    volume = binding.api.server.listers["persistentvolumes"].get("volume")
-    assert volume is not None
-    assert volume.spec.claim_ref.uid == "uid-claim"
-    assert volume.metadata.annotations == {}
-    work.cancel()
 
 
 async def test_the_claim_gets_its_node_and_the_pod_waits_for_the_new_volume() -> None:
@@ -189,18 +173,6 @@ def gone_node(binding: Binding) -> None:
     binding.api.known.remove(NODE)
 
 
-def gone_claim(binding: Binding) -> None:
-    binding.api.known.remove(make_claim())
-
-
-def gone_volume(binding: Binding) -> None:
-    binding.api.known.remove(make_volume())
-
-
-def taken_back(binding: Binding) -> None:
-    binding.api.known.put(make_volume(node="node-1", version="9"))
-
-
 def moved(binding: Binding) -> None:
     binding.api.known.put(make_volume(node="node-2", version="9", claim=make_claim()))
 
@@ -210,12 +182,6 @@ def moved(binding: Binding) -> None:
     [
         (gone_pod, 'pod does not exist any more: pod "pod" not found'),
         (gone_node, 'failed to get node "node-1": node "node-1" not found'),
-        (
-            gone_claim,
-            'failed to check binding: persistentvolumeclaims "default/claim" not found',
-        ),
-        (gone_volume, 'failed to check binding: persistentvolumes "volume" not found'),
-        (taken_back, 'ClaimRef got reset for pv "volume"'),
         (
             moved,
             'pv "volume" node affinity doesn\'t match node "node-1": no matching NodeSelectorTerms',
@@ -228,41 +194,6 @@ async def test_a_binding_that_can_no_longer_succeed_fails_at_the_next_look(
     binding = Binding(*STATIC)
     binding.api.on_write = lambda: happens(binding)  # type: ignore[operator]
     assert await binding.fails(after_seconds=1) == f"binding volumes: {failure}"
-
-
-@pytest.mark.parametrize(
-    ("claim", "failure"),
-    [
-        (
-            make_claim(storage_class="make", version="9"),
-            'selectedNode annotation reset for PVC "claim"',
-        ),
-        (
-            make_claim(storage_class="make", version="9", annotations={"other": "note"}),
-            'provisioning failed for PVC "claim"',
-        ),
-        (
-            None,
-            'failed to check provisioning pvc: persistentvolumeclaims "default/claim" not found',
-        ),
-        (
-            bound("far", selected=True),
-            'pv "far" node affinity doesn\'t match node "node-1": no matching NodeSelectorTerms',
-        ),
-        (bound("odd", selected=True), "could not translate pv: kind(Shared) is not supported"),
-    ],
-)
-async def test_a_volume_that_will_not_be_made_fails_at_the_next_look(
-    claim: ApiObject | None, failure: str
-) -> None:
-    disk = {"azureDisk": {"diskName": "d", "diskURI": "d", "kind": "Shared"}}
-    csi_node = make_csi_node("node-1", migrated="kubernetes.io/azure-disk")
-    binding = Binding(
-        *MADE, make_volume("far", node="node-2"), make_volume("odd", source=disk), csi_node
-    )
-    known = binding.api.known
-    binding.api.on_write = lambda: known.put(claim) if claim else known.remove(make_claim())
-    assert (await binding.fails(after_seconds=1)).startswith(f"binding volumes: {failure}")
 
 
 async def test_a_written_object_counts_until_the_informer_has_it() -> None:

@@ -7,12 +7,11 @@ import pytest
 from scheduler.api.core import Pod
 from scheduler.api.storage import PersistentVolume
 from scheduler.config import SchedulerVersion
-from scheduler.config.types import DEFAULT_FEATURE_GATES
 from scheduler.framework import CycleState
 from scheduler.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from scheduler.plugins.volume_binding.volume_binding import VolumeBinding
 from scheduler.snapshot import PodInfo
-from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
+from scheduler.testing import FakeHandle, make_node, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import UNRESOLVABLE, Verdict, verdict_of
 from tests.plugins.volumes import (
@@ -37,7 +36,6 @@ NODES = (
 OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 NO_SPACE = "node(s) did not have enough free storage"
-MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 MAKER = make_class("make", provisioner="disks.example.com")
 
 
@@ -85,16 +83,6 @@ def test_a_class_without_a_binding_mode_is_an_error() -> None:
         cycle.pre_filter()
 
 
-def test_the_first_bound_claim_that_does_not_fit_is_the_reason() -> None:
-    near, gone = make_claim("near", volume_name="volume"), make_claim("gone", volume_name="gone")
-    objects = (near, gone, make_volume(node="node-1"))
-    cycle = Cycle(pod_with_claims("near", "gone"), *objects)
-    far = (OUT_OF_REACH,)
-    assert cycle.rejected() == {"node-0": far, "node-1": (MISSING,), "node-2": far}
-    cycle = Cycle(pod_with_claims("gone", "near"), *objects)
-    assert cycle.rejected() == dict.fromkeys(("node-0", "node-1", "node-2"), (MISSING,))
-
-
 def test_a_volume_that_a_driver_has_taken_over_is_looked_for_in_the_drivers_zones() -> None:
     claim = make_claim(volume_name="volume")
     disk = make_volume(labels={ZONE: "a__b"}, source={"gcePersistentDisk": {"pdName": "disk"}})
@@ -115,19 +103,6 @@ def test_a_volume_that_a_driver_has_taken_over_is_looked_for_in_the_drivers_zone
     )
     with pytest.raises(ValueError, match=r"^could not translate pv: failed to get region from"):
         regional.rejected()
-
-
-def test_a_volume_that_no_driver_could_handle_is_no_error_after_an_earlier_rejection() -> None:
-    far, odd = make_claim("far", volume_name="far"), make_claim("odd", volume_name="odd")
-    cycle = Cycle(
-        pod_with_claims("far", "odd"),
-        far,
-        odd,
-        make_volume("far", node="node-1"),
-        make_volume("odd", source={"awsElasticBlockStore": {"volumeID": "aws://a/disk"}}),
-        make_csi_node("node-0", migrated="kubernetes.io/aws-ebs"),
-    )
-    assert cycle.rejected() == {"node-0": (OUT_OF_REACH,), "node-2": (OUT_OF_REACH,)}
 
 
 def test_each_claim_gets_a_volume_of_its_own_the_smallest_that_will_do() -> None:
@@ -167,25 +142,6 @@ def taken_on(cycle: Cycle, node_name: str) -> dict[str, str]:
     again = {v.metadata.name: v.spec.claim_ref for v in cycle.plugin.binder.volumes.list()}
     assert again == before
     return {name: ref.name for name, ref in after.items() if ref and before[name] != ref}
-
-
-def test_a_volume_reserved_for_the_claim_is_chosen_even_if_a_smaller_one_fits() -> None:
-    claim = make_claim()
-    cycle = Cycle(
-        pod_with_claims("claim"),
-        claim,
-        make_volume("kept", size="5Gi", node="node-1", claim=claim),
-        make_volume("open"),
-    )
-    assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
-
-
-def test_of_volumes_kept_for_the_claim_the_first_one_counts() -> None:
-    claim = make_claim()
-    later = make_volume("b", node="node-2", claim=claim)
-    first = make_volume("a", node="node-1", claim=claim)
-    cycle = Cycle(pod_with_claims("claim"), claim, later, first)
-    assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
 
 
 @pytest.mark.parametrize(
@@ -298,13 +254,6 @@ def test_in_v1_34_a_newer_volume_can_be_assumed(version: str, problem: str | Non
     assert str(refusal.value).startswith(problem)
 
 
-def test_a_claim_whose_node_is_selected_goes_there_and_nowhere_else() -> None:
-    cycle = Cycle(
-        pod_with_claims("claim"), make_claim(storage_class="make", selected_node="node-1")
-    )
-    assert cycle.rejected() == dict.fromkeys(("node-0", "node-2"), (NO_VOLUME,))
-
-
 def test_a_malformed_selector_is_an_error_only_if_a_node_gets_that_far() -> None:
     malformed = {"matchExpressions": [{"key": "tier", "operator": "In"}]}
     odd = make_claim("odd", selector=malformed)
@@ -356,25 +305,6 @@ def test_volumes_are_not_scored_without_the_gate() -> None:
     assert status is not None
     assert status.is_skip
     assert cycle.plugin.score_nodes(cycle.state, cycle.pod, cycle.nodes).tolist() == [0, 0, 0]
-
-
-def test_with_the_gate_emptier_storage_is_better() -> None:
-    gates = DEFAULT_FEATURE_GATES | {"StorageCapacityScoring"}
-    objects = ClusterObjects(
-        make_class(),
-        make_claim(),
-        make_volume("small", size="2Gi", node="node-0"),
-        make_volume("large", size="10Gi", node="node-1"),
-    )
-    plugin = plugin_with(VolumeBinding, handle_with(objects, feature_gates=gates))
-    cycle = Cycle(pod_with_claims("claim"), plugin=plugin)
-    assert cycle.rejected() == {"node-2": (NO_VOLUME,)}
-    assert cycle.plugin.pre_score(cycle.state, cycle.pod, cycle.nodes) is None
-    feasible = cycle.nodes.slice(0, 2)
-    assert cycle.plugin.score_nodes(cycle.state, cycle.pod, feasible).tolist() == [50, 90]
-    none = Cycle(make_pod(), plugin=plugin)
-    none.pre_filter()
-    assert plugin.score_nodes(none.state, none.pod, none.nodes).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
