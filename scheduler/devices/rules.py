@@ -148,7 +148,8 @@ def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
     if version == SchedulerVersion.V1_34:
         return _RULES_OF_1_34._replace(starts_over=starts_over)
     if version == SchedulerVersion.V1_35:
-        return _RULES_OF_1_35._replace(starts_over=starts_over)
+        rules = _RULES_OF_1_35 if gates & _FEATURES_OF_1_35 else _OLDEST_RULES_OF_1_35
+        return rules._replace(starts_over=starts_over)
     return _RULES_OF_1_36 if version == SchedulerVersion.V1_36 else _rules_of_1_37(gates)
 
 
@@ -356,6 +357,21 @@ _RULES_OF_1_35: Final = _RULES_OF_1_36._replace(
     pools=_POOLS_OF_1_35,
     consumes=lambda state, device: state.has_device(device),
     rolls_back=False,
+)
+
+#: Without these gates 1.35 takes its oldest allocator.
+_FEATURES_OF_1_35: Final = frozenset(
+    {
+        "DRAAdminAccess",
+        "DRAPrioritizedList",
+        "DRADeviceTaints",
+        "DRADeviceBindingConditions",
+        CONSUMABLE_CAPACITY,
+        PARTITIONABLE_DEVICES,
+    }
+)
+_OLDEST_RULES_OF_1_35: Final = _RULES_OF_1_35._replace(
+    results=ResultRules(configuration_by_request, no_tolerations)
 )
 
 _RULES_OF_1_34: Final = _RULES_OF_1_35._replace(

@@ -136,8 +136,12 @@ def test_taints_of_unknown_effects_keep_away_in_1_34_only(version: SchedulerVers
 def test_an_allocation_has_no_tolerations_in_1_34(version: SchedulerVersion) -> None:
     tolerations = (DeviceToleration("key"),)
     request: Any = SimpleNamespace(spec=SimpleNamespace(tolerations=tolerations))
-    assert rules_of(version).results.tolerations(request) == (
+    assert rules_of(version, "DRAAdminAccess").results.tolerations(request) == (
         () if version == V1_34 else tolerations
+    )
+    # Without gates 1.35 takes its oldest allocator.
+    assert rules_of(version).results.tolerations(request) == (
+        () if version <= V1_35 else tolerations
     )
 
 
