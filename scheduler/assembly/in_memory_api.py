@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -212,16 +211,7 @@ class InMemoryApi:
 
     # What the scheduler writes.
 
-    def event(
-        self,
-        regarding: Pod,
-        *,
-        related: ObjectReference | None = None,
-        type: str,
-        reason: str,
-        action: str,
-        note: str,
-    ) -> None:
+    def event(self, regarding: Pod, *, related: ObjectReference | None = None, **text: str) -> None:
         """Drop an event."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -271,13 +261,7 @@ class InMemoryApi:
             self.terminate(PODS.plural, stored.key)
         return True
 
-    async def patch_pod(
-        self,
-        pod: Pod,
-        *,
-        labels: Mapping[str, str | None] = MappingProxyType({}),
-        annotations: Mapping[str, str | None] = MappingProxyType({}),
-    ) -> Pod:
+    async def patch_pod(self, pod: Pod, **fields: object) -> NoReturn:
         raise _refusal("PATCH", f"pods {pod.key}")
 
     def client(self, kind: Kind, /) -> ReadingClient:
@@ -331,20 +315,13 @@ class ReadingClient:
             raise ObjectNotFoundError(f'{self._kind} "{name}" not found')
         return obj if isinstance(obj, Unstructured) else Unstructured(msgspec.to_builtins(obj))
 
-    async def create(self, obj: Mapping[str, object]) -> Unstructured:
+    async def create(self, obj: Mapping[str, object]) -> NoReturn:
         raise _refusal("POST", self._kind)
 
-    async def patch(
-        self,
-        name: str,
-        patch: Mapping[str, object],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-    ) -> Unstructured:
+    async def patch(self, name: str, patch: Mapping[str, object], **options: str) -> NoReturn:
         raise _refusal("PATCH", f"{self._kind} {name}")
 
-    async def delete(self, name: str, *, namespace: str = "") -> bool:
+    async def delete(self, name: str, *, namespace: str = "") -> NoReturn:
         raise _refusal("DELETE", f"{self._kind} {name}")
 
 

@@ -199,26 +199,17 @@ class _Api(InMemoryApi):
         super().__init__(clock)
         self.preemptors: Final[dict[str, str]] = {}
 
-    def event(
-        self,
-        regarding: Pod,
-        *,
-        related: ObjectReference | None = None,
-        type: str,
-        reason: str,
-        action: str,
-        note: str,
-    ) -> None:
+    def event(self, regarding: Pod, *, related: ObjectReference | None = None, **text: str) -> None:
         """Keep the preemptor of a victim; drop any other event.
 
         Since 1.36 the event refers to a preemptor that is a pod by the uid in its note only.
         """
-        if reason != "Preempted":
+        if text["reason"] != "Preempted":
             return
         if related is not None:
             preemptor = f"{related.namespace}/{related.name}"
         else:
-            uid = note.removeprefix("Preempted by pod ").partition(" ")[0]
+            uid = text["note"].removeprefix("Preempted by pod ").partition(" ")[0]
             pods = self.objects(PODS.plural).list()
             preemptor = next((pod.key for pod in pods if pod.metadata.uid == uid), "")
         self.preemptors[regarding.metadata.uid] = preemptor

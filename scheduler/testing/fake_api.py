@@ -62,17 +62,8 @@ class RecordedEvents:
     def __init__(self) -> None:
         self.recorded: Final[list[RecordedEvent]] = []
 
-    def event(
-        self,
-        regarding: Pod,
-        *,
-        related: ObjectReference | None = None,
-        type: str,
-        reason: str,
-        action: str,
-        note: str,
-    ) -> None:
-        self.recorded.append(RecordedEvent(regarding.key, type, reason, action, note))
+    def event(self, regarding: Pod, *, related: ObjectReference | None = None, **text: str) -> None:
+        self.recorded.append(RecordedEvent(regarding.key, **text))
 
 
 class FakeResourceClaims:
@@ -132,14 +123,8 @@ class FakeObjectClient:
         return created
 
     async def patch(
-        self,
-        name: str,
-        patch: Mapping[str, object],
-        *,
-        namespace: str = "",
-        subresource: str = "",
+        self, name: str, patch: Mapping[str, object], *, namespace: str = "", subresource: str = ""
     ) -> Unstructured:
-        del subresource
         key = _key(name, namespace)
         self._api.write("patch", self._kind, key, patch)
         before = self._objects.get(key, {"metadata": {"name": name, "namespace": namespace}})
