@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -55,6 +55,7 @@ class Rule:
     """Base of weights that are compared by type and key. The hash is computed once."""
 
     __slots__ = ("_hash", "_key")
+    needs_affinity_terms: ClassVar[bool] = False
 
     def __init__(self, key: object) -> None:
         self._key: Final = key

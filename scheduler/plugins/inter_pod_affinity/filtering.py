@@ -15,7 +15,7 @@ Mirrors `filtering.go` and `scoring.go` of `pkg/scheduler/framework/plugins/inte
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -60,8 +60,6 @@ class MatchesAllTerms(Rule):
 
     __slots__ = ("_terms", "namespaces", "wanted_labels")
 
-    needs_affinity_terms: Final = False
-
     def __init__(self, terms: tuple[AffinityTerm, ...]) -> None:
         super().__init__(terms)
         self._terms: Final = terms
@@ -87,8 +85,6 @@ class SumOfMatchingTerms(Rule):
 
     __slots__ = ("_terms", "namespaces", "wanted_labels")
 
-    needs_affinity_terms: Final = False
-
     def __init__(self, terms: tuple[tuple[int, AffinityTerm], ...]) -> None:
         super().__init__(terms)
         self._terms: Final = terms
@@ -111,7 +107,7 @@ class CountOfExistingTerms(Rule):
 
     __slots__ = ("terms",)
 
-    needs_affinity_terms: Final = True
+    needs_affinity_terms: ClassVar[bool] = True
     namespaces: Final = None
 
     def __init__(self, terms: frozenset[AffinityTerm]) -> None:
@@ -131,7 +127,7 @@ class SumOfExistingTerms(Rule):
 
     __slots__ = ("_hard_weight", "terms")
 
-    needs_affinity_terms: Final = True
+    needs_affinity_terms: ClassVar[bool] = True
     namespaces: Final = None
 
     def __init__(self, terms: frozenset[AffinityTerm], hard_weight: int) -> None:

@@ -51,8 +51,6 @@ _NO_SERVICE_AFFINITY: Final = unschedulable("node(s) didn't match service affini
 class _MatchingPods(Rule):
     """Rule that counts a namespace's pods that one of the selectors matches, if not terminating."""
 
-    needs_affinity_terms: ClassVar[bool] = False
-
     def __init__(self, namespace: str, selectors: Sequence[Selector]) -> None:
         requirements = frozenset(
             frozenset((r.key, r.operator, r.values) for r in selector.requirements)

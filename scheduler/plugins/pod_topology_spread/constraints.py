@@ -73,8 +73,6 @@ class MatchingPods(Rule):
 
     __slots__ = ("_namespace", "_selector", "namespaces", "wanted_labels")
 
-    needs_affinity_terms: Final = False
-
     def __init__(self, namespace: str, selector: Selector) -> None:
         requirements = sorted((r.key, r.operator, r.values) for r in selector.requirements)
         super().__init__((namespace, *requirements))
