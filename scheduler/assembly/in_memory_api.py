@@ -335,8 +335,7 @@ class AtOnce:
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         result_of(work)
 
-    def spawn_for_plugin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        result_of(work)
+    spawn_for_plugin = spawn
 
     def fail(self, error: Exception) -> None:
         raise error

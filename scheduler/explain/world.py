@@ -319,8 +319,7 @@ class _VirtualClock:
     def now(self) -> float:
         return self._seconds
 
-    def monotonic(self) -> float:
-        return self._seconds
+    monotonic = now
 
     async def sleep(self, seconds: float) -> None:
         self._seconds += seconds

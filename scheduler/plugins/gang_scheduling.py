@@ -171,13 +171,11 @@ class GangScheduling(Plugin):
             on(self._groups.kind, ActionType.ADD, self.is_schedulable_after_group_added),
         ]
 
-    def pre_enqueue_depends_on(self, pod: PodInfo) -> Hashable:
-        """The pod's group."""
-        return pod.pod_group_key
-
     def hints_depend_on(self, pod: PodInfo) -> Hashable:
         """The pod's group."""
         return pod.pod_group_key
+
+    pre_enqueue_depends_on = hints_depend_on
 
     def is_schedulable_after_pod_added(
         self, pod: PodInfo, old: Pod | None, new: Pod | None
