@@ -518,6 +518,9 @@ class Pod(Struct, frozen=True):
     status: PodStatus = PodStatus()
     #: The whole object in JSON, if it is kept for extenders (`Resource.keeps_json`).
     json: bytes = msgspec.field(name="$json", default=b"")
+    #: True if the resources of the containers are summed up before spec and status are compared;
+    #: informers set it for 1.37.
+    sums_resources: bool = msgspec.field(name="$sumsResources", default=False)
 
     @property
     def key(self) -> str:

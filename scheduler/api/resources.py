@@ -102,26 +102,33 @@ def pod_requests(
     requests of the whole pod replace the sum of the containers', and `non_missing` are defaults for
     requests that a container does not have. Source: `PodRequests`.
     """
-    requests = _container_requests(pod, use_status=use_status, non_missing=non_missing)
-    if use_claims:
-        _add(requests, claim_requests(pod.status.node_allocatable_resource_claim_statuses))
+    statuses = pod.status.node_allocatable_resource_claim_statuses if use_claims else ()
+    claims = claim_requests(statuses)
+    if use_status and pod.sums_resources:
+        requests = _summed_requests(pod, claims, non_missing)
+    else:
+        requests = _container_requests(pod, use_status=use_status, non_missing=non_missing)
+        _add(requests, claims)
     if use_pod_level and pod.spec.resources is not None:
-        effective: Requests | None = None
-        if use_status and pod.status.resources is not None:
-            effective = _effective_requests(
-                pod,
-                pod.spec.resources.requests,
-                pod.status.resources.requests,
-                pod.status.allocated_resources,
-            )
-        for name, text in pod.spec.resources.requests.items():
-            if is_pod_level_resource(name):
-                requests[name] = (
-                    parse_quantity(text) if effective is None else effective.get(name, 0)
-                )
+        requests |= _pod_level_requests(pod, pod.spec.resources.requests, use_status=use_status)
     if pod.spec.overhead:
         _add(requests, _parsed(pod.spec.overhead))
     return requests
+
+
+def _pod_level_requests(pod: Pod, spec: Quantities, *, use_status: bool) -> Requests:
+    """Return the requests of the whole pod: the greatest of spec and status in a resize."""
+    if not any(map(is_pod_level_resource, spec)):
+        return {}
+    status = pod.status.resources if use_status else None
+    if status is None:
+        requests = _parsed(spec)
+    else:
+        allocated = pod.status.allocated_resources
+        requests = _effective_requests(pod, spec, status.requests, allocated)
+        if not pod.sums_resources:
+            requests = {name: requests.get(name, 0) for name in spec}
+    return {name: nanos for name, nanos in requests.items() if is_pod_level_resource(name)}
 
 
 def claim_requests(statuses: Iterable[NodeAllocatableResourceClaimStatus]) -> Requests:
@@ -134,6 +141,49 @@ def claim_requests(statuses: Iterable[NodeAllocatableResourceClaimStatus]) -> Re
         for overhead in status.overhead:
             per_container = parse_quantity(overhead.per_container or 0) * len(status.containers)
             _add(requests, {overhead.name: parse_quantity(overhead.per_pod or 0) + per_container})
+    return requests
+
+
+def _summed_requests(pod: Pod, claims: Requests, non_missing: Mapping[str, int] | None) -> Requests:
+    """Return the maximum of three sums over the containers: spec, allocated and actuated.
+
+    The rule since 1.37. Up to 1.36 the maximum of each container counts (`_container_requests`), so
+    that a pod needs more while one container shrinks and another one grows.
+    """
+    of_pod, is_infeasible = pod.status, _resize_is_infeasible(pod)
+    statuses = {
+        status.name: status
+        for status in (*of_pod.init_container_statuses, *of_pod.container_statuses)
+    }
+
+    def sum_up(quantities: Callable[[Container], Quantities]) -> Requests:
+        defaults = non_missing or {}
+        return _aggregate(pod, lambda container: {**defaults, **_parsed(quantities(container))})
+
+    def spec(container: Container) -> Quantities:
+        return container.resources.requests
+
+    def allocated(container: Container) -> Quantities:
+        status = statuses.get(container.name)
+        without: Quantities = {} if is_infeasible else spec(container)
+        return (status.allocated_resources if status else None) or without
+
+    def actuated(container: Container) -> Quantities:
+        status = statuses.get(container.name)
+        resources = status.resources if status else None
+        return (resources.requests if resources else None) or allocated(container)
+
+    if of_pod.allocated_resources and of_pod.resources is not None and of_pod.resources.requests:
+        requests = _parsed(of_pod.allocated_resources)
+        _raise_to(requests, _parsed(of_pod.resources.requests))
+    else:
+        requests = sum_up(allocated)
+        _add(requests, claims)
+        _raise_to(requests, sum_up(actuated))
+    if not is_infeasible:
+        wanted = sum_up(spec)
+        _add(wanted, claims)
+        _raise_to(requests, wanted)
     return requests
 
 
@@ -209,6 +259,18 @@ def _requests_of(
             status.allocated_resources,
         )
     return {**non_missing, **requests} if non_missing else requests
+
+
+def reports_resources(pod: Pod) -> bool:
+    """Return True if the status has the resources that the kubelet gives, or refuses."""
+    status = pod.status
+    return bool(
+        status.container_statuses
+        or status.init_container_statuses
+        or status.allocated_resources
+        or status.resources
+        or _resize_is_infeasible(pod)
+    )
 
 
 def _effective_requests(

@@ -289,6 +289,8 @@ def _queue(
         initial_backoff_seconds=float(config.pod_initial_backoff_seconds),
         max_backoff_seconds=float(config.pod_max_backoff_seconds),
         max_in_unschedulable_pods_seconds=options.max_in_unschedulable_pods_seconds,
+        gated_wait_anew=shared.version >= SchedulerVersion.V1_37,
+        counts_deleted=shared.version >= SchedulerVersion.V1_37,
         metrics=shared.ports.metrics,
         pod_events=POD_EVENTS[shared.version],
         generic_workload=has_groups,
@@ -379,6 +381,7 @@ def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool
         on_corrupted=shared.ports.tasks.fail,
         metrics=metrics,
         pod_events=POD_EVENTS[cycle.version],
+        frees_assumed=cycle.version >= SchedulerVersion.V1_35,
         pre_checks=shared.pre_checks,
     )
     informers.nodes.add_event_handler(

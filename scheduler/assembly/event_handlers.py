@@ -155,7 +155,8 @@ class PodEventHandler:
     `scheduler_names` are those of our profiles. With the feature gate GangScheduling a new pod
     without a node is an event, because it may complete a gang. A pod that waits for its resize is
     in the queue, too. `on_corrupted` is called if a bound pod has moved to another node: no
-    decision can be trusted then.
+    decision can be trusted then. With `frees_assumed` what a pod holds that is deleted while it is
+    being bound is free at once; in 1.34 it is when the binding has failed.
     """
 
     cache: Cache
@@ -166,6 +167,7 @@ class PodEventHandler:
     on_corrupted: Callable[[CacheCorruptedError], None]
     metrics: SchedulerMetrics
     pod_events: PodEvents = DEFAULT_POD_EVENTS
+    frees_assumed: bool = True
     pre_checks: PreChecks | None = None
 
     def on_add(self, pod: Pod, *, is_initial: bool) -> None:
@@ -191,6 +193,9 @@ class PodEventHandler:
                 # Bound, not deleted: no other pod can use what it held.
                 with self.metrics.event(self.pod_events.label(ActionType.DELETE)):
                     self.queue.delete(old)
+                    if not self.frees_assumed:
+                        # In 1.34 it leaves the queue as a deleted pod does.
+                        self._release_waiting(old)
         elif self._is_ours(old):
             self._update_unassigned(old, new)
 
@@ -281,7 +286,8 @@ class PodEventHandler:
         self.cache.set_pod_group_member(info)
         if self.cache.is_assumed_pod(new):
             # Its binding is under way; only a deletion changes anything.
-            if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
+            is_going = new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp
+            if is_going and self.frees_assumed:
                 self._forget_assumed(new)
             return
         self.queue.update(old, info)
@@ -294,10 +300,19 @@ class PodEventHandler:
             self.queue.delete(pod)
             if pod.spec.scheduling_group is not None or pod.spec.workload_ref is not None:
                 self.cache.remove_pod_group_member(PodInfo(pod))
-            if self.cache.is_assumed_pod(pod):
+            if not self.frees_assumed:
+                self._release_waiting(pod)
+            elif self.cache.is_assumed_pod(pod):
                 self._forget_assumed(pod)
             elif pod.status.nominated_node_name:
                 self._free_nomination(pod)
+
+    def _release_waiting(self, pod: Pod) -> None:
+        """Reject a pod at Permit, or free its nomination: the rule of 1.34."""
+        if self.waiting_pods.reject(pod.metadata.uid):
+            self.queue.move_all_to_active_or_backoff_queue(EVENT_ASSIGNED_POD_DELETE, pod, None)
+        elif pod.status.nominated_node_name:
+            self._free_nomination(pod)
 
     def _forget_assumed(self, pod: Pod) -> None:
         """Free the resources of a pod that is deleted while being bound, before the bind fails."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from scheduler.api import resources
 from scheduler.api.dynamic_resources import ResourceSliceSpec
 from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.devices.rules import (
@@ -71,6 +72,8 @@ def _pod(pod: Pod, gates: FeatureGates, version: SchedulerVersion) -> Pod:
     if _RESIZE not in gates and (status.container_statuses or status.init_container_statuses):
         status = replace(status, container_statuses=(), init_container_statuses=())
         pod = replace(pod, status=status)
+    if version >= SchedulerVersion.V1_37 and resources.reports_resources(pod):
+        pod = replace(pod, sums_resources=True)
     if _POD_LEVEL_RESIZE in gates and _POD_LEVEL_RESOURCES in gates:
         return pod
     if pod.status.resources is not None or pod.status.allocated_resources:

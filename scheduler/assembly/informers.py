@@ -21,7 +21,7 @@ from scheduler.client.kinds import (
     read_as,
     resource_named,
 )
-from scheduler.config import uses_queueing_hints
+from scheduler.config import SchedulerVersion, uses_queueing_hints
 from scheduler.devices.taint_rules import taint_selector
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.handle import KindNotWatchedError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scheduler.api.core import Pod
     from scheduler.api.unstructured import Kind, Unstructured
     from scheduler.client import Informer, Resource
-    from scheduler.config import Extender, FeatureGates, SchedulerVersion
+    from scheduler.config import Extender, FeatureGates
     from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
@@ -79,7 +79,11 @@ class Informers:
         sends_victims = any(extender.preempt_verb for extender in without_cache)
         compares_all = not uses_queueing_hints(gates, version)
         self.pods: Final = factory.informer(
-            replace(PODS, keeps_json=bool(extenders) or compares_all),
+            replace(
+                PODS,
+                keeps_json=bool(extenders) or compares_all,
+                keeps_managed_fields=version < SchedulerVersion.V1_36,
+            ),
             field_selector=UNFINISHED,
             transform=PartSharing(
                 keeps_json=sends_victims, first=self._transforms.get(PODS.plural)

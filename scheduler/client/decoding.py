@@ -188,8 +188,8 @@ class ObjectDecoder(Generic[T]):
 class JsonKeepingDecoder(ObjectDecoder[T]):
     """Decodes objects that keep their JSON, in the form in which extenders receive it.
 
-    That is the form of upstream's typed objects: without `kind` and `apiVersion`, and a pod without
-    managed fields.
+    That is the form of upstream's typed objects: without `kind` and `apiVersion`, and since 1.36 a
+    pod without managed fields.
     """
 
     def object(self, body: bytes, *, url: str) -> T:
@@ -197,7 +197,7 @@ class JsonKeepingDecoder(ObjectDecoder[T]):
         whole = msgspec.json.decode(body, type=dict[str, Any])
         whole.pop("kind", None)
         whole.pop("apiVersion", None)
-        if isinstance(obj, Pod):
+        if isinstance(obj, Pod) and not self._resource.keeps_managed_fields:
             whole.get("metadata", {}).pop("managedFields", None)
         msgspec.structs.force_setattr(obj, "json", msgspec.json.encode(whole))  # type: ignore[arg-type]
         return obj

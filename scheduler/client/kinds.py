@@ -78,7 +78,8 @@ def object_key(obj: ApiObject) -> str:
 class Resource(Generic[T]):
     """One kind of object: its group, version and names, and the type it is decoded into.
 
-    With `keeps_json` an object also keeps its JSON, in the field `json` of its type.
+    With `keeps_json` an object also keeps its JSON, in the field `json` of its type, and with
+    `keeps_managed_fields` a pod keeps these there.
     """
 
     group: str
@@ -88,6 +89,7 @@ class Resource(Generic[T]):
     type: type[T]
     namespaced: bool = True
     keeps_json: bool = False
+    keeps_managed_fields: bool = False
     #: The namespace whose objects are listed; empty for all.
     only_namespace: str = ""
 

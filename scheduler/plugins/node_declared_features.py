@@ -118,6 +118,18 @@ DEFAULT_FEATURES: Final = FeatureRegistry(ALL_FEATURES)
 
 _MISMATCH: Final = unresolvable("node(s) didn't match Pod's required features")
 
+
+def _mismatch(requirements: frozenset[str]) -> Status:
+    del requirements
+    return _MISMATCH
+
+
+def _named_mismatch(requirements: frozenset[str]) -> Status:
+    """Return the text of 1.35, which knows a single feature that a pod can need."""
+    names = ", ".join(sorted(requirements))
+    return unresolvable(f"node declared features check failed - unsatisfied requirements: {names}")
+
+
 #: The features that the pod needs.
 _REQUIREMENTS: Final = StateKey[frozenset[str]](
     "PreFilterNodeDeclaredFeatures", 'error reading "{}" from cycle-state: not found'
@@ -141,7 +153,10 @@ class NodeDeclaredFeatures(Plugin):
 
     def __init__(self) -> None:
         self._is_enabled: Final = DECLARED_FEATURES in self.handle.feature_gates
-        self._features: Final = self.features.as_of(self.handle.version)
+        version = self.handle.version
+        self._features: Final = self.features.as_of(version)
+        is_named = version < SchedulerVersion.V1_36
+        self._mismatch: Final = _named_mismatch if is_named else _mismatch
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods that need no feature, as most do."""
@@ -157,7 +172,8 @@ class NodeDeclaredFeatures(Plugin):
             return None
         requirements = state.read(_REQUIREMENTS)
         declared = nodes.derive(self._features.declared_by)
-        return reject(declared.where(lambda has: has is None or not requirements <= has), _MISMATCH)
+        lacking = declared.where(lambda has: has is None or not requirements <= has)
+        return reject(lacking, self._mismatch(requirements))
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         if not self._is_enabled:

@@ -5,6 +5,7 @@ Source: `filterPodsWithPDBViolation` in `plugins/defaultpreemption/default_preem
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 class Budgets:
     """The disruption budgets of a cluster.
 
-    A budget whose selector is malformed, empty or missing matches no pod.
+    A budget whose selector is malformed, empty or missing matches no pod. With `stops_at_first` a
+    pod that violates a budget does not count against those after it, as since 1.37.
     """
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
+    def __init__(
+        self, budgets: Iterable[PodDisruptionBudget] = (), *, stops_at_first: bool = False
+    ) -> None:
+        self._stops_at_first: Final = stops_at_first
         self._budgets: list[PodDisruptionBudget] = []
         #: The namespace and the selector of each budget.
         self._scopes: list[tuple[str, LabelSelector | None]] = []
@@ -65,9 +70,12 @@ class Budgets:
 
         Pods are evicted in this order, on each node as if there were no other. `first_on_node`
         is the position of the first pod on each pod's node; the pods of a node are in sequence.
-        Every pod counts against each budget that matches it, also against budgets that it violates.
+        Up to 1.36 every pod counts against each budget that matches it, also against budgets that
+        it violates.
         """
         positions, numbers = self._matches(pods)
+        if self._stops_at_first and len(np.unique(positions)) < len(positions):
+            return self._violating_in_turn(pods, first_on_node)
         order = np.argsort(numbers, kind="stable")
         positions, numbers = positions.take(order), numbers.take(order)
         nodes = first_on_node.take(positions)
@@ -77,6 +85,12 @@ class Budgets:
         violating = np.zeros(len(pods), dtype=np.bool_)
         violating[positions[before >= allowed.take(numbers)]] = True
         return violating
+
+    def _violating_in_turn(self, pods: Sequence[PodInfo], first_on_node: IntArray) -> BoolArray:
+        starts = np.unique(first_on_node)
+        on_nodes = (pods[start:end] for start, end in itertools.pairwise((*starts, len(pods))))
+        violations = (self.violations([pod] for pod in on_node) for on_node in on_nodes)
+        return np.fromiter(itertools.chain.from_iterable(violations), dtype=np.bool_)
 
     def _matches(self, pods: Sequence[PodInfo]) -> tuple[IntArray, IntArray]:
         """Return the pairs of a pod and a budget that it counts against, pods in order.

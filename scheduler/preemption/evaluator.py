@@ -79,7 +79,7 @@ class Evaluator:
         self._executor: Final = executor
         self._offset_and_num_candidates: Final = offset_and_num_candidates
         self._rules: Final = rules
-        self._budgets: Final = Budgets()
+        self._budgets: Final = Budgets(stops_at_first=handle.version >= SchedulerVersion.V1_37)
         is_described = handle.version >= SchedulerVersion.V1_37
         self._success: Final = _found_placement if is_described else _no_status
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from scheduler.api.core import ObjectMeta
     from scheduler.api.pod_groups import PodGroup
-    from scheduler.framework.handle import Handle, PodInPreBind
+    from scheduler.framework.handle import Handle, PodInPreBind, WaitingPod
     from scheduler.preemption.importance import Candidate
     from scheduler.snapshot.pod_info import PodInfo
 
@@ -93,6 +93,27 @@ def _is_never_pending(pod: Pod) -> bool:
     return False
 
 
+def _all_victims(victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+    """Return all victims, also terminating ones: the rule of 1.34."""
+    return victims
+
+
+def _not_terminating(victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+    """Return the victims that are not terminating yet: the rule since 1.35."""
+    return [victim for victim in victims if victim.pod.metadata.deletion_timestamp is None]
+
+
+def _reject_waiting(waiting: WaitingPod, plugin_name: str) -> bool:
+    """Reject a victim at Permit, as a plugin does; it is never deleted: the rule up to 1.35."""
+    waiting.reject(plugin_name, "preempted")
+    return True
+
+
+def _preempt_waiting(waiting: WaitingPod, plugin_name: str) -> bool:
+    """Fail a victim at Permit, since 1.36; False if it has gone on, and is to be deleted."""
+    return waiting.preempt(plugin_name, "preempted")
+
+
 def _is_in_no_pre_bind(uid: str) -> PodInPreBind | None:
     """Find no victim before its binding, so that it is deleted: the rule up to 1.35."""
     del uid
@@ -124,9 +145,17 @@ class Executor:
         self._is_pending: Final = self._is_not_deleted if waits_for_last else _is_never_pending
         #: Before 1.35 an eviction fails if its victim does not exist at its beginning.
         self._fails_without_victim: Final = not waits_for_last
+        self._to_evict: Final = _not_terminating if waits_for_last else _all_victims
         is_new = version >= SchedulerVersion.V1_36
         self._in_pre_bind: Final = handle.get_pod_in_pre_bind if is_new else _is_in_no_pre_bind
+        self._stop_waiting: Final = _preempt_waiting if is_new else _reject_waiting
+        self._note_in_memory: Final = " (in kube-scheduler memory)." if is_new else ""
         self._related: Final = _pod_group_only if is_new else _any_preemptor
+        #: Before 1.36 victims are counted even if all are terminating.
+        self._counts_terminating: Final = not is_new
+        #: No event follows if the binding of the last victim is cancelled; since 1.37 its preemptor
+        #: is activated.
+        self._activates_after_cancel: Final = version >= SchedulerVersion.V1_37
 
     def is_running_preemption(self, uid: str) -> bool:
         """True if a pod, or a pod group, must wait for the end of its own preemption."""
@@ -142,13 +171,10 @@ class Executor:
         return current is not None and current.metadata.deletion_timestamp is None
 
     async def actuate(self, candidate: Candidate, preemptor: Preemptor) -> Status | None:
-        """Evict the victims, in the background if its gate is on; return a status on failure.
-
-        Victims that are already terminating are skipped.
-        """
-        victims = [v for v in candidate.victims.pods if v.pod.metadata.deletion_timestamp is None]
+        """Evict the victims, in the background if its gate is on; return a status on failure."""
+        victims = self._to_evict(candidate.victims.pods)
         is_async = ASYNC_PREEMPTION in self._handle.feature_gates
-        if victims or not is_async:
+        if victims or not is_async or self._counts_terminating:
             self._handle.metrics.preemption_victims.observe(len(candidate.victims.pods))
         if not is_async:
             return await self._make_room(candidate.name, preemptor, victims)
@@ -177,32 +203,33 @@ class Executor:
             {"preemptor": preemptor.key, "node": node_name, "numVictims": len(victims)},
         )
         metrics = self._handle.metrics
-        started, succeeded = metrics.stopwatch(), False
+        started, succeeded, is_cancelled = metrics.stopwatch(), False, False
         try:
             cleared = await self._clear_nominations(node_name, preemptor)
-            succeeded = await self._preempt_all(victims, preemptor, node_name) and cleared
+            is_cancelled = await self._preempt_all(victims, preemptor, node_name)
+            succeeded = cleared
+        except Exception as failure:  # noqa: BLE001 - no other task sees the error
+            pair = {"preemptor": preemptor.key, "err": failure}
+            _log.error("Error occurred during preemption", pair)
         finally:
             self._preempting.discard(preemptor.uid)
             self._last_victims.pop(preemptor.uid, None)
             metrics.preemption_ended("success" if succeeded else "error", started)
-        if not succeeded:
-            # There may be no event for a pod whose victims were not evicted.
+        if not succeeded or (is_cancelled and self._activates_after_cancel):
+            # There may be no event for a pod whose victims were not deleted.
             self._handle.activate(preemptor.pods)
 
     async def _preempt_all(
         self, victims: Sequence[PodInfo], preemptor: Preemptor, node_name: str
     ) -> bool:
-        """Evict all victims, the last one only after all others succeeded."""
+        """Evict all victims, the last one only after all others succeeded.
+
+        Returns True if the last one is not deleted, as only its binding was cancelled.
+        """
         *others, last = victims
-        try:
-            await self._preempt_pods(others, preemptor, node_name)
-            self._last_victims[preemptor.uid] = last.pod
-            await self._preempt_pod(last, preemptor, node_name)
-        except Exception as failure:  # noqa: BLE001 - no other task sees the error
-            pair = {"preemptor": preemptor.key, "err": failure}
-            _log.error("Error occurred during preemption", pair)
-            return False
-        return True
+        await self._preempt_pods(others, preemptor, node_name)
+        self._last_victims[preemptor.uid] = last.pod
+        return await self._preempt_pod(last, preemptor, node_name)
 
     async def _preempt_pods(
         self, victims: Sequence[PodInfo], preemptor: Preemptor, node_name: str
@@ -216,18 +243,21 @@ class Executor:
 
         await self._handle.run_in_parallel(work() for _ in victims[:_EVICTIONS_AT_ONCE])
 
-    async def _preempt_pod(self, victim: PodInfo, preemptor: Preemptor, node_name: str) -> None:
-        """Evict one victim: cancel its binding if it is not bound yet, else delete it."""
+    async def _preempt_pod(self, victim: PodInfo, preemptor: Preemptor, node_name: str) -> bool:
+        """Evict one victim: cancel its binding if it is not bound yet, else delete it.
+
+        Returns True if its binding was cancelled.
+        """
         note = f"Preempted by {preemptor.type} {preemptor.uid} on node {node_name}"
-        if self._cancel_binding(victim):
-            note += " (in kube-scheduler memory)."
+        if is_cancelled := self._cancel_binding(victim):
+            note += self._note_in_memory
         elif not await self._evict(victim, preemptor):
             _log.log(
                 V2,
                 "Victim Pod is already deleted",
                 {"preemptor": preemptor.key, "victim": victim.key, "node": node_name},
             )
-            return
+            return False
         self._handle.event_recorder.event(
             victim.pod,
             related=self._related(preemptor),
@@ -236,12 +266,13 @@ class Executor:
             action="Preempting",
             note=note,
         )
+        return is_cancelled
 
     def _cancel_binding(self, victim: PodInfo) -> bool:
         """Cancel the binding cycle of a victim that is not bound yet; False if there is none."""
         waiting = self._handle.get_waiting_pod(victim.uid)
         if waiting is not None:
-            return waiting.preempt(self._plugin_name, "preempted")
+            return self._stop_waiting(waiting, self._plugin_name)
         in_pre_bind = self._in_pre_bind(victim.uid)
         if in_pre_bind is not None:
             return in_pre_bind.cancel_pod(f"preempted by {self._plugin_name}")

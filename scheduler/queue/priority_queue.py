@@ -100,14 +100,6 @@ MOVED_AT_ONCE: Final = 5000
 
 _AFTER_BACKOFF: Final = QueueingStrategy.QUEUE_AFTER_BACKOFF
 
-#: Upstream's words for the pools in an error text.
-_QUEUE_NAMES: Final = {
-    Place.ACTIVE: "the active queue",
-    Place.BACKOFF: "the backoff queue",
-    Place.UNSCHEDULABLE: "unschedulable queue",
-    Place.GATED: "unschedulable queue",
-}
-
 
 class PriorityQueue:
     """The pods that wait for a node, the most urgent first.
@@ -127,8 +119,9 @@ class PriorityQueue:
     `incoming_pods` counts the pods that entered a queue, by queue and event, as upstream's metric
     `queue_incoming_pods_total`: gated pods are counted as `unschedulable`, a pod popped from
     backoff as `active`. `unschedulable_reasons` is upstream's metric `unschedulable_pods`: the
-    number of pods that wait because of a plugin, by plugin and profile. As upstream's, it is not
-    counted down for pods that are deleted while active or backing off.
+    number of pods that wait because of a plugin, by plugin and profile. As upstream's up to 1.36,
+    it is not counted down for pods that are deleted while active or backing off; with
+    `counts_deleted` it is. `gated_wait_anew` is for the flush, see `UnschedulablePods`.
     """
 
     def __init__(
@@ -148,6 +141,8 @@ class PriorityQueue:
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_in_unschedulable_pods_seconds: float = 300.0,
+        gated_wait_anew: bool = False,
+        counts_deleted: bool = False,
         moved_at_once: int = MOVED_AT_ONCE,
         pod_events: PodEvents = DEFAULT_POD_EVENTS,
     ) -> None:
@@ -172,13 +167,10 @@ class PriorityQueue:
             metrics=metrics,
         )
         self.unschedulable_pods: Final = UnschedulablePods(
-            hints.rejectors_of, lambda i: (hints.hint_group_key(i), self._gate.gating_key(i))
+            hints.rejectors_of,
+            lambda i: (hints.hint_group_key(i), self._gate.gating_key(i)),
+            waits_anew=gated_wait_anew,
         )
-        self.pools: Final[Mapping[str, Pool]] = {  # by upstream's names
-            "activeQ": self.active_q,
-            "backoffQ": self.backoff_q,
-            "unschedulablePods": self.unschedulable_pods,
-        }
         self.pool_at: Final[Mapping[Place, Pool]] = {
             Place.ACTIVE: self.active_q,
             Place.BACKOFF: self.backoff_q,
@@ -190,7 +182,17 @@ class PriorityQueue:
         self._less: Final = less
         self._pod_events: Final = pod_events
         self._members_back_off: Final = members_back_off
+        self._counts_deleted: Final = counts_deleted
         self._leftover_flush: Final = LeftoverFlush(max_in_unschedulable_pods_seconds)
+
+    @property
+    def pools(self) -> Mapping[str, Pool]:
+        """The pools by upstream's names."""
+        return {
+            "activeQ": self.active_q,
+            "backoffQ": self.backoff_q,
+            "unschedulablePods": self.unschedulable_pods,
+        }
 
     @property
     def incoming_pods(self) -> Counter[tuple[str, str]]:
@@ -270,7 +272,7 @@ class PriorityQueue:
         source = info.place
         self.pool_at[source].delete(info.key)
         info.place = Place.OUTSIDE
-        if source not in POPPABLE:
+        if self._counts_deleted or source not in POPPABLE:
             self._count_reasons(info, -1)
         return _moves(Move(now, info, source, Place.OUTSIDE))
 
@@ -336,7 +338,7 @@ class PriorityQueue:
             info.place = Place.IN_FLIGHT
             info.timestamp = now
             info.backoff_expiration = 0.0
-            info.was_flushed_from_unschedulable = False
+            info.was_flushed_from_unschedulable, info.flushed_at = False, 0.0
             self.nominator.refresh(info.pod_info)
             self._count_reasons(info, +1)
             answers: list[HintAnswer] = []
@@ -449,12 +451,12 @@ class PriorityQueue:
         overdue = self.unschedulable_pods.overdue(now, self._leftover_flush.max_wait_seconds)
         if not overdue:
             return NO_MOVES
-        for info in overdue:
-            info.was_flushed_from_unschedulable = True
+        self.unschedulable_pods.begin_flush(overdue, now)
         registered = self.hints.registered_for(EVENT_UNSCHEDULABLE_TIMEOUT)
         groups = self.unschedulable_pods.in_groups(overdue)
         decisions = self.hints.decide(groups, registered, None, None)
         moves = self._apply(decisions, registered, now)
+        self.unschedulable_pods.end_flush(overdue)
         self.in_flight.add_event(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
         return moves
 
@@ -483,7 +485,7 @@ class PriorityQueue:
 
     def find(self, key: str) -> QueuedPodInfo | None:
         """Return a waiting pod by `namespace/name`; None for other pods and pods in flight."""
-        for pool in self.pools.values():
+        for pool in (self.active_q, self.backoff_q, self.unschedulable_pods):
             if (info := pool.get(key)) is not None:
                 return info
         return None
@@ -581,7 +583,7 @@ class PriorityQueue:
 
     def _refuse_if_queued(self, key: str) -> None:
         if (queued := self.find(key)) is not None:
-            raise PodAlreadyQueuedError(key, _QUEUE_NAMES[queued.place])
+            raise PodAlreadyQueuedError(key, queued.place)
 
     def _count_reasons(self, info: QueuedPodInfo, count: int) -> None:
         if rejectors := info.rejector_plugins:

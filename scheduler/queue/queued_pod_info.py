@@ -42,6 +42,7 @@ class QueuedPodInfo:
         "attempts",
         "backoff_expiration",
         "consecutive_errors_count",
+        "flushed_at",
         "gating_plugin",
         "gating_plugin_events",
         "initial_attempt_timestamp",
@@ -70,6 +71,8 @@ class QueuedPodInfo:
         self.consecutive_errors_count = 0
         #: True if the flush of the unschedulable pods brought it back, not an event.
         self.was_flushed_from_unschedulable = False
+        #: When the flush last found the pod, in 1.37; 0 before.
+        self.flushed_at = 0.0
         #: When the pod first became active; None before.
         self.initial_attempt_timestamp: float | None = None
         #: The plugins that rejected the pod in its last attempt.
@@ -89,6 +92,11 @@ class QueuedPodInfo:
     @property
     def uid(self) -> str:
         return self.pod_info.uid
+
+    @property
+    def waits_since(self) -> float:
+        """The time from which on the flush counts."""
+        return max(self.timestamp, self.flushed_at)
 
     @property
     def is_gated(self) -> bool:
@@ -205,9 +213,18 @@ class QueueStatistics(NamedTuple):
     in_flight_events: int
 
 
+#: Upstream's words for the pools in an error text.
+_QUEUE_NAMES: Final = {
+    Place.ACTIVE: "the active queue",
+    Place.BACKOFF: "the backoff queue",
+    Place.UNSCHEDULABLE: "unschedulable queue",
+    Place.GATED: "unschedulable queue",
+}
+
+
 class PodAlreadyQueuedError(Exception):
     """A pod was given back while it is in the queue: the caller's bug. The text is upstream's."""
 
-    def __init__(self, key: str, queue_name: str) -> None:
-        super().__init__(f"Pod {key} is already present in {queue_name}")
+    def __init__(self, key: str, place: Place) -> None:
+        super().__init__(f"Pod {key} is already present in {_QUEUE_NAMES[place]}")
         self.key: Final = key

@@ -84,21 +84,25 @@ class UnschedulablePods:
     """Waiting pods by key.
 
     `rejectors_of` returns the plugins whose events move a pod; without a plugin any event moves
-    the pod. Pods with the same `hint_group_key` form a group.
+    the pod. Pods with the same `hint_group_key` form a group. With `waits_anew` a gated pod that a
+    flush has found waits for the whole time again, as since 1.37; otherwise each flush finds it.
     """
 
     def __init__(
         self,
         rejectors_of: Callable[[QueuedPodInfo], frozenset[Rejector]],
         hint_group_key: Callable[[QueuedPodInfo], Hashable],
+        *,
+        waits_anew: bool = False,
     ) -> None:
+        self._waits_anew: Final = waits_anew
         self._rejectors_of: Final = rejectors_of
         self._hint_group_key: Final = hint_group_key
         self._entries: Final[dict[str, _Entry]] = {}
         self._groups: Final[dict[Hashable, AlikePods]] = {}
         self._by_rejector: Final[dict[Rejector, dict[Hashable, AlikePods]]] = {}
         #: The longest waiting first.
-        self._by_age: Final[Heap[QueuedPodInfo]] = Heap(lambda pod: (pod.timestamp,))
+        self._by_age: Final[Heap[QueuedPodInfo]] = Heap(lambda pod: (pod.waits_since,))
         self._arrivals = 0
         self.gated_total = 0
 
@@ -182,10 +186,23 @@ class UnschedulablePods:
     def overdue(self, now: float, max_wait_seconds: float) -> list[QueuedPodInfo]:
         """Return the pods that have waited for longer, the longest waiting first."""
         oldest = self._by_age.peek()
-        if oldest is None or now - oldest.timestamp <= max_wait_seconds:
+        if oldest is None or now - oldest.waits_since <= max_wait_seconds:
             return []
-        pods = [pod for pod in self if now - pod.timestamp > max_wait_seconds]
-        return sorted(pods, key=lambda pod: pod.timestamp)
+        pods = [pod for pod in self if now - pod.waits_since > max_wait_seconds]
+        return sorted(pods, key=lambda pod: pod.waits_since)
+
+    def begin_flush(self, pods: Iterable[QueuedPodInfo], now: float) -> None:
+        """Note that a flush has found these pods."""
+        for pod in pods:
+            pod.was_flushed_from_unschedulable = True
+            if self._waits_anew:
+                pod.flushed_at = now
+                self._by_age.add_or_update(pod.key, pod)
+
+    def end_flush(self, pods: Iterable[QueuedPodInfo]) -> None:
+        """Since 1.37: whatever brings back a pod that is still gated, it is not this flush."""
+        for pod in pods:
+            pod.was_flushed_from_unschedulable = not (self._waits_anew and pod.is_gated)
 
     def in_groups(self, pods: Iterable[QueuedPodInfo]) -> Iterator[Mapping[str, QueuedPodInfo]]:
         """Yield these pods by key: a group of which all pods are given as it is, others alone.
@@ -206,7 +223,7 @@ class UnschedulablePods:
     def oldest_timestamp(self) -> float | None:
         """The time since which the longest waiting pod waits; None if no pod waits."""
         oldest = self._by_age.peek()
-        return None if oldest is None else oldest.timestamp
+        return None if oldest is None else oldest.waits_since
 
     def complaints(self) -> Iterator[str]:
         """Yield a line for each broken invariant."""

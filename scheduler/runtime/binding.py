@@ -53,11 +53,21 @@ class PreFlight(NamedTuple):
 
 
 class BindingPlugins:
-    """Runs the plugins of a profile, which are by extension point, from Reserve to PostBind."""
+    """Runs the plugins of a profile, which are by extension point, from Reserve to PostBind.
 
-    def __init__(self, plugins: Mapping[str, Sequence[Plugin]], meter: Meter) -> None:
+    With `joins_pre_binds` PreBind plugins that allow it run at the same time, as since 1.36.
+    """
+
+    def __init__(
+        self,
+        plugins: Mapping[str, Sequence[Plugin]],
+        meter: Meter,
+        *,
+        joins_pre_binds: bool = True,
+    ) -> None:
         self.meter: Final = meter
         self._plugins: Final = plugins
+        self._joins_pre_binds: Final = joins_pre_binds
 
     @measured("Reserve")
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -126,7 +136,7 @@ class BindingPlugins:
                     groups[-1].append(plugin)
                 else:
                     groups.append([plugin])
-                may_join = answer.allow_parallel
+                may_join = answer.allow_parallel and self._joins_pre_binds
             elif not answer.allow_parallel:
                 # A skipped plugin still keeps its neighbours apart.
                 may_join = False

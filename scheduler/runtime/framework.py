@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from scheduler.config.types import GENERIC_WORKLOAD, RESIZE_PREEMPTION
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.arithmetic import MAX_NODE_SCORE
 from scheduler.framework.failures import PluginFailedError, PluginSetupError
 from scheduler.framework.interface import Plugin
@@ -94,7 +95,10 @@ class Framework:
             self.plugins["pre_score"], self.plugins["score"], self.weights, self.meter
         )
         self.placements: Final = Placements(self.plugins, self.placement_weights, self.meter)
-        self.binding: Final = BindingPlugins(self.plugins, self.meter)
+        joins_pre_binds = self.handle.version >= SchedulerVersion.V1_36
+        self.binding: Final = BindingPlugins(
+            self.plugins, self.meter, joins_pre_binds=joins_pre_binds
+        )
 
     @property
     def pod_group_preemption(self) -> PodGroupPreemption | None:

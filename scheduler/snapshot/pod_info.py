@@ -239,13 +239,8 @@ def _requests_of(pod: Pod) -> PodRequests:
 
 def _is_reported_on(pod: Pod) -> bool:
     """True if the status has resources: reports of the kubelet, or what claims take."""
-    status = pod.status
-    return bool(
-        status.container_statuses
-        or status.init_container_statuses
-        or status.resources
-        or status.node_allocatable_resource_claim_statuses
-    )
+    claims = pod.status.node_allocatable_resource_claim_statuses
+    return bool(claims) or resources.reports_resources(pod)
 
 
 def _count_requests(pod: Pod) -> PodRequests:

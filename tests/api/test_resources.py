@@ -152,6 +152,41 @@ def test_a_resized_container_counts_by_its_actual_and_allocated_resources(
     assert resources.pod_requests(resized) == resources.pod_requests(pod)
 
 
+@pytest.mark.parametrize(
+    ("containers", "status", "milli"),
+    [
+        (
+            [("a", {"cpu": "9"}), ("b", {"cpu": "4"})],
+            PodStatus(
+                conditions=INFEASIBLE,
+                container_statuses=(_status("a", {"cpu": "2"}, {"cpu": "3"}),),
+            ),
+            {"cpu": 3000},
+        ),
+        (
+            [("a", {"cpu": "1"})],
+            PodStatus(container_statuses=(_status("a", None, {"cpu": "4"}),)),
+            {"cpu": 4000},
+        ),
+        (
+            [("a", {"cpu": "1"})],
+            PodStatus(
+                resources=ResourceRequirements(requests={"cpu": "2", "memory": "5"}),
+                allocated_resources={"cpu": "3"},
+            ),
+            {"cpu": 3000, "memory": 5000},
+        ),
+    ],
+    ids=["infeasible", "allocated only", "of the whole pod"],
+)
+def test_sums_of_containers_are_compared_since_1_37(
+    containers: list[Named], status: PodStatus, milli: dict[str, int]
+) -> None:
+    """The numbers are those of `PodRequests` in component-helpers 0.37.2."""
+    pod = msgspec.structs.replace(_pod(containers), status=status, sums_resources=True)
+    assert _counts(resources.pod_requests(pod, use_status=True)) == milli
+
+
 def test_an_init_container_that_ends_is_never_resized() -> None:
     pod = _with_status(
         _pod([], [("i", {"cpu": "1"})]),

@@ -10,6 +10,7 @@ from scheduler.api.core import Pod
 from scheduler.assembly.event_handlers import NodeEventHandler, PodEventHandler
 from scheduler.cache import Cache, CacheCorruptedError
 from scheduler.cycle.scheduling_queue import SchedulingQueue
+from scheduler.framework.events import ActionType, ClusterEventWithHint, on
 from scheduler.framework.registrations import events_of
 from scheduler.framework.status import unschedulable
 from scheduler.metrics import SchedulerMetrics
@@ -60,12 +61,23 @@ class Picky:
     name = "Picky"
 
 
+class WaitsForRoom(Picky):
+    """Registers for deletions of pods only."""
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [on(Pod, ActionType.DELETE)]
+
+
 def _by_priority(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
     return first.pod_info.priority > second.pod_info.priority
 
 
 @pytest.fixture
 def world() -> World:
+    return _world()
+
+
+def _world(plugin: type[Picky] = Picky, *, frees_assumed: bool = True) -> World:
     clock, cache, corrupted = VirtualClock(), Cache(), []
     waiting_pods = WaitingPods(clock, SchedulerMetrics())
     metrics = SchedulerMetrics()
@@ -73,7 +85,7 @@ def world() -> World:
     queue = PriorityQueue(
         _by_priority,
         pre_enqueue_plugins={},
-        queueing_hint_map={"default-scheduler": build_queueing_hint_map([events_of(Picky())])},
+        queueing_hint_map={"default-scheduler": build_queueing_hint_map([events_of(plugin())])},
         nominator=Nominator(lambda namespace, name: make_pod(name, namespace=namespace)),
         metrics=metrics,
     )
@@ -86,6 +98,7 @@ def world() -> World:
         feature_gates=frozenset(),
         on_corrupted=corrupted.append,
         metrics=metrics,
+        frees_assumed=frees_assumed,
     )
     nodes = NodeEventHandler(cache=cache, queue=scheduling_queue, metrics=metrics)
     return World(cache, queue, waiting_pods, pods, nodes, corrupted)
@@ -138,6 +151,33 @@ def test_marking_a_pod_that_is_being_bound_for_deletion_frees_its_room_too(world
     metadata = replace(pod.metadata, deletion_timestamp=now, resource_version="2")
     world.pods.on_update(pod, replace(pod, metadata=metadata))
     assert world.cache.statistics().pods == 0
+
+
+def test_in_1_34_a_pod_that_is_being_bound_keeps_its_room_until_that_fails() -> None:
+    world, pod = _world(frees_assumed=False), make_pod("going")
+    world.wait_for_an_event(make_pod("other"))
+    world.cache.assume_pod(PodInfo(pod).assigned_to("node"))
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    metadata = replace(pod.metadata, deletion_timestamp=now, resource_version="2")
+    world.pods.on_update(pod, replace(pod, metadata=metadata))
+    world.pods.on_delete(pod, final_state_unknown=False)
+    assert world.cache.statistics().pods == 1
+    assert world.events == []
+
+
+@pytest.mark.parametrize(
+    ("frees_assumed", "waiting"), [(True, ["minor", "major"]), (False, ["major"])]
+)
+def test_in_1_34_a_nominated_pod_that_is_bound_helps_pods_that_had_to_yield(
+    *, frees_assumed: bool, waiting: list[str]
+) -> None:
+    world = _world(WaitsForRoom, frees_assumed=frees_assumed)
+    important = make_pod("important", priority=10, nominated_node_name="node")
+    world.wait_for_an_event(make_pod("minor", priority=1))
+    world.wait_for_an_event(make_pod("major", priority=20))
+    world.pods.on_add(important, is_initial=False)
+    world.pods.on_update(important, _bound(important))
+    assert sorted(_waiting(world), reverse=True) == waiting
 
 
 async def test_a_pod_held_at_permit_is_rejected_when_it_goes(world: World) -> None:

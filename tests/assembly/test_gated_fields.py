@@ -83,6 +83,21 @@ def test_without_resizing_of_containers_their_specification_counts() -> None:
     assert _requests(read)["cpu"] == 1000
 
 
+@pytest.mark.parametrize(("minor", "milli"), [(36, 8000), (37, 5000)])
+def test_since_v1_37_containers_are_summed_up_before_spec_and_status_are_compared(
+    minor: int, milli: int
+) -> None:
+    """One container shrinks from 4 to 1, and the other one grows from 1 to 4."""
+    spec = [{"name": name, "resources": {"requests": {"cpu": cpu}}} for name, cpu in ("a1", "b4")]
+    statuses = [
+        {"name": name, "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}}}
+        for name, cpu in ("a4", "b1")
+    ]
+    pod = api_object(Pod, {"spec": {"containers": spec}, "status": {"containerStatuses": statuses}})
+    read = transforms(DEFAULT_FEATURE_GATES, SchedulerVersion(minor))["pods"]
+    assert _requests(read(pod))["cpu"] == milli
+
+
 def test_before_v1_37_a_node_has_no_preemption_policy() -> None:
     node = api_object(Node, {"spec": {"podPreemptionPolicy": {}}})
     read = transforms(DEFAULT_FEATURE_GATES)["nodes"]

@@ -1,5 +1,6 @@
 import asyncio
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,8 @@ async def test_whole_objects_are_sent_as_they_came() -> None:
     }
     returned: Node = result.nodes[0].node
     assert msgspec.json.decode(returned.json)["x"] == 1
+    until_1_35 = JsonKeepingDecoder(replace(PODS, keeps_managed_fields=True))
+    assert b"managedFields" in until_1_35.object(raw_pod, url="").json
 
 
 class _Client:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from scheduler.api import core
 from scheduler.api.core import Node, Pod
+from scheduler.config import SchedulerVersion
 from scheduler.framework import CycleState, Status
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.runtime.registry import Registry
@@ -53,6 +54,18 @@ SNAPSHOT = snapshot_of(
 )
 def test_a_node_must_declare_all_that_the_pod_needs(pod: Pod, refused: set[str]) -> None:
     assert rejected(build(NodeDeclaredFeatures), pod, SNAPSHOT) == dict.fromkeys(refused, MISMATCH)
+
+
+def test_in_1_35_the_message_has_the_features() -> None:
+    handle = FakeHandle(version=SchedulerVersion.V1_35)
+    handle.feature_gates |= {"NodeDeclaredFeatures", RESTARTS}
+    plugin = cast(
+        "NodeDeclaredFeatures",
+        Registry([NodeDeclaredFeatures]).create("NodeDeclaredFeatures", None, handle),
+    )
+    message = f"node declared features check failed - unsatisfied requirements: {RESTARTS}"
+    found = rejected(plugin, RESTARTING, snapshot_of([_node("none")]))
+    assert found == {"none": (UNRESOLVABLE, (message,))}
 
 
 def test_a_pod_that_needs_nothing_is_skipped() -> None:

@@ -8,6 +8,7 @@ import pytest
 from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, VolumeAttachment
 from scheduler.cache import Cache
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.framework import CycleState
 from scheduler.plugins.node_volume_limits.csi import NodeVolumeLimits
 from scheduler.plugins.node_volume_limits.csi_volumes import AttachableVolumeError
@@ -58,7 +59,12 @@ def user(name: str, *claims: str, node: str = "a") -> Pod:
 class World:
     """Nodes a and b, each with a limit of 2, and one plugin over their whole history."""
 
-    def __init__(self, *objects: Any, gates: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        *objects: Any,
+        gates: frozenset[str] = frozenset(),
+        version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
+    ) -> None:
         limits = [csi_node(name, {DRIVER: 2}) for name in ("a", "b")]
         some = [part for name in ("c0", "c1", "c2", "c3") for part in bound(name)]
         self.objects = ClusterObjects(*limits, *some, *objects)
@@ -66,7 +72,9 @@ class World:
         self.cache.add_node(make_node("a"))
         self.cache.add_node(make_node("b"))
         self.cache.update_snapshot(self.snapshot)
-        handle = handle_with(self.objects, snapshot=self.snapshot, feature_gates=gates)
+        handle = handle_with(
+            self.objects, snapshot=self.snapshot, feature_gates=gates, version=version
+        )
         self.plugin = plugin_with(NodeVolumeLimits, handle)
 
     def run(self, *pods: Pod) -> None:
@@ -285,11 +293,16 @@ def test_in_tree_volumes_that_are_never_attached_do_not_count(source: dict[str, 
     assert world.full_for(make_pod(volumes=[{"name": "v", **source}])) == set()
 
 
-def test_a_driver_that_insists_keeps_pods_from_nodes_without_it_if_the_gate_is_on() -> None:
-    driver = msgspec.convert(
-        {"metadata": {"name": DRIVER}, "spec": {"preventPodSchedulingIfMissing": True}}, CSIDriver
-    )
-    world = World(driver, gates=frozenset({"VolumeLimitScaling"}))
+@pytest.mark.parametrize(
+    ("minor", "prevents"), [(35, {}), (36, {"preventPodSchedulingIfMissing": True})]
+)
+def test_a_driver_that_insists_keeps_pods_from_nodes_without_it_if_the_gate_is_on(
+    minor: int, prevents: dict[str, bool]
+) -> None:
+    """In 1.35 each driver does."""
+    driver = msgspec.convert({"metadata": {"name": DRIVER}, "spec": prevents}, CSIDriver)
+    gates = frozenset({"VolumeLimitScaling"})
+    world = World(driver, gates=gates, version=SchedulerVersion(minor))
     world.objects.put(csi_node("b", {"other.example.com": 5}))
     world.cache.add_node(make_node("bare"))
     missing = (UNSCHEDULABLE, (f"{DRIVER} CSI driver is not installed on the node",))

@@ -8,6 +8,7 @@ import pytest
 from scheduler.api import core, workloads
 from scheduler.api.core import Pod
 from scheduler.api.selectors import NOTHING, parse_label_selector
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.framework import CycleState
 from scheduler.framework.failures import PluginSetupError
 from scheduler.plugins.pod_topology_spread.constraints import MatchingPods
@@ -18,6 +19,8 @@ from scheduler.snapshot.what_if import WhatIf
 from scheduler.testing import FakeHandle, make_node, make_pod, snapshot_of
 from scheduler.testing.doubles import FakeLister
 from tests.plugins.running import (
+    QUEUE,
+    SKIP,
     UNRESOLVABLE,
     UNSCHEDULABLE,
     hint,
@@ -53,12 +56,14 @@ def build(
     snapshot: Snapshot | None = None,
     args: Mapping[str, object] | None = None,
     services: Iterable[workloads.Service] = (),
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
 ) -> PodTopologySpread:
     listers = {plural: FakeLister() for plural in PodTopologySpread.reads}
     listers["services"] = FakeLister(services)  # type: ignore[arg-type]
     registry = Registry([PodTopologySpread])
     given = dict(args) if args is not None else None
-    plugin = registry.create("PodTopologySpread", given, FakeHandle(snapshot, listers=listers))
+    handle = FakeHandle(snapshot, listers=listers, version=version)
+    plugin = registry.create("PodTopologySpread", given, handle)
     assert isinstance(plugin, PodTopologySpread)
     return plugin
 
@@ -188,6 +193,13 @@ def test_a_zone_with_an_empty_name_is_where_nodes_without_a_zone_are() -> None:
 
 
 # Hints.
+
+
+@pytest.mark.parametrize(("minor", "expected"), [(35, SKIP), (36, QUEUE)])
+def test_a_nominated_pod_that_goes_helps_since_1_36(minor: int, expected: str) -> None:
+    gone = make_pod("gone", labels=WEB, nominated_node_name="a1")
+    plugin = build(version=SchedulerVersion(minor))
+    assert hint(plugin, web(over()), old=gone) == expected
 
 
 def test_a_hint_for_a_pod_with_a_malformed_selector_fails() -> None:

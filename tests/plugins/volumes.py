@@ -34,6 +34,7 @@ from scheduler.api.storage import (
 )
 from scheduler.client import ApiObject, Conflict, Store
 from scheduler.client.kinds import KINDS
+from scheduler.config import DEFAULT_SCHEDULER_VERSION, SchedulerVersion
 from scheduler.framework import Plugin
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import Snapshot
@@ -111,12 +112,12 @@ def handle_with(
     *,
     snapshot: Snapshot | None = None,
     feature_gates: frozenset[str] | None = None,
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
 ) -> FakeHandle:
     """The handle of a plugin that lists these objects."""
-    handle = FakeHandle(snapshot, listers=objects.listers)
-    if feature_gates is not None:
-        handle.feature_gates = feature_gates
-    return handle
+    return FakeHandle(
+        snapshot, listers=objects.listers, feature_gates=feature_gates, version=version
+    )
 
 
 def plugin_with(

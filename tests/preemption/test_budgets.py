@@ -60,6 +60,20 @@ def test_a_pod_is_charged_to_every_budget_it_falls_under_even_where_one_is_viola
     assert violating(given, budget(allowed=0), budget(both, allowed=1)) == ["a", "b"]
 
 
+def test_since_1_37_a_pod_is_not_charged_after_the_first_budget_that_it_violates() -> None:
+    both = LabelSelector(match_labels={"tier": "back"})
+    given = [
+        *pods("a", app="db", tier="back"),
+        *pods("b", app="web", tier="back"),
+        *pods("c", app="web", tier="back"),
+        *pods("d", app="db", tier="back"),
+    ]
+    budgets = Budgets([budget(allowed=0), budget(both, allowed=1)], stops_at_first=True)
+    # Pod d is on a node of its own.
+    violating = budgets.violating(given, np.array([0, 0, 0, 3]))
+    assert violating.tolist() == [True, False, True, True]
+
+
 @pytest.mark.parametrize(
     "other",
     [

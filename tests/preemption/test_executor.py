@@ -1,6 +1,10 @@
 """Victims are rejected, deleted or cancelled, in the background or not."""
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
 import pytest
+from msgspec.structs import replace
 
 from scheduler.api.core import ObjectReference, Pod
 from scheduler.config import DEFAULT_FEATURE_GATES, SchedulerVersion
@@ -12,6 +16,7 @@ from scheduler.testing import FakeHandle, make_pod
 from scheduler.testing.fake_api import RecordedEvents
 from tests.preemption.builders import Scene, running
 
+PREEMPTOR = Preemptor.from_pod(PodInfo(make_pod("p")))
 VICTIMS = [running(f"v{i}", "x", priority=i, cpu="1") for i in range(4)]
 
 
@@ -60,12 +65,63 @@ class _References(RecordedEvents):
 
 @pytest.mark.parametrize(("version", "name"), [("1.35", "p"), ("1.36", "")])
 async def test_the_event_refers_to_the_preemptor_until_1_35(version: str, name: str) -> None:
-    handle = FakeHandle(version=SchedulerVersion.parse(version), feature_gates=frozenset())
+    handle = _handle(version)
     handle.event_recorder = events = _References()
-    preemptor = Preemptor.from_pod(PodInfo(make_pod("p")))
-    victims = Candidate("x", Victims([PodInfo(VICTIMS[0])], 0))
-    assert await Executor("test", handle).actuate(victims, preemptor) is None
+    await _evict(handle, VICTIMS[0])
     assert events.names == [name]
+
+
+def _handle(version: str, gates: Iterable[str] = ()) -> FakeHandle:
+    return FakeHandle(version=SchedulerVersion.parse(version), feature_gates=frozenset(gates))
+
+
+def _terminating(pod: Pod) -> Pod:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=now))
+
+
+async def _evict(handle: FakeHandle, *victims: Pod) -> None:
+    candidate = Candidate("x", Victims([PodInfo(victim) for victim in victims], 0))
+    assert await Executor("test", handle).actuate(candidate, PREEMPTOR) is None
+    for work in handle.spawned:
+        await work
+
+
+@pytest.mark.parametrize(
+    ("version", "deleted"), [("1.34", ["default/v1", "default/v0"]), ("1.35", [])]
+)
+async def test_victims_that_are_terminating_are_deleted_again_in_1_34(
+    version: str, deleted: list[str]
+) -> None:
+    handle = _handle(version, [ASYNC_PREEMPTION])
+    await _evict(handle, *map(_terminating, VICTIMS[1::-1]))
+    assert handle.api.deleted == deleted
+    assert handle.metrics.preemption_victims.sum == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "end", "activated"),
+    [
+        ("1.35", "", 0),
+        ("1.36", " (in kube-scheduler memory).", 0),
+        ("1.37", " (in kube-scheduler memory).", 1),
+    ],
+)
+async def test_a_victim_at_permit_and_its_preemptor(version: str, end: str, activated: int) -> None:
+    handle = _handle(version, [ASYNC_PREEMPTION])
+    handle.waiting_pods.add(PodInfo(VICTIMS[0]), {"Holder": 10})
+    await _evict(handle, VICTIMS[0])
+    (event,) = handle.event_recorder.recorded
+    assert event.note == f"Preempted by pod uid-default-p on node x{end}"
+    assert (handle.api.deleted, len(handle.activated)) == ([], activated)
+
+
+async def test_a_victim_that_has_gone_on_from_permit_is_not_deleted_until_1_35() -> None:
+    handle = _handle("1.35")
+    handle.waiting_pods.add(PodInfo(VICTIMS[0]), {"Holder": 10})
+    handle.waiting_pods.get("uid-default-v0").allow("Holder")
+    await _evict(handle, VICTIMS[0])
+    assert handle.api.deleted == []
 
 
 @pytest.mark.parametrize("still_there", [True, False])

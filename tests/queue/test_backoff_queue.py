@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.api.core import PodSchedulingGroup
+from scheduler.framework.events import EVENT_UNSCHEDULABLE_TIMEOUT
 from scheduler.queue import QueuedPodInfo
 from scheduler.queue.backoff_queue import BackoffQueue
 from scheduler.snapshot import PodInfo
 from scheduler.testing import make_pod
-from tests.queue.world import START, sort_key, waiting
+from tests.queue.world import START, World, sort_key, waiting
 
 
 def backoff_queue(
@@ -173,3 +174,15 @@ def test_pods_are_popped_past_a_member_without_sorting_all() -> None:
     assert all(queue.pop(leaves_members=True) is not None for _ in range(500))
     assert queue.pop(leaves_members=True) is None
     assert Counting.comparisons < 500 * 2 * math.log2(500)
+
+
+@pytest.mark.parametrize(("counts_deleted", "left"), [(False, 1), (True, 0)])
+def test_since_1_37_a_pod_that_is_deleted_while_it_backs_off_counts_no_more(
+    *, counts_deleted: bool, left: int
+) -> None:
+    world, pod = World(counts_deleted=counts_deleted), make_pod("p")
+    world.try_in_vain(pod, "Fit")
+    world.event(EVENT_UNSCHEDULABLE_TIMEOUT)
+    assert world.place_of(pod) == "backoff"
+    world.delete(pod)
+    assert world.queue.unschedulable_reasons.total() == left

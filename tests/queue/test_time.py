@@ -42,6 +42,18 @@ def test_the_maximum_wait_of_pods_is_configurable(seconds: float) -> None:
     assert world.pop_names() == ["p2", "p1"]
 
 
+def test_since_1_37_a_gated_pod_that_was_flushed_waits_for_the_whole_time_again() -> None:
+    world = World(gates=[LabelGate()], gated_wait_anew=True)
+    world.add(make_pod("p"))
+    world.now += 301
+    world.flush_leftover()
+    assert not world.find("p").was_flushed_from_unschedulable
+    deadline = world.queue.next_deadline()
+    assert deadline is not None
+    assert 300 < deadline - world.now <= 330
+    world.queue.check()
+
+
 def test_a_gate_that_has_registered_for_flushes_runs_at_each_flush() -> None:
     gate = LabelGate()
     world = World({EVENT_UNSCHEDULABLE_TIMEOUT: [(gate.name, queue)]}, gates=[gate])

@@ -184,6 +184,8 @@ class World:
         max_in_unschedulable_pods_seconds: float = 300.0,
         moved_at_once: int = 100,
         counts_gated: bool = False,
+        counts_deleted: bool = False,
+        gated_wait_anew: bool = False,
         uses_hints: bool = True,
     ) -> None:
         self.now = START
@@ -204,6 +206,8 @@ class World:
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
             max_in_unschedulable_pods_seconds=max_in_unschedulable_pods_seconds,
+            counts_deleted=counts_deleted,
+            gated_wait_anew=gated_wait_anew,
             moved_at_once=moved_at_once,
             uses_hints=uses_hints,
         )

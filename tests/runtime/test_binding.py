@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from scheduler.config.types import Plugins
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework import (
     CycleState,
     Plugin,
@@ -20,7 +21,7 @@ from scheduler.framework import (
 )
 from scheduler.framework.status import Code
 from scheduler.runtime import BindingPlugins
-from scheduler.testing import make_pod
+from scheduler.testing import FakeHandle, make_pod
 from tests.runtime.profiles import SORT, answering, framework_of, plugin, plugin_set
 
 POD = PodInfo(make_pod())
@@ -114,6 +115,13 @@ def _pre_bind(name: str, kind: str) -> type[Plugin]:
     """Return a PreBind plugin: `=` runs alone, `|` beside its neighbours, with `-` it skips."""
     answer = PreBindPreFlightResult(allow_parallel="|" in kind, skip="-" in kind)
     return answering(name, pre_bind_pre_flight=answer, pre_bind=None)
+
+
+def test_up_to_1_35_prebind_plugins_run_one_after_another() -> None:
+    handle = FakeHandle(version=SchedulerVersion.V1_35)
+    binding = framework_of(_pre_bind("A", "|"), _pre_bind("B", "|"), handle=handle).binding
+    groups = binding.pre_bind_pre_flight(CycleState(), POD, "n").groups
+    assert [[each.name for each in group] for group in groups] == [["A"], ["B"]]
 
 
 @pytest.mark.parametrize("answer", [None, SUCCESS, PreBindPreFlightResult()])

@@ -14,6 +14,7 @@ import numpy as np
 
 from scheduler.api.core import Pod
 from scheduler.api.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin
@@ -81,6 +82,8 @@ class NodeVolumeLimits(Plugin):
     def __init__(self) -> None:
         self._volumes = CsiVolumes(self.handle)
         self._attached = AttachedVolumes(self.handle, self._volumes)
+        has_choice = self.handle.version >= SchedulerVersion.V1_36
+        self._is_required: Final = self._prevents_pods if has_choice else self._exists
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         """Skip pods without a volume that may have to be attached."""
@@ -143,7 +146,11 @@ class NodeVolumeLimits(Plugin):
             if self._is_required(driver)
         ]
 
-    def _is_required(self, driver: str) -> bool:
+    def _exists(self, driver: str) -> bool:
+        """True if there is such a CSIDriver: the rule of 1.35."""
+        return self.handle.lister(CSIDriver).get(driver) is not None
+
+    def _prevents_pods(self, driver: str) -> bool:
         """True if the driver's volumes are rejected on nodes without the driver."""
         csi_driver = self.handle.lister(CSIDriver).get(driver)
         if csi_driver is None:

@@ -19,6 +19,7 @@ from scheduler.api.names import label_key_errors
 from scheduler.api.selectors import SelectorError
 from scheduler.api.tolerations import toleration_rule
 from scheduler.config.types import FeatureGates, PluginArgs
+from scheduler.config.versions import SchedulerVersion
 from scheduler.framework.cycle_state import CycleState, StateKey
 from scheduler.framework.events import ActionType, ClusterEventWithHint, QueueingHint, as_kind, on
 from scheduler.framework.interface import Plugin, Remedy, same_parts
@@ -147,6 +148,7 @@ class PodTopologySpread(Plugin):
             SYSTEM_DEFAULT_CONSTRAINTS if self._is_system_defaulted else args.default_constraints
         )
         self._toleration_rule: Final = toleration_rule(self.handle.feature_gates)
+        self._counts_nominated: Final = self.handle.version >= SchedulerVersion.V1_36
         self._uses_match_label_keys: Final = _MATCH_LABEL_KEYS in self.handle.feature_gates
         self._defaults: Final = {
             action: parse_constraints(defaults, {}, action) for action in _WORDS
@@ -251,10 +253,11 @@ class PodTopologySpread(Plugin):
         """Queue if the change adds or removes a matching pod.
 
         Also queue if this pod tolerates other taints, which may change the nodes that count. Only
-        pods assigned or nominated to a node count. Raises `ValueError` for a malformed selector.
+        pods assigned or, since 1.36, nominated to a node count. Raises `ValueError` for a malformed
+        selector.
         """
         original, modified = as_kind(Pod, old, new)
-        if any(one and not _is_involved(one, pod) for one in (original, modified)):
+        if any(one and not self._is_involved(one, pod) for one in (original, modified)):
             return QueueingHint.QUEUE_SKIP
         constraints = self._constraints_of(pod, DO_NOT_SCHEDULE)
         if original is None or modified is None:
@@ -273,6 +276,14 @@ class PodTopologySpread(Plugin):
         return QueueingHint(
             any(c.selector.matches(before) != c.selector.matches(after) for c in constraints)
         )
+
+    def _is_involved(self, changed: Pod, pod: PodInfo) -> bool:
+        """Return True if the pod is the same or may count (`involvedInTopologySpreading`)."""
+        if changed.metadata.uid == pod.uid:
+            return True
+        nominated = changed.status.nominated_node_name if self._counts_nominated else ""
+        has_node = bool(changed.spec.node_name or nominated)
+        return has_node and changed.metadata.namespace == pod.namespace
 
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: object, new: object
@@ -306,14 +317,6 @@ class PodTopologySpread(Plugin):
         takes_labels = any(constraint.match_label_keys for constraint in own)
         labels = tuple(sorted(pod.labels.items())) if takes_labels else ()
         return pod.namespace, same_parts(own), labels
-
-
-def _is_involved(changed: Pod, pod: PodInfo) -> bool:
-    """True if the pod is the same or may count (`involvedInTopologySpreading`)."""
-    if changed.metadata.uid == pod.uid:
-        return True
-    has_node = bool(changed.spec.node_name or changed.status.nominated_node_name)
-    return has_node and changed.metadata.namespace == pod.namespace
 
 
 def _changes_domain(
