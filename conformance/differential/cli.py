@@ -21,6 +21,7 @@ from ..format.case import BUILT_IN, load_cases
 from ..format.selection import select
 from ..options import PATH, SuiteCommand, given_by, options_of, takes
 from ..replay.history import read_history
+from ..reports.json_file import write_json
 from ..reports.terminal import output_console, progress_bar
 from ..targets.options import seed_option, time_options, timeout_option
 from ..targets.target import TargetOptions
@@ -170,8 +171,7 @@ def _compare(
 
 
 def _write(file: Path, compared: Sequence[Compared], labels: tuple[str, str]) -> None:
-    content = msgspec.json.format(msgspec.json.encode(to_json(compared, labels)), indent=2)
     try:
-        file.write_bytes(content + b"\n")
+        write_json(file, to_json(compared, labels))
     except OSError as error:
         raise InputError(f"--json: {file}: {error.strerror or error}") from error

@@ -16,6 +16,7 @@ from ..clock import RealClock
 from ..errors import InputError
 from ..fuzz.campaign import executor_of
 from ..options import SuiteCommand, given_by, options_of, takes
+from ..reports.json_file import write_json
 from ..targets import target_kind
 from ..targets.options import seed_option, target_options
 from ..targets.target import TargetOptions
@@ -246,8 +247,7 @@ class _Hunt:
         )
 
     def _write(self, name: str, content: object) -> None:
-        text = msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-        (self._options.output / f"{name}.json").write_bytes(text)
+        write_json(self._options.output / f"{name}.json", content, indent=1)
 
 
 def _simplest(finds: list[Find]) -> Find:

@@ -10,6 +10,7 @@ import functools
 import gc
 import random
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -139,13 +140,13 @@ def explore(task: bytes) -> bytes:
 async def _explored(order: Task, result: Explored) -> None:
     clock = RealClock()
     deadline = clock.monotonic() + order.seconds
-    numbers = iter(range(order.start, order.stop))
+    numbers = takewhile(lambda _: clock.monotonic() < deadline, range(order.start, order.stop))
     with run_folder() as folder:
         gates = {**tables()[order.table][0]}
 
         async def work() -> None:
             while clock.monotonic() < deadline:
-                if not await _lane_of(order, gates, numbers, result, deadline, folder):
+                if not await _lane_of(order, gates, numbers, result, folder):
                     return
 
         lanes = LANES if order.target.in_real_time else 1
@@ -157,14 +158,13 @@ async def _lane_of(
     gates: dict[str, bool],
     numbers: Iterator[int],
     result: Explored,
-    deadline: float,
     folder: Path,
 ) -> bool:
-    """Run worlds in one lane until it is old, has died, or nothing is left; return False then.
+    """Run worlds in one lane until it is old or has died; return False if another would run none.
 
     Gates that the scheduler does not know are taken out of `gates`.
     """
-    clock = RealClock()
+    seed = ""
     options = msgspec.structs.replace(order.target, quiet_seconds=_QUIET_SECONDS)
     configures = not options.command or "{config}" in options.command
     try:
@@ -173,7 +173,7 @@ async def _lane_of(
         ) as running:
             for _ in range(_LANE_WORLDS_MAX):
                 number = next(numbers, None)
-                if number is None or clock.monotonic() > deadline:
+                if number is None:
                     return False
                 world = world_number(number, order.seed, table=order.table)
                 seed = f"{order.seed}/{number}/{order.table}"
@@ -198,5 +198,5 @@ async def _lane_of(
         if unknown:
             return bool(gates)
         result.errors.append(f"a lane did not start or end: {error}")
-        return False
+        return bool(seed)
     return True

@@ -20,6 +20,7 @@ from rich.console import Console
 from ..clock import RealClock
 from ..errors import InputError, ReplayError, RequestFailed
 from ..options import PATH, Failure, SuiteCommand, options_of, takes
+from ..reports.json_file import write_json
 from ..reports.terminal import output_console, progress_bar
 from ..targets.quiet import run_quietly
 from ..targets.target import OUR_SCHEDULER_AS, read_configuration
@@ -182,8 +183,7 @@ def _output(path: Path) -> Path:
 def _write(report: Report, path: Path) -> None:
     """Write the numbers, and print the name of the file."""
     try:
-        encoded = msgspec.json.format(msgspec.json.encode(to_json(report)), indent=2)
-        path.write_bytes(encoded + b"\n")
+        write_json(path, to_json(report))
     except OSError as error:
         raise Failure(f"{error.filename}: {error.strerror}") from error
     click.echo(f"Numbers: {path}")

@@ -17,6 +17,7 @@ import msgspec
 
 from ..errors import InputError
 from ..outcome import Verdict
+from .json_file import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -141,7 +142,7 @@ def results_in(folder: Path) -> list[Results]:
 
 def write_results(path: Path, results: Results) -> None:
     """Write a file. Raises OSError."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+    write_json(path, results, indent=1)
 
 
 def matrix_of(results: Sequence[Results], cases: Iterable[str]) -> list[str]:

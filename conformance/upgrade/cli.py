@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..options import PATH, SuiteCommand, options_of, takes
 from ..replay.history import read_history
 from ..reports.files import check_writable
+from ..reports.json_file import write_json
 from ..reports.terminal import output_console
 from ..targets.target import OUR_VERSIONS
 from .decisions import decisions, import_openb
@@ -122,8 +123,7 @@ def upgrade(options: UpgradeOptions) -> None:
     report = UpgradeReport.of(versions[0], versions[-1], pods, refused)
     report.print_to(output_console())
     if options.json_file is not None:
-        encoded = msgspec.json.format(msgspec.json.encode(report), indent=2)
-        options.json_file.write_bytes(encoded + b"\n")
+        write_json(options.json_file, report)
     if options.html_file is not None:
         options.html_file.write_text(report.html(), encoding="utf-8")
     if not report.is_without_changes:

@@ -136,13 +136,16 @@ def test_a_scheduler_that_does_not_start_ends_the_task() -> None:
     assert error.startswith("a lane did not start or end: did not start: profiles[0]")
 
 
-def test_a_scheduler_that_dies_in_a_world_is_a_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_dies_is_a_find_and_another_runs_the_next_world(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     steps = [create(pod("poison")), SETTLE]
     poisoned = World(pair=PAIR, raw=raw_case([TAINTED], steps), members=())
     monkeypatch.setattr(search, "world_number", lambda *_, **__: poisoned)
-    (find,) = explored(schedulers.binds_all_to_a, worlds=1).finds
-    assert (find.promise, find.seed, find.world.raw) == (LIVES, "1/0/0", poisoned.raw)
-    assert "choked on poison" in find.text
+    finds = explored(schedulers.binds_all_to_a, worlds=2).finds
+    assert [(find.promise, find.seed) for find in finds] == [(LIVES, "1/0/0"), (LIVES, "1/1/0")]
+    assert finds[0].world.raw == poisoned.raw
+    assert "choked on poison" in finds[0].text
 
 
 def test_a_world_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
