@@ -17,7 +17,6 @@ from scheduler.cycle.schedule_pod import (
     ScheduleResult,
     SchedulingAlgorithm,
     num_feasible_nodes_to_find,
-    prioritize_nodes,
 )
 from scheduler.framework import (
     CycleState,
@@ -154,27 +153,6 @@ def test_a_search_finds_the_nodes_that_a_single_worker_finds(
     assert algorithm.next_start_node_index == model.next_start
 
 
-@pytest.mark.parametrize(
-    ("fates", "feasible", "rejected"),
-    [
-        # With just enough that fit, all others are looked at for one more.
-        ([REJECTED] * 20 + [PASSES] * 100 + [REJECTED] * 30, 100, 50),
-        ([PASSES] * 100 + [REJECTED] * 50, 100, 50),
-        # One more ends the search before it.
-        ([PASSES] * 100 + [REJECTED] * 30 + [PASSES] + [REJECTED] * 19, 100, 30),
-        # Nodes beyond the end of the search get no status, although a filter has seen them.
-        ([PASSES] * 101 + [REJECTED] * 49, 100, 0),
-    ],
-)
-def test_the_search_ends_where_one_more_would_fit(
-    fates: list[int], feasible: int, rejected: int
-) -> None:
-    result = _schedule(_snapshot(150), _filter(fates), SCORE)
-    assert len(result.feasible_nodes) == feasible
-    assert len(result.diagnosis.node_to_status) == rejected
-    assert result.diagnosis.unschedulable_plugins == ({"Fate"} if rejected else set())
-
-
 def test_a_profiles_own_percentage_counts() -> None:
     snapshot = _snapshot(300)
     framework = framework_of(
@@ -189,12 +167,6 @@ def test_an_exhaustive_search_looks_at_every_node() -> None:
     algorithm = SchedulingAlgorithm(snapshot, tie_break=FirstInOrder(), exhaustive=True)
     result = _schedule(snapshot, _filter([REJECTED, *[PASSES] * 299]), algorithm=algorithm)
     assert (len(result.feasible_nodes), result.evaluated_nodes) == (299, 300)
-
-
-def test_without_scores_the_first_node_that_fits_will_do() -> None:
-    result = _schedule(_snapshot(5), _filter([REJECTED, REJECTED, PASSES, PASSES, REJECTED]))
-    assert result.suggested_host == "n2"
-    assert (len(result.feasible_nodes), result.evaluated_nodes) == (1, 3)
 
 
 def test_without_filters_the_next_nodes_are_taken_as_they_come() -> None:
@@ -216,16 +188,6 @@ def test_a_node_that_is_the_only_one_is_taken_unscored() -> None:
     fates = _filter([REJECTED, PASSES])
     result = _schedule(_snapshot(2), fates, asked)
     assert (result.suggested_host, result.evaluated_nodes, result.scores) == ("n1", 2, None)
-
-
-def test_prioritize_nodes_scores_a_single_node_too() -> None:
-    snapshot = _snapshot(2)
-    framework = framework_of(_filter([REJECTED, PASSES]), SCORE, handle=FakeHandle(snapshot))
-    state, algorithm = CycleState(), _algorithm(snapshot)
-    feasible, diagnosis = result_of(algorithm.find_nodes_that_fit_pod(framework, state, _pod()))
-    scores = result_of(prioritize_nodes(framework, state, _pod(), feasible))
-    assert scores.total.tolist() == [1]
-    assert algorithm.select_host(feasible, diagnosis, scores).suggested_host == "n1"
 
 
 def test_each_node_has_the_score_one_without_score_plugins() -> None:
@@ -276,26 +238,6 @@ def _fit_error(snapshot: Snapshot, *classes: type[Plugin]) -> FitError:
     return refusal.value
 
 
-def test_a_pod_that_fits_nowhere_raises_a_fit_error() -> None:
-    error = _fit_error(_snapshot(4), _filter([REJECTED, UNRESOLVABLE, REJECTED, WAITS]), SCORE)
-    assert str(error) == "0/4 nodes are available: 1 never, 1 soon, 2 no."
-    assert error.num_all_nodes == 4
-    assert error.diagnosis.unschedulable_plugins == {"Fate"}
-    assert error.diagnosis.pending_plugins == {"Fate"}
-
-
-def test_a_pod_turned_down_before_any_node_has_one_status_for_all() -> None:
-    error = _fit_error(
-        _snapshot(3), answering("A", pre_filter=unresolvable("no such claim")), SCORE
-    )
-    assert str(error) == "0/3 nodes are available: no such claim."
-    assert error.diagnosis.unschedulable_plugins == {"A"}
-    assert error.diagnosis.node_to_status.get("n1") == unresolvable("no such claim").with_plugin(
-        "A"
-    )
-    assert len(error.diagnosis.node_to_status) == 0
-
-
 def test_nodes_left_out_by_prefilter_are_counted_with_the_plugins_that_did() -> None:
     error = _fit_error(
         _snapshot(5),
@@ -310,16 +252,6 @@ def test_nodes_left_out_by_prefilter_are_counted_with_the_plugins_that_did() -> 
     )
     assert error.diagnosis.unschedulable_plugins == {"A", "B", "Fate"}
     assert error.diagnosis.pre_filter_node_names == {"n2", "gone"}
-
-
-def test_prefilter_may_leave_no_node_at_all() -> None:
-    error = _fit_error(_snapshot(2), answering("A", pre_filter=PreFilterResult(frozenset())))
-    assert str(error) == "0/2 nodes are available: node(s) didn't satisfy plugin A."
-    assert error.diagnosis.unschedulable_plugins == {"A"}
-    error = _fit_error(
-        _snapshot(2), answering("A", pre_filter=PreFilterResult(frozenset({"gone"}))), SCORE
-    )
-    assert str(error) == "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [A]."
 
 
 def test_only_the_nodes_prefilter_has_left_are_looked_at() -> None:
@@ -358,14 +290,6 @@ def _visits(*failing: str, error: bool = False) -> tuple[type[Plugin], list[str]
     return plugin("Visits", filter=rule), visited
 
 
-def test_a_nominated_node_is_looked_at_even_where_prefilter_leaves_it_out() -> None:
-    """As in upstream: the preemption that nominated it has run the same plugins."""
-    elsewhere = answering("A", pre_filter=PreFilterResult(frozenset({"n0"})))
-    visits, _ = _visits()
-    result = _schedule(_snapshot(3), elsewhere, visits, SCORE, pod=_pod(nominated_node_name="n2"))
-    assert result.suggested_host == "n2"
-
-
 def test_a_nominated_node_that_is_gone_is_passed_over() -> None:
     visits, visited = _visits()
     result = _schedule(_snapshot(2), visits, SCORE, pod=_pod(nominated_node_name="gone"))
@@ -385,13 +309,6 @@ def test_a_plugin_that_fails_on_the_nominated_node_alone_is_only_logged(
 
 
 # Failures.
-
-
-def test_a_plugin_that_fails_on_a_node_beyond_the_search_is_not_run_there() -> None:
-    fates = [PASSES] * 150
-    fates[140] = FAILS
-    result = _schedule(_snapshot(150), _filter(fates), SCORE)
-    assert len(result.feasible_nodes) == 100
 
 
 def test_a_frameworks_failure_is_met_once_the_search_comes_to_it() -> None:

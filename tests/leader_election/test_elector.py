@@ -179,17 +179,6 @@ async def test_the_same_seed_draws_the_same_pauses() -> None:
     assert await times(1) == await times(1) != await times(2)
 
 
-async def test_row_37_a_conflict_is_got_over_by_a_look(server: Server) -> None:
-    candidate = Candidate(server)
-    await server.clock.advance(1)
-    server.version += 1  # another client has added a label
-    await server.clock.advance(2)
-    assert [verb for _, verb in server.requests[3:]] == ["update", "get", "update"]
-    assert candidate.works
-    assert candidate.metrics.leader_election_slowpath == {NAME: 1}
-    await candidate.stop()
-
-
 async def test_row_38_a_leader_that_cannot_renew_for_ten_seconds_ends(server: Server) -> None:
     candidate = Candidate(server)
     await server.clock.advance(1)
@@ -286,31 +275,6 @@ async def test_row_39_a_leader_whose_lease_is_stolen_ends_and_does_not_write_the
     await server.clock.advance(11)
     assert candidate.lost_at == 12.0
     assert server.record == thief
-
-
-async def test_row_40_a_lease_that_was_deleted_is_made_again(server: Server) -> None:
-    candidate = Candidate(server)
-    await server.clock.advance(1)
-    server.record, server.version = None, 99
-    await server.clock.advance(1.5)
-    assert [verb for _, verb in server.requests[3:]] == ["update", "get", "create"]
-    assert candidate.works
-    await candidate.stop()
-
-
-async def test_row_42_a_leader_that_is_stopped_gives_the_lease_back(server: Server) -> None:
-    first = Candidate(server, "first")
-    await server.clock.advance(5)
-    second = Candidate(server, "second")
-    await server.clock.advance(0)
-    await first.stop()
-    assert server.record is not None
-    assert (server.record.holder_identity, server.record.lease_duration_seconds) == ("", 1)
-    assert first.events == ["became leader", "stopped leading"]
-    await server.clock.advance(4.4)
-    assert second.works
-    assert server.record.lease_transitions == 1
-    await second.stop()
 
 
 @pytest.mark.usefixtures("others")

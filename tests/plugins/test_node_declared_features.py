@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from scheduler.api import core
 from scheduler.api.core import Node, Pod
 from scheduler.config import SchedulerVersion
-from scheduler.framework import CycleState, Status
+from scheduler.framework import CycleState
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.runtime.registry import Registry
 from scheduler.snapshot import PodInfo
@@ -68,31 +68,6 @@ def test_in_1_35_the_message_has_the_features() -> None:
     assert found == {"none": (UNRESOLVABLE, (message,))}
 
 
-def test_a_pod_that_needs_nothing_is_skipped() -> None:
-    answer = build(NodeDeclaredFeatures).pre_filter(
-        CycleState(), PodInfo(make_pod()), SNAPSHOT.nodes
-    )
-    assert isinstance(answer, Status)
-    assert answer.is_skip
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (None, _node("n"), QUEUE),
-        (_node("n"), _node("n", RESTARTS), QUEUE),
-        (_node("n", RESTARTS), _node("n"), QUEUE),
-        (_node("n"), _node("n", "AFeatureOfTomorrow"), QUEUE),
-        (_node("n"), make_node("n", labels={"a": "b"}), None),
-        (_node("n"), None, None),
-    ],
-)
-def test_a_node_that_declares_other_features_may_help(
-    old: Node | None, new: Node | None, expected: str | None
-) -> None:
-    assert hint(build(NodeDeclaredFeatures), RESTARTING, old=old, new=new) == expected
-
-
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
@@ -109,11 +84,6 @@ def test_a_pod_that_needs_other_features_is_tried_again(
     old: Pod, new: Pod | None, expected: str | None
 ) -> None:
     assert hint(build(NodeDeclaredFeatures), make_pod(), old=old, new=new) == expected
-
-
-def test_another_pods_needs_are_no_help() -> None:
-    other = replace(RESTARTING, metadata=make_pod("other").metadata)
-    assert hint(build(NodeDeclaredFeatures), RESTARTING, old=make_pod("other"), new=other) == SKIP
 
 
 def test_with_its_feature_gate_off_it_rejects_nothing() -> None:
