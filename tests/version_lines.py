@@ -16,9 +16,9 @@ COMMITS: Final = {
     "versions": (
         "5ef67abe e0c4ea3f d381f748 0eca4b38 acdf9fb2 998dc161 c410e886 032ba25e 45f3d5a7 d7302c61 "
         "7eb95d2e 2ec752c6 b7a0372d 8b877f37 9e94e4bf 116a7f3e 1c973fb7 6b53c206 425602f1 21d905da "
-        "7ddce043 4a35c3cf 82111d50 b26630e1 adbee48f e430846f"
+        "7ddce043 4a35c3cf 82111d50 b26630e1 adbee48f e430846f b96f41ce d753b007"
     ),
-    "gates of 1.36": "d37d2935 797d7cb1 3d294ad6 9be0f0d2 67c41a41 ee5e557f",
+    "gates of 1.36": "d37d2935 797d7cb1 3d294ad6 9be0f0d2 67c41a41 ee5e557f 34b06221",
 }
 _LAYOUT: Final = (
     tokenize.COMMENT,
