@@ -11,9 +11,6 @@ This is the only module of the package that reads the machine's clock.
 
 from __future__ import annotations
 
-import asyncio
-import heapq
-import itertools
 import re
 import time
 from typing import TYPE_CHECKING, Final, Protocol
@@ -48,71 +45,20 @@ class RealClock(fakeapi.SystemClock):
         return time.monotonic()
 
 
-class _VirtualTimer:
-    __slots__ = ("callback",)
-
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback: Callable[[], None] | None = callback
-
-    def cancel(self) -> None:
-        self.callback = None
-
-
-class VirtualClock:
+class VirtualClock(fakeapi.ManualClock):
     """A clock that stands still until it is advanced. Several parties may share it."""
 
     def __init__(self, start_seconds: float = START_SECONDS) -> None:
+        super().__init__(start_seconds)
         self._start = start_seconds
-        self._now = start_seconds
-        self._order = itertools.count()
-        self._timers: list[tuple[float, int, _VirtualTimer]] = []
-
-    def now(self) -> float:
-        """Seconds since 1970 (UTC) on this clock."""
-        return self._now
 
     def monotonic(self) -> float:
         """Seconds since this clock was created."""
-        return self._now - self._start
+        return self.now() - self._start
 
-    async def sleep(self, seconds: float) -> None:
-        """Return when the clock has been advanced by `seconds`."""
-        if seconds <= 0:
-            await asyncio.sleep(0)
-            return
-        woken = asyncio.Event()
-        timer = self.call_later(seconds, woken.set)
-        try:
-            await woken.wait()
-        finally:
-            timer.cancel()
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> fakeapi.Timer:
-        """Call back when the clock has been advanced by `seconds`."""
-        timer = _VirtualTimer(callback)
-        heapq.heappush(self._timers, (self._now + max(0.0, seconds), next(self._order), timer))
-        return timer
-
-    @property
-    def next_wake_up(self) -> float | None:
-        """The time of the next timer in seconds since 1970; None without timers."""
-        while self._timers and self._timers[0][2].callback is None:
-            heapq.heappop(self._timers)
-        return self._timers[0][0] if self._timers else None
-
-    def move_to(self, when: float) -> None:
-        """Set the time and run the callbacks that are due, in order of time. Never moves back."""
-        while (due := self.next_wake_up) is not None and due <= when:
-            _, _, timer = heapq.heappop(self._timers)
-            self._now = max(self._now, due)
-            callback, timer.callback = timer.callback, None
-            if callback is not None:
-                callback()
-        self._now = max(self._now, when)
-
-    async def advance(self, seconds: float, settle: Callable[[], Awaitable[None]]) -> None:
+    async def run_for(self, seconds: float, settle: Callable[[], Awaitable[None]]) -> None:
         """Let time pass. `settle` is awaited at the start, at each wake-up and at the end."""
-        end = self._now + seconds
+        end = self.now() + seconds
         await settle()
         while (due := self.next_wake_up) is not None and due < end:
             self.move_to(due)

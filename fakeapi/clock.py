@@ -79,6 +79,9 @@ class ManualClock:
         return self._now
 
     async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
         woken = asyncio.Event()
         timer = self.call_later(seconds, woken.set)
         try:
@@ -88,15 +91,27 @@ class ManualClock:
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         timer = _ManualTimer(callback)
-        heapq.heappush(self._timers, (self._now + seconds, next(self._order), timer))
+        due = self._now + max(0.0, seconds)
+        heapq.heappush(self._timers, (due, next(self._order), timer))
         return timer
+
+    @property
+    def next_wake_up(self) -> float | None:
+        """The time of the next timer in seconds since 1970; None without timers."""
+        while self._timers and self._timers[0][2].callback is None:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def move_to(self, when: float) -> None:
+        """Set the time and run the callbacks that are due, in order of time. Never moves back."""
+        while (due := self.next_wake_up) is not None and due <= when:
+            _, _, timer = heapq.heappop(self._timers)
+            self._now = max(self._now, due)
+            callback, timer.callback = timer.callback, None
+            if callback is not None:
+                callback()
+        self._now = max(self._now, when)
 
     def advance(self, seconds: float) -> None:
         """Move the clock, and run the callbacks that become due, in order of time."""
-        until = self._now + seconds
-        while self._timers and self._timers[0][0] <= until:
-            when, _, timer = heapq.heappop(self._timers)
-            self._now = max(self._now, when)
-            if timer.callback is not None:
-                timer.callback()
-        self._now = until
+        self.move_to(self._now + seconds)

@@ -92,7 +92,7 @@ class Schedulers:
         """Let time pass for all schedulers."""
         clock = self._surroundings.clock
         if isinstance(clock, VirtualClock):
-            await clock.advance(seconds, self._settle)
+            await clock.run_for(seconds, self._settle)
         else:
             end = clock.monotonic() + seconds
             while (left := end - clock.monotonic()) > 0:

@@ -134,7 +134,7 @@ class Informer:
 
     async def _pause(self, failures: int) -> None:
         seconds = _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS)) - 1] if failures else 0.0
-        await (self._clock.sleep(seconds) if seconds else asyncio.sleep(0))
+        await self._clock.sleep(seconds)
 
     async def _list(self) -> None:
         self._lists_begun += 1

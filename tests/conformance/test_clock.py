@@ -28,10 +28,10 @@ async def test_sleeping_tasks_are_woken_at_their_time_and_in_order() -> None:
 
     sleepers = [asyncio.ensure_future(sleep(seconds)) for seconds in (3.0, 1.0, 2.0)]
     await _turns()
-    await clock.advance(2.5, _turns)
+    await clock.run_for(2.5, _turns)
     assert woken == [(1.0, 1.0), (2.0, 2.0)]
     assert clock.now() == 2.5
-    await clock.advance(1.0, _turns)
+    await clock.run_for(1.0, _turns)
     assert woken[-1] == (3.0, 3.0)
     await asyncio.gather(*sleepers)
 
@@ -47,7 +47,7 @@ async def test_a_woken_task_runs_before_the_next_wake_up() -> None:
 
     task = asyncio.ensure_future(tick())
     await _turns()
-    await clock.advance(10.0, _turns)
+    await clock.run_for(10.0, _turns)
     assert steps == [1.0, 2.0, 3.0]
     await task
 

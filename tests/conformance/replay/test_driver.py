@@ -63,7 +63,7 @@ async def test_a_run_is_settled_when_all_is_decided_and_quiet() -> None:
     settled = asyncio.ensure_future(driver._settled(recorder, 2.0, clock))
 
     async def at(seconds: float) -> bool:
-        await clock.advance(seconds - clock.now(), lambda: asyncio.sleep(0))
+        await clock.run_for(seconds - clock.now(), lambda: asyncio.sleep(0))
         await asyncio.sleep(0)
         return settled.done()
 
@@ -92,7 +92,7 @@ async def test_a_watch_that_does_not_reach_the_list_is_an_error() -> None:
     clock = VirtualClock(0)
     listed = held_pod(task("a"), node="n", version=7)
     waiting = asyncio.ensure_future(driver._caught_up(Recorder(["a"], clock), [listed], clock))
-    await clock.advance(100, lambda: asyncio.sleep(0))
+    await clock.run_for(100, lambda: asyncio.sleep(0))
     with pytest.raises(ReplayError, match="the watch of pods has fallen behind: 0, 7"):
         await waiting
 
@@ -102,8 +102,8 @@ async def test_the_lists_are_compared_with_a_watch_that_has_seen_as_much() -> No
     recorder = Recorder(["a"], clock)
     listed = held_pod(task("a"), node="n", version=7)
     waiting = asyncio.ensure_future(driver._caught_up(recorder, [listed], clock))
-    await clock.advance(1, lambda: asyncio.sleep(0))
+    await clock.run_for(1, lambda: asyncio.sleep(0))
     assert not waiting.done()
     recorder.observe("MODIFIED", listed)
-    await clock.advance(1, lambda: asyncio.sleep(0))
+    await clock.run_for(1, lambda: asyncio.sleep(0))
     assert waiting.done()
