@@ -153,9 +153,6 @@ class Executor:
         self._related: Final = _pod_group_only if is_new else _any_preemptor
         #: Before 1.36 victims are counted even if all are terminating.
         self._counts_terminating: Final = not is_new
-        #: No event follows if the binding of the last victim is cancelled; since 1.37 its preemptor
-        #: is activated.
-        self._activates_after_cancel: Final = version >= SchedulerVersion.V1_37
 
     def is_running_preemption(self, uid: str) -> bool:
         """True if a pod, or a pod group, must wait for the end of its own preemption."""
@@ -203,10 +200,10 @@ class Executor:
             {"preemptor": preemptor.key, "node": node_name, "numVictims": len(victims)},
         )
         metrics = self._handle.metrics
-        started, succeeded, is_cancelled = metrics.stopwatch(), False, False
+        started, succeeded = metrics.stopwatch(), False
         try:
             cleared = await self._clear_nominations(node_name, preemptor)
-            is_cancelled = await self._preempt_all(victims, preemptor, node_name)
+            await self._preempt_all(victims, preemptor, node_name)
             succeeded = cleared
         except Exception as failure:  # noqa: BLE001 - no other task sees the error
             pair = {"preemptor": preemptor.key, "err": failure}
@@ -215,21 +212,19 @@ class Executor:
             self._preempting.discard(preemptor.uid)
             self._last_victims.pop(preemptor.uid, None)
             metrics.preemption_ended("success" if succeeded else "error", started)
-        if not succeeded or (is_cancelled and self._activates_after_cancel):
-            # There may be no event for a pod whose victims were not deleted.
+        if not succeeded:
+            # There may be no event for a pod whose victims were not evicted. There is one if the
+            # binding of the last was cancelled, although 1.37 activates the preemptor then, too.
             self._handle.activate(preemptor.pods)
 
     async def _preempt_all(
         self, victims: Sequence[PodInfo], preemptor: Preemptor, node_name: str
-    ) -> bool:
-        """Evict all victims, the last one only after all others succeeded.
-
-        Returns True if the last one is not deleted, as only its binding was cancelled.
-        """
+    ) -> None:
+        """Evict all victims, the last one only after all others succeeded."""
         *others, last = victims
         await self._preempt_pods(others, preemptor, node_name)
         self._last_victims[preemptor.uid] = last.pod
-        return await self._preempt_pod(last, preemptor, node_name)
+        await self._preempt_pod(last, preemptor, node_name)
 
     async def _preempt_pods(
         self, victims: Sequence[PodInfo], preemptor: Preemptor, node_name: str
@@ -243,13 +238,10 @@ class Executor:
 
         await self._handle.run_in_parallel(work() for _ in victims[:_EVICTIONS_AT_ONCE])
 
-    async def _preempt_pod(self, victim: PodInfo, preemptor: Preemptor, node_name: str) -> bool:
-        """Evict one victim: cancel its binding if it is not bound yet, else delete it.
-
-        Returns True if its binding was cancelled.
-        """
+    async def _preempt_pod(self, victim: PodInfo, preemptor: Preemptor, node_name: str) -> None:
+        """Evict one victim: cancel its binding if it is not bound yet, else delete it."""
         note = f"Preempted by {preemptor.type} {preemptor.uid} on node {node_name}"
-        if is_cancelled := self._cancel_binding(victim):
+        if self._cancel_binding(victim):
             note += self._note_in_memory
         elif not await self._evict(victim, preemptor):
             _log.log(
@@ -257,7 +249,7 @@ class Executor:
                 "Victim Pod is already deleted",
                 {"preemptor": preemptor.key, "victim": victim.key, "node": node_name},
             )
-            return False
+            return
         self._handle.event_recorder.event(
             victim.pod,
             related=self._related(preemptor),
@@ -266,7 +258,6 @@ class Executor:
             action="Preempting",
             note=note,
         )
-        return is_cancelled
 
     def _cancel_binding(self, victim: PodInfo) -> bool:
         """Cancel the binding cycle of a victim that is not bound yet; False if there is none."""
