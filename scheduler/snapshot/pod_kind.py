@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import msgspec
@@ -28,7 +28,7 @@ class PodKind:
     namespace: str
     labels: Mapping[str, str]
     affinity: AffinityTerms
-    is_terminating: bool
+    is_terminating: bool = field(kw_only=True)
 
 
 class PodWeight(Hashable, Protocol):
@@ -86,7 +86,7 @@ def kind_of(pod: Pod) -> PodKind:
     key = (metadata.namespace, frozenset(metadata.labels.items()), terms, is_terminating)
     kind = _kinds.get(key)
     if kind is None:
-        kind = PodKind(metadata.namespace, metadata.labels, terms, is_terminating)
+        kind = PodKind(metadata.namespace, metadata.labels, terms, is_terminating=is_terminating)
         _kinds[key] = kind
     return kind
 
