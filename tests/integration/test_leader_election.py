@@ -157,7 +157,7 @@ class Election:
     async def advance(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, QuietLoop)
-        await self.clock.advance(seconds, loop.quiet)
+        await self.clock.run_for(seconds, loop.quiet)
 
     async def holder(self) -> str:
         return str((await self.lease())["holderIdentity"])
