@@ -4,7 +4,6 @@ Arguments are added to the command: `python -m tests.first_command --junit FILE`
 """
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.newcomer import ROOT, Page
 
 #: Files that are not in a checkout.
 LEFT_OVER = shutil.ignore_patterns(
@@ -22,10 +21,7 @@ LEFT_OVER = shutil.ignore_patterns(
 
 def first_command() -> str:
     """Return the first block of the README."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    match = re.search(r"^```sh\n(.*?)\n```$", text, re.DOTALL | re.MULTILINE)
-    assert match is not None
-    return match[1]
+    return Page("README.md").of("sh")[0]
 
 
 def main(arguments: list[str]) -> int:

@@ -10,7 +10,7 @@ import yaml
 
 from fakeapi import FakeApiServer
 from tests.integration.api_client import PODS, Api, eventually
-from tests.integration.newcomer import ROOT, Page, lines, run, running, write_kubeconfig
+from tests.newcomer import ROOT, Page, lines, run, running, write_kubeconfig
 
 OPEN, STORY, SHADOW = Page("docs/operating.md").of("sh")
 EXPLAIN = Page("docs/explain.md")

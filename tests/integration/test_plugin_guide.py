@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.newcomer import Page
 from tests.thoroughness import thorough_only
 
 pytestmark = pytest.mark.slow
 
-TEXT = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE))
+PAGE = Page("docs/plugins.md")
+FILES = {name: text for name, text in PAGE.files.items() if name.endswith(".py")}
 PLUGINS = [name.removesuffix(".py") for name in FILES if not name.startswith("test_")]
-SETTINGS = "".join(re.findall(r"^```ini\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE))
+SETTINGS = "".join(block.text for block in PAGE.blocks if block.language == "ini")
 
 
 @pytest.fixture

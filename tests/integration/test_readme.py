@@ -12,7 +12,7 @@ import yaml
 from fakeapi import FakeApiServer
 from tests.first_command import first_command
 from tests.integration.api_client import Api, eventually
-from tests.integration.newcomer import (
+from tests.newcomer import (
     ROOT,
     SCRIPTS,
     TIMEOUT_SECONDS,

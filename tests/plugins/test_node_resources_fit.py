@@ -55,7 +55,7 @@ def test_a_waiting_pod_needs_the_requests_of_its_spec_not_of_its_status() -> Non
         pytest.param(None, {"memory": "2", "pods": "1"}, QUEUE, id="just enough"),
         pytest.param(None, {"memory": "2", "pods": "0"}, SKIP, id="no pods"),
         pytest.param({"memory": "2", "pods": "1"}, {"memory": "2", "pods": "1", "cpu": "9"}, SKIP,
-                     id="more of what the pod requests nothing of"),
+                     id="more of a resource that the pod does not request"),
     ],
 )  # fmt: skip
 def test_a_node_that_offers_more_of_a_requested_resource_may_help(

@@ -9,12 +9,13 @@ from click.testing import CliRunner
 
 from scheduler.simulate.cli import main
 from scheduler.simulate.history.format import read_history
+from tests.newcomer import Page
 
-_PAGE = Path("docs/histories.md").read_text(encoding="utf-8")
+_PAGE = Page("docs/histories.md")
 
 
 def _blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", _PAGE, flags=re.MULTILINE | re.DOTALL)
+    return [block.text for block in _PAGE.blocks if block.language == language]
 
 
 def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +33,7 @@ def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.Monke
         assert result.exit_code == 0, result.output
         outputs.append(result.output)
     assert len(list(read_history(Path("history.jsonl")))) == 9
-    metrics = re.findall(r"^\| `(.*?)`", _PAGE.split("| metric |")[1], flags=re.MULTILINE)
+    metrics = re.findall(r"^\| `(.*?)`", _PAGE.text.split("| metric |")[1], flags=re.MULTILINE)
     for metric in metrics:
         name = metric.replace("RESOURCE", "cpu").replace("mean/p50/p95/p99", "p95")
         assert name in outputs[-1]
