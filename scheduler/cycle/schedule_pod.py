@@ -48,6 +48,8 @@ _FEASIBLE_NODES_MIN: Final = 100
 _PERCENTAGE_MIN: Final = 5
 #: Filters run over at least this many nodes at a time: smaller blocks cost more than they save.
 _BLOCK_MIN: Final = 1024
+#: A block is so many times as large as one before it in which no node is feasible.
+_BLOCK_GROWTH: Final = 4
 _BATCHING: Final = "OpportunisticBatching"
 
 
@@ -372,11 +374,18 @@ class _Search:
             order = np.arange(self._wanted, dtype=np.int64) + self._start
             self._choose(self._nodes.take(order % max(len(self._nodes), 1)))
             return
-        blocks = _blocks(self._nodes, self._start, max(_BLOCK_MIN, self._wanted))
-        blocks.reverse()
+        nodes, start = self._nodes, self._start
+        # The first part comes last.
+        left = [
+            part for part in (nodes.slice(0, start), nodes.slice(start, len(nodes))) if len(part)
+        ]
+        size = max(_BLOCK_MIN, self._wanted)
         run = framework.filters.run_with_nominated_pods
-        while blocks:
-            block = blocks.pop()
+        while left:
+            block = left.pop()
+            if len(block) > size:
+                left.append(block.slice(size, len(block)))
+                block = block.slice(0, size)
             try:
                 rejections = await run_with_pauses(
                     framework, state, functools.partial(run, state, pod, block)
@@ -384,13 +393,15 @@ class _Search:
             except PluginFailedError:
                 if len(block) == 1:
                     raise
-                middle = len(block) // 2
-                blocks += [block.slice(middle, len(block)), block.slice(0, middle)]
+                left.append(block)
+                size = len(block) // 2
                 continue
             passed, stopped = _first(block, rejections, self._wanted - self.found, self._diagnosis)
             self._choose(passed)
             if stopped:
                 return
+            if not len(passed):
+                size *= _BLOCK_GROWTH
 
     @property
     def feasible(self) -> Nodes:
@@ -415,14 +426,6 @@ async def run_with_pauses(framework: Framework, state: CycleState, run: Callable
             await framework.handle.let_others_run()
     finally:
         state.may_pause = False
-
-
-def _blocks(nodes: Nodes, start: int, size: int) -> list[Nodes]:
-    """Split the nodes, from `start` round to `start` again, into slices of at most `size`."""
-    blocks = []
-    for begin, end in ((start, len(nodes)), (0, start)):
-        blocks += [nodes.slice(first, min(first + size, end)) for first in range(begin, end, size)]
-    return blocks
 
 
 def _first(
