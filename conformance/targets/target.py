@@ -39,18 +39,22 @@ OUR_SCHEDULER: Final = "scheduler.testing.in_process:run_in_process"
 OUR_VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
 
 
-#: Without this list kube-scheduler v1.37 does not start.
-_KINDS_OF_1_37: Final = "resource.k8s.io/v1/devicetaintrules=true"
+#: Rules that taint devices, in the versions that kube-schedulers but v1.36 read. Without the list
+#: kube-scheduler v1.37 does not start.
+_TAINT_RULES: Final = (
+    "resource.k8s.io/v1/devicetaintrules=true",
+    "resource.k8s.io/v1alpha3/devicetaintrules=true",
+)
 #: As in upstream's scheduler tests: no controller would remove the finalizers.
 _OPTIONS: Final = ServerOptions(
     disable_admission_plugins=["StorageObjectInUseProtection", "PodGroupProtection"],
-    runtime_config=(_KINDS_OF_1_37,),
+    runtime_config=_TAINT_RULES,
 )
 #: The kinds behind alpha gates have alpha versions, in v1.35 others.
 _ALPHA_OPTIONS: Final = dataclasses.replace(
     _OPTIONS,
     runtime_config=(
-        _KINDS_OF_1_37,
+        *_TAINT_RULES,
         "api/alpha=true",
         "scheduling.k8s.io/v1alpha1/workloads=true",
     ),

@@ -97,7 +97,7 @@ BUILT_IN: Final = (
 #: Kinds that schedulers of other versions read, by the name that turns each on; v1.36 has none.
 _OF_OTHER_VERSIONS: Final = {
     f"{kind.api_version}/{kind.plural}": kind
-    for kind in (*pod_groups.KINDS_OF_1_35, *device_taint_rules.KINDS_OF_1_37)
+    for kind in (*pod_groups.KINDS_OF_1_35, *device_taint_rules.KINDS_OF_OTHER_VERSIONS)
 }
 
 

@@ -12,10 +12,15 @@ from fakeapi.kinds.pod_groups import validate_condition
 from fakeapi.types.columns import AGE, NAME, Column, age_at, find_text
 from fakeapi.types.errors import FieldError, too_many
 from fakeapi.types.kind import CLIENT_METADATA, Generation, Kind, KindRules, UpdateRules
-from fakeapi.types.names import dns_label
+from fakeapi.types.names import dns_label, dns_subdomain
 from fakeapi.types.objects import Json, child, mapping, mappings, set_defaults, text
 from fakeapi.validation.checks import each, name_errors
-from fakeapi.validation.devices import validate_driver, validate_pool_name, validate_taint
+from fakeapi.validation.devices import (
+    validate_driver,
+    validate_pool_name,
+    validate_selectors,
+    validate_taint,
+)
 
 _CONDITIONS_MAX: Final = 8
 _TIME_ADDED: Final = ".spec.taint.timeAdded"
@@ -38,12 +43,15 @@ def _validate(rule: Json) -> list[FieldError]:
     spec = mapping(rule.get("spec"))
     selector, path = mapping(spec.get("deviceSelector")), "spec.deviceSelector"
     errors: list[FieldError] = []
+    if (class_name := selector.get("deviceClassName")) is not None:
+        errors += name_errors(text(class_name), f"{path}.deviceClassName", dns_subdomain)
     if (driver := selector.get("driver")) is not None:
         errors += validate_driver(text(driver), f"{path}.driver")
     if (pool := selector.get("pool")) is not None:
         errors += validate_pool_name(text(pool), f"{path}.pool")
     if (device := selector.get("device")) is not None:
         errors += name_errors(text(device), f"{path}.device", dns_label)
+    errors += validate_selectors(mappings(selector.get("selectors")), f"{path}.selectors")
     return errors + validate_taint(mapping(spec.get("taint")), "spec.taint")
 
 
@@ -71,7 +79,9 @@ _V1BETA2: Final = Kind(
 )  # fmt: skip
 
 KINDS: Final = (_V1BETA2,)
-#: The version that kube-scheduler 1.37 reads.
-KINDS_OF_1_37: Final = (
-    dataclasses.replace(_V1BETA2, version="v1", schema="resource/v1.DeviceTaintRule"),
+#: The versions that kube-scheduler 1.34, 1.35 and 1.37 read. With 1.34's a rule can select devices
+#: by class and by expressions.
+KINDS_OF_OTHER_VERSIONS: Final = tuple(
+    dataclasses.replace(_V1BETA2, version=version, schema=f"resource/{version}.DeviceTaintRule")
+    for version in ("v1alpha3", "v1")
 )

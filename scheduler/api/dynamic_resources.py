@@ -393,11 +393,16 @@ class ResourceSlice(Struct, frozen=True):
 
 
 class DeviceTaintSelector(Struct, frozen=True):
-    """The devices of a rule. All fields that are given must be equal."""
+    """The devices of a rule. All fields that are given must be equal, and all selectors match.
+
+    A rule can select by class and by expressions in 1.34 only.
+    """
 
     driver: str | None = None
     pool: str | None = None
     device: str | None = None
+    device_class_name: str | None = None
+    selectors: tuple[DeviceSelector, ...] = ()
 
 
 class DeviceTaintRuleSpec(Struct, frozen=True):

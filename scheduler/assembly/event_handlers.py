@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from scheduler.client import ApiObject
     from scheduler.config.types import FeatureGates
     from scheduler.cycle.scheduling_queue import SchedulingQueue
-    from scheduler.devices.taint_rules import SelectorOf
+    from scheduler.devices.taint_rules import Selects
     from scheduler.framework.handle import Lister
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.without_hints import PreChecks
@@ -138,12 +138,12 @@ class TaintRuleEventHandler:
     """
 
     slices: Lister[ResourceSlice]
-    selector_of: SelectorOf
+    selects: Selects
     on_slice_change: Callable[[ResourceSlice, ResourceSlice], None]
 
     def on_change(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
         for slice in self.slices.list():
-            before, after = (taints_of(rule, slice, self.selector_of) for rule in (old, new))
+            before, after = (taints_of(rule, slice, self.selects) for rule in (old, new))
             if before != after:
                 self.on_slice_change(slice, slice)
 

@@ -22,7 +22,7 @@ from scheduler.client.kinds import (
     resource_named,
 )
 from scheduler.config import SchedulerVersion, uses_queueing_hints
-from scheduler.devices.taint_rules import taint_selector
+from scheduler.devices.taint_rules import rule_selection
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.handle import KindNotWatchedError
 
@@ -177,7 +177,7 @@ class Informers:
                 )
                 of_rules = TaintRuleEventHandler(
                     slices=self.lister(ResourceSlice),
-                    selector_of=taint_selector(self._version),
+                    selects=rule_selection(next(iter(profiles.values())).handle),
                     on_slice_change=of_slices.on_change,
                 )
                 informer.on_change(of_rules.on_change)

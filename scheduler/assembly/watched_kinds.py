@@ -21,7 +21,7 @@ from scheduler.client.kinds import (
     resource_named,
 )
 from scheduler.config import GENERIC_WORKLOAD, SchedulerVersion
-from scheduler.devices import taint_rules
+from scheduler.devices.taint_rules import gate_of_rules
 from scheduler.framework.events import ActionType
 from scheduler.plugins import IN_TREE
 from scheduler.runtime import PluginSetupError
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 _OWN_HANDLERS: Final = (PODS.plural, NODES.plural)
 
 
-#: The feature gates of kinds.
+#: The feature gates of kinds, equal in all versions.
 _GATES: Final[Mapping[str, str]] = {
     POD_GROUPS.key: GENERIC_WORKLOAD,
     WORKLOADS.key: GENERIC_WORKLOAD,
-    DEVICE_TAINT_RULES.key: taint_rules.DEVICE_TAINT_RULES,
 }
 
 
@@ -76,9 +75,10 @@ def kinds_to_watch(profiles: Mapping[str, Framework]) -> list[WatchedKind]:
         return kind.events
 
     for framework in profiles.values():
-        gates = framework.handle.feature_gates
-        left_out = {key for key, gate in _GATES.items() if gate not in gates}
-        has_pod_groups = framework.handle.version >= SchedulerVersion.V1_36
+        gates, version = framework.handle.feature_gates, framework.handle.version
+        gated = {**_GATES, DEVICE_TAINT_RULES.key: gate_of_rules(version)}
+        left_out = {key for key, gate in gated.items() if gate not in gates}
+        has_pod_groups = version >= SchedulerVersion.V1_36
         left_out.add((WORKLOADS if has_pod_groups else POD_GROUPS).key)
         for plugin in framework.instances:
             for name in plugin.reads:

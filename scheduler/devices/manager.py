@@ -16,7 +16,7 @@ from scheduler.devices.groups import NodeGroups
 from scheduler.devices.pools import Slices
 from scheduler.devices.rules import device_rules
 from scheduler.devices.selectors import SelectorVerdicts
-from scheduler.devices.taint_rules import DEVICE_TAINT_RULES, TaintRules
+from scheduler.devices.taint_rules import TaintRules, gate_of_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,8 @@ class DraManager:
         self.verdicts: Final = SelectorVerdicts(self.gates, handle.version)
         self._cursor = -1
         self._slices = Slices((), rules=self.rules.pools)
-        self._taint_rules: Final = TaintRules(handle) if DEVICE_TAINT_RULES in self.gates else None
+        has_rules = gate_of_rules(handle.version) in self.gates
+        self._taint_rules: Final = TaintRules(handle) if has_rules else None
 
     @functools.cached_property
     def claims(self) -> ClaimTracker:

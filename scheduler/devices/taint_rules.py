@@ -5,40 +5,55 @@ Source: `applyPatches` in `k8s.io/dynamic-resource-allocation/resourceslice/trac
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from scheduler.api.dynamic_resources import DeviceTaintRule, DeviceTaintSelector
+from scheduler.api.dynamic_resources import DeviceClass, DeviceTaintRule
 from scheduler.config.versions import SchedulerVersion
+from scheduler.devices.pools import PoolDevice
+from scheduler.devices.selectors import SelectorError, SelectorVerdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from scheduler.api.dynamic_resources import DeviceTaint, ResourceSlice
+    from scheduler.api.dynamic_resources import (
+        Device,
+        DeviceTaint,
+        DeviceTaintSelector,
+        ResourceSlice,
+    )
     from scheduler.framework.handle import Handle, Lister
 
-    #: Finds the devices that a rule is for; None for no device.
-    SelectorOf: TypeAlias = Callable[[DeviceTaintRule], DeviceTaintSelector | None]
+    #: Decides if the selector of a rule, which may have none, selects a device of a slice.
+    Selects: TypeAlias = Callable[[DeviceTaintSelector | None, ResourceSlice, Device], bool]
 
-#: The gate of rules that taint devices.
-DEVICE_TAINT_RULES: Final = "DRADeviceTaintRules"
+
+def gate_of_rules(version: SchedulerVersion) -> str:
+    """Return the gate of rules that taint devices; 1.34 has none for the rules alone."""
+    return "DRADeviceTaintRules" if version >= SchedulerVersion.V1_35 else "DRADeviceTaints"
 
 
 class TaintRules:
     """The taint rules as the informer has them."""
 
     def __init__(self, handle: Handle) -> None:
-        self._selector_of: Final = taint_selector(handle.version)
+        self._selects: Final = rule_selection(handle)
         self._lister: Final[Lister[DeviceTaintRule]] = handle.lister(DeviceTaintRule)
-        self._cursor = -1
+        self._classes: Final[Lister[DeviceClass]] = handle.lister(DeviceClass)
+        self._cursor = self._class_cursor = -1
         #: By name: a slice as stored, and with the taints of the rules.
         self._tainted: dict[str, tuple[ResourceSlice, ResourceSlice]] = {}
 
     def have_changed(self) -> bool:
-        """Return True if a rule is new, changed or gone since the last call."""
+        """Return True if a rule is new, changed or gone since the last call, or a class is new.
+
+        As in 1.34, where rules may select by class, devices keep the taints of a deleted class.
+        """
         self._cursor, changed = self._lister.changes_since(self._cursor)
-        if changed is None or changed:
+        self._class_cursor, classes = self._classes.changes_since(self._class_cursor)
+        if changed is None or changed or classes is None or any(map(self._classes.get, classes)):
             self._tainted.clear()
             return True
         return False
@@ -50,30 +65,67 @@ class TaintRules:
         for stored in slices:
             known = before.get(stored.metadata.name)
             if known is None or known[0] is not stored:
-                known = (stored, with_taints(stored, rules, self._selector_of))
+                known = (stored, with_taints(stored, rules, self._selects))
             self._tainted[stored.metadata.name] = known
             yield known[1]
 
 
-def taint_selector(version: SchedulerVersion) -> SelectorOf:
-    """Return how a version finds the selector of a rule; without one a rule has no effect."""
-    return _given if version >= SchedulerVersion.V1_37 else _given_or_all
+def rule_selection(handle: Handle) -> Selects:
+    """Return how the version finds the devices of a rule."""
+    if handle.version >= SchedulerVersion.V1_37:
+        return _is_given
+    if handle.version >= SchedulerVersion.V1_35:
+        return _is_given_or_all
+    verdicts = SelectorVerdicts(handle.feature_gates, handle.version)
+    return functools.partial(_matches, handle.lister(DeviceClass), verdicts)
 
 
-def _given(rule: DeviceTaintRule) -> DeviceTaintSelector | None:
-    return rule.spec.device_selector
+def _is_given(selector: DeviceTaintSelector | None, slice: ResourceSlice, device: Device) -> bool:
+    return selector is not None and _is_given_or_all(selector, slice, device)
 
 
-def _given_or_all(rule: DeviceTaintRule) -> DeviceTaintSelector:
-    """Return the selector of a rule. As upstream a rule without one is for all devices (v1.36)."""
-    return rule.spec.device_selector or DeviceTaintSelector()
+def _is_given_or_all(
+    selector: DeviceTaintSelector | None, slice: ResourceSlice, device: Device
+) -> bool:
+    """Return True if all fields are equal. As upstream a rule without them is for all (v1.36)."""
+    return selector is None or (
+        selector.driver in (None, slice.spec.driver)
+        and selector.pool in (None, slice.spec.pool.name)
+        and selector.device in (None, device.name)
+    )
+
+
+def _matches(
+    classes: Lister[DeviceClass],
+    verdicts: SelectorVerdicts,
+    selector: DeviceTaintSelector | None,
+    slice: ResourceSlice,
+    device: Device,
+) -> bool:
+    """Return True if all fields are equal and all selectors match, with its class (v1.34)."""
+    if not _is_given_or_all(selector, slice, device):
+        return False
+    if selector is None:
+        return True
+    conditions = selector.selectors
+    if selector.device_class_name is not None:
+        device_class = classes.get(selector.device_class_name)
+        if device_class is None:
+            return False
+        conditions = (*device_class.spec.selectors, *conditions)
+    # As upstream they do not see that a device can be shared.
+    seen = PoolDevice(slice, replace(device, allow_multiple_allocations=None))
+    try:
+        return verdicts.match([each for each in conditions if each.cel is not None], seen)
+    except SelectorError:
+        return False
 
 
 def with_taints(
-    slice: ResourceSlice, rules: Iterable[DeviceTaintRule], selector_of: SelectorOf
+    slice: ResourceSlice, rules: Iterable[DeviceTaintRule], selects: Selects
 ) -> ResourceSlice:
     """Return a slice whose devices have the taints of the rules as well."""
-    added = [taints_of(rule, slice, selector_of) for rule in rules]
+    added = [taints_of(rule, slice, selects) for rule in rules]
     if not any(map(any, added)):
         return slice
     devices = tuple(
@@ -84,19 +136,12 @@ def with_taints(
 
 
 def taints_of(
-    rule: DeviceTaintRule | None, slice: ResourceSlice, selector_of: SelectorOf
+    rule: DeviceTaintRule | None, slice: ResourceSlice, selects: Selects
 ) -> list[DeviceTaint | None]:
     """Return the taint of a rule for each device of a slice; None where it has none."""
-    spec = slice.spec
-    selector = selector_of(rule) if rule is not None else None
-    if (
-        rule is None
-        or selector is None
-        or selector.driver not in (None, spec.driver)
-        or selector.pool not in (None, spec.pool.name)
-    ):
-        return [None] * len(spec.devices)
     return [
-        rule.spec.taint if selector.device in (None, device.name) else None
-        for device in spec.devices
+        rule.spec.taint
+        if rule is not None and selects(rule.spec.device_selector, slice, device)
+        else None
+        for device in slice.spec.devices
     ]

@@ -5,6 +5,7 @@ import pytest
 from scheduler.api.core import ObjectMeta
 from scheduler.api.dynamic_resources import (
     Device,
+    DeviceClass,
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintRuleSpec,
@@ -15,16 +16,20 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.assembly.event_handlers import TaintRuleEventHandler
 from scheduler.config import SchedulerVersion
-from scheduler.devices.taint_rules import taint_selector, with_taints
-from scheduler.testing.doubles import FakeLister
+from scheduler.devices.taint_rules import rule_selection, with_taints
+from scheduler.testing.doubles import FakeHandle, FakeLister
 
-V1_36, V1_37 = SchedulerVersion.V1_36, SchedulerVersion.V1_37
 TAINT = DeviceTaint("broken", "", "NoSchedule")
 
 
 def slice_of(name: str, driver: str) -> ResourceSlice:
     spec = ResourceSliceSpec(driver, ResourcePool("pool"), devices=(Device("a"), Device("b")))
     return ResourceSlice(ObjectMeta(name=name), spec)
+
+
+def handle_of(version: str) -> FakeHandle:
+    listers = {DeviceClass: FakeLister()}
+    return FakeHandle(version=SchedulerVersion.parse(version), listers=listers)
 
 
 def rule(**selector: str) -> DeviceTaintRule:
@@ -44,15 +49,17 @@ def rule(**selector: str) -> DeviceTaintRule:
 def test_a_rule_taints_the_devices_that_it_selects(
     selector: dict[str, str], tainted: list[str]
 ) -> None:
-    changed = with_taints(slice_of("s", "gpu"), [rule(**selector)], taint_selector(V1_36))
+    changed = with_taints(
+        slice_of("s", "gpu"), [rule(**selector)], rule_selection(handle_of("1.36"))
+    )
     assert [device.name for device in changed.spec.devices if device.taints == (TAINT,)] == tainted
 
 
 def test_a_rule_without_a_selector_taints_all_devices_before_v1_37_and_none_then() -> None:
     part, everything = slice_of("s", "gpu"), DeviceTaintRule(spec=DeviceTaintRuleSpec(None, TAINT))
-    changed = with_taints(part, [everything], taint_selector(V1_36))
+    changed = with_taints(part, [everything], rule_selection(handle_of("1.36")))
     assert all(device.taints == (TAINT,) for device in changed.spec.devices)
-    assert with_taints(part, [everything], taint_selector(V1_37)) is part
+    assert with_taints(part, [everything], rule_selection(handle_of("1.37"))) is part
 
 
 def test_a_changed_rule_is_an_update_of_the_slices_that_it_tainted_or_taints() -> None:
@@ -60,7 +67,7 @@ def test_a_changed_rule_is_an_update_of_the_slices_that_it_tainted_or_taints() -
     slices = [slice_of("s-1", "gpu"), slice_of("s-2", "nic"), slice_of("s-3", "fpga")]
     handler = TaintRuleEventHandler(
         slices=FakeLister(slices),
-        selector_of=taint_selector(V1_36),
+        selects=rule_selection(handle_of("1.36")),
         on_slice_change=lambda old, new: changed.append(new.metadata.name),
     )
     handler.on_change(None, rule(driver="gpu"))

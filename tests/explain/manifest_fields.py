@@ -1,6 +1,6 @@
-"""Write `scheduler/explain/fields.json` from OpenAPI documents of Kubernetes 1.35 to 1.37.
+"""Write `scheduler/explain/fields.json` from OpenAPI documents of Kubernetes 1.34 to 1.37.
 
-    python -m tests.explain.manifest_fields .../kubernetes@v1.3[567].*/api/openapi-spec/swagger.json
+    python -m tests.explain.manifest_fields kubernetes@v1.3[4567].*/api/openapi-spec/swagger.json
 
 A type has the fields that it has in any of the documents. `types` maps a type to its fields. A
 field's value is the type of its value: a name in `types`, with `[]` before it for lists and `{}`
@@ -18,7 +18,8 @@ TARGET = Path("scheduler/explain/fields.json")
 
 
 def _short(name: str) -> str:
-    """`io.k8s.api.core.v1.Pod` as `core.Pod`."""
+    """`io.k8s.api.core.v1.Pod` as `core.Pod`; taint rules have one name for all versions."""
+    name = name.replace("resource.v1alpha3", "resource.v1beta2")
     *_, group, version, kind = name.rpartition("/")[2].split(".")
     return f"{group}.{kind}" if version == "v1" else f"{group}.{version}.{kind}"
 
@@ -41,6 +42,7 @@ def table(swagger: dict[str, Any]) -> dict[str, Any]:
     definitions = swagger["definitions"]
     roots = {}
     wanted_kinds = {(r.group, r.version, r.kind) for r in KINDS.values()}
+    wanted_kinds.add(("resource.k8s.io", "v1alpha3", "DeviceTaintRule"))
     wanted_kinds.add(("scheduling.k8s.io", "v1", "PriorityClass"))
     # The workloads of `kubesched-simulate`.
     wanted_kinds |= {("apps", "v1", kind) for kind in ("DaemonSet", "Deployment")}

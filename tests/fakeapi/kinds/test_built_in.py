@@ -44,11 +44,12 @@ def test_a_bad_runtime_config_is_refused(given: str, error: str) -> None:
         served_kinds(given)
 
 
+RULES_OF_1_35 = "resource.k8s.io/v1alpha3/devicetaintrules"
 RULES_OF_1_37 = "resource.k8s.io/v1/devicetaintrules"
 WORKLOADS_OF_1_35 = "scheduling.k8s.io/v1alpha1/workloads"
 
 
-@pytest.mark.parametrize("name", [RULES_OF_1_37, WORKLOADS_OF_1_35])
+@pytest.mark.parametrize("name", [RULES_OF_1_35, RULES_OF_1_37, WORKLOADS_OF_1_35])
 def test_a_kind_of_another_version_is_served_only_by_its_name(name: str) -> None:
     def served(runtime_config: str) -> set[str]:
         return {f"{kind.api_version}/{kind.plural}" for kind in served_kinds(runtime_config)}

@@ -24,6 +24,8 @@ def rule(selector: Json | None = None, **taint: str) -> Json:
         (rule({"driver": "a_b"}), ["spec.deviceSelector.driver"]),
         (rule({"pool": "a/"}), ["spec.deviceSelector.pool"]),
         (rule({"device": "A.b"}), ["spec.deviceSelector.device"]),
+        (rule({"deviceClassName": "A"}), ["spec.deviceSelector.deviceClassName"]),
+        (rule({"selectors": [{}]}), ["spec.deviceSelector.selectors[0].cel"]),
         (rule(effect="Bad"), ["spec.taint.effect"]),
         (rule(key="", effect="None"), ["spec.taint.key"]),
     ],

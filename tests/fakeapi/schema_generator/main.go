@@ -51,7 +51,8 @@ var roots = []string{
 
 // What schedulers of other versions read: types, and fields of types that v0.36.3 has, too.
 var others = map[string][]string{
-	"v0.35.4": {"core/v1.PodSpec workloadRef", "scheduling/v1alpha1.Workload"},
+	"v0.34.4": {"resource/v1alpha3.DeviceTaintSelector deviceClassName", "resource/v1alpha3.DeviceTaintSelector selectors"},
+	"v0.35.4": {"core/v1.PodSpec workloadRef", "scheduling/v1alpha1.Workload", "resource/v1alpha3.DeviceTaintRule"},
 	"v0.37.2": {
 		"core/v1.NodeSpec podPreemptionPolicy", "core/v1.VolumeMount bindMountOptions",
 		"core/v1.NodeAllocatableResourceClaimStatus mapping", "core/v1.NodeAllocatableResourceClaimStatus overhead",
@@ -366,7 +367,7 @@ func main() {
 		named(root)
 	}
 	known, wholeTypes := output, atomic
-	for _, version := range []string{"v0.35.4", "v0.37.2"} {
+	for _, version := range []string{"v0.35.4", "v0.34.4", "v0.37.2"} {
 		read(os.Args[1], version)
 		atomic = map[string]bool{}
 		addOthers(known, others[version])
