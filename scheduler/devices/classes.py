@@ -3,7 +3,8 @@
 A class may name an extended resource (`spec.extendedResourceName`); besides, each class has an
 implicit one, `deviceclass.resource.kubernetes.io/` and its name. Of two classes with one extended
 resource the newer wins, then the lower name. A new class that loses has no implicit one either.
-In 1.34 there are no implicit ones, and of two classes any counts; here it is the last name.
+In 1.34 only a class that names none has an implicit one, which NodeResourcesFit alone looks at; of
+two classes any counts, here it is the last name.
 Source: `k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache`, v0.36.3, and
 `pkg/scheduler/framework/plugins/dynamicresources/extended/util.go`, v1.34.4.
 """
@@ -72,12 +73,12 @@ class DeviceClassResolver:
             self._change(self._known.pop(name, None), lister.get(name))
 
     def _read_all(self, lister: Lister[DeviceClass], changed: Collection[str] | None) -> None:
-        """Map the resources that all classes name (v1.34)."""
+        """Map the resource that each class names, or its implicit one (v1.34)."""
         if changed is None or changed:
             self._of_resource.clear()
             for item in sorted(lister.list(), key=lambda item: item.metadata.name):
-                if item.spec.extended_resource_name is not None:
-                    self._of_resource[item.spec.extended_resource_name] = item
+                implicit = f"{DEVICE_CLASS_PREFIX}{item.metadata.name}"
+                self._of_resource[item.spec.extended_resource_name or implicit] = item
 
     def _change(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if new is None:

@@ -9,6 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Final
 
 from scheduler.api.dynamic_resources import ResourceSlice
+from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.claims import ClaimTracker
 from scheduler.devices.classes import DeviceClassResolver
 from scheduler.devices.counts import device_count
@@ -34,6 +35,7 @@ class DraManager:
         self._handle: Final = handle
         self.rules: Final = device_rules(self.gates, handle.version)
         self.verdicts: Final = SelectorVerdicts(self.gates, handle.version)
+        self._counts_devices: Final = handle.version >= SchedulerVersion.V1_35
         self._cursor = -1
         self._slices = Slices((), rules=self.rules.pools)
         has_rules = gate_of_rules(handle.version) in self.gates
@@ -79,10 +81,10 @@ class DraManager:
     def counts(self, resource: str) -> Callable[[Node], DeviceCount] | None:
         """Return the function from a node to its devices for an extended resource.
 
-        None if devices do not provide the resource.
+        None if devices do not provide the resource, and in 1.34.
         """
         device_class = self.classes.device_class(resource)
-        if device_class is None:
+        if device_class is None or not self._counts_devices:
             return None
         self.claims.follow_informer()
         return functools.partial(

@@ -172,7 +172,7 @@ def test_classes_follow_the_informer() -> None:
     assert resolver.backed_by_devices(["cpu", f"{prefix}b"]) == {f"{prefix}b"}
 
 
-def test_1_34_knows_only_the_resources_that_classes_name() -> None:
+def test_in_1_34_only_a_class_that_names_no_resource_has_an_implicit_one() -> None:
     store = Store([device_class("a", "example.com/gpu"), device_class("b", "example.com/gpu")])
     handle = FakeHandle(
         listers={"deviceclasses": store},
@@ -184,6 +184,8 @@ def test_1_34_knows_only_the_resources_that_classes_name() -> None:
     assert found is not None
     assert found.metadata.name == "b"
     assert resolver.device_class("deviceclass.resource.kubernetes.io/b") is None
+    store.put(device_class("b", None))
+    assert resolver.device_class("deviceclass.resource.kubernetes.io/b") == store.get("b")
     store.remove("b")
     assert resolver.device_class("example.com/gpu") == store.get("a")
     store.remove("a")

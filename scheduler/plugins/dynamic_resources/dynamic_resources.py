@@ -36,6 +36,7 @@ from scheduler.api.dynamic_resources import (
     is_dra_extended_resource_name,
 )
 from scheduler.api.node_selectors import parse_node_selector
+from scheduler.api.resources import is_extended_resource_name
 from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
@@ -146,8 +147,10 @@ class DynamicResources(Plugin):
     def __init__(self) -> None:
         version = self.handle.version
         self._scores: Final = _SCORES.get(version, scores)
-        self._makes_requests: Final = (
-            extended_requests if version >= SchedulerVersion.V1_35 else requests_by_container
+        has_implicit = version >= SchedulerVersion.V1_35
+        self._makes_requests: Final = extended_requests if has_implicit else requests_by_container
+        self._may_be_devices: Final = (
+            is_dra_extended_resource_name if has_implicit else is_extended_resource_name
         )
         filter_timeout, binding_timeout = self.args.filter_timeout, self.args.binding_timeout
         self._filter_timeout_seconds: Final = filter_timeout.seconds if filter_timeout else 0.0
@@ -292,7 +295,7 @@ class DynamicResources(Plugin):
         if DRA_EXTENDED_RESOURCE not in self.handle.feature_gates:
             return
         requests = pod.spec_requests
-        names = [n for n, count in requests.items() if count and is_dra_extended_resource_name(n)]
+        names = [name for name, count in requests.items() if count and self._may_be_devices(name)]
         if not self._devices.classes.backed_by_devices(names):
             return
         data.extended_resources = {name: requests[name] for name in names}

@@ -18,6 +18,7 @@ from scheduler.api import resources
 from scheduler.api.core import Node, Pod
 from scheduler.api.dynamic_resources import DEVICE_CLASS_PREFIX, DeviceClass
 from scheduler.config.types import RESIZE_PREEMPTION
+from scheduler.config.versions import SchedulerVersion
 from scheduler.devices.classes import DRA_EXTENDED_RESOURCE
 from scheduler.devices.manager import DraManager
 from scheduler.framework.cycle_state import CycleState, StateKey
@@ -42,7 +43,7 @@ from scheduler.plugins.node_resources.resource_allocation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
     from scheduler.devices.rules import DeviceRules
     from scheduler.framework.status import Rejections
@@ -118,6 +119,10 @@ class NodeResourcesFit(Plugin):
         self._ignored_groups: Final = frozenset(args.ignored_resource_groups)
         self._scored: Final = args.scoring_strategy.resources
         self._scorer: Final = _scorer_of(args.scoring_strategy)
+        self._has_devices: Final = DRA_EXTENDED_RESOURCE in self.handle.feature_gates
+        self._is_first: Final = self._has_devices and self.handle.version == SchedulerVersion.V1_34
+        self._backed: Final = self._backed_in_1_34 if self._is_first else self._backed_by_devices
+        self._absent: Final = _unlisted if self._is_first else self._backed_and_absent
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         """Store the pod's requests, and what a pod that waits for its resize has of them."""
@@ -132,11 +137,29 @@ class NodeResourcesFit(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Rejections | None:
         """Reject nodes that are short of a resource, each with all its shortages."""
         requests = state.read(_REQUESTS)
-        names = [name for name in _in_order(requests) if not self._is_ignored(name)]
-        backed = self._devices.classes.backed_by_devices(names)
-        held = state.find(_HELD) or {}
-        wanted = [_wanted(name, requests[name], held, backed) for name in names]
+        names = _in_order(requests)
+        backed, held = self._backed(names), state.find(_HELD) or {}
+        wanted = [
+            _wanted(name, requests[name], held, backed)
+            for name in names
+            if not self._is_ignored(name)
+        ]
         return _rejections(nodes, wanted, self._devices.rules)
+
+    def _backed_by_devices(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the requested resources that may be devices'."""
+        return self._devices.classes.backed_by_devices(names)
+
+    def _backed_in_1_34(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the same; as upstream all scalar ones, if none of them is an extended resource."""
+        if any(map(resources.is_extended_resource_name, names)):
+            return self._backed_by_devices(names)
+        return frozenset(names) - {*_NATIVE}
+
+    def _backed_and_absent(self, wanted: Collection[str], node: Node) -> Collection[str]:
+        """Return the requested resources that may be devices' and that the node does not offer."""
+        offered = resources.node_allocatable(node.status.allocatable)
+        return {name for name in self._backed_by_devices(wanted) if offered.get(name, 0) <= 0}
 
     @functools.cached_property
     def _devices(self) -> DraManager:
@@ -232,7 +255,7 @@ class NodeResourcesFit(Plugin):
             *self._events_of_resizes(),
             on(Node, node_change, self.is_schedulable_after_node_change),
         ]
-        if DRA_EXTENDED_RESOURCE in self.handle.feature_gates:
+        if self._has_devices and not self._is_first:
             hint = self.is_schedulable_after_device_class_event
             events.append(on(DeviceClass, class_change, hint))
         return events
@@ -295,8 +318,7 @@ class NodeResourcesFit(Plugin):
             return QueueingHint.QUEUE_SKIP
         wanted = {name: count for name, count in pod.spec_requests.items() if count > 0}
         offered = resources.node_allocatable(modified.status.allocatable)
-        backed = self._devices.classes.backed_by_devices(wanted)
-        left_to_devices = {name for name in backed if offered.get(name, 0) <= 0}
+        left_to_devices = self._absent(wanted, modified)
         if not _fits_empty(wanted, offered, left_to_devices):
             return QueueingHint.QUEUE_SKIP
         if original is None:
@@ -330,6 +352,11 @@ class NodeResourcesFit(Plugin):
         """The pod's requests, and the node on which it waits for a resize."""
         requests = tuple(sorted(pod.spec_requests.items()))
         return requests, pod.spec.node_name, pod.pod.is_resize_deferred
+
+
+def _unlisted(wanted: Collection[str], node: Node) -> Collection[str]:
+    """Return the requested scalar resources that a node does not list, even with 0 (v1.34)."""
+    return {*wanted} - {*_NATIVE} - node.status.allocatable.keys()
 
 
 def _wanted(name: str, request: int, held: Mapping[str, int], backed: Collection[str]) -> _Wanted:
