@@ -14,7 +14,7 @@ allocator_incubating.go`, v0.36.3, which 1.36 selects with its default feature g
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from scheduler.api.dynamic_resources import ALLOCATION_RESULTS_MAX
 from scheduler.api.quantity import parse_quantity
@@ -25,14 +25,19 @@ from scheduler.devices.requests import (
     AllocationError,
     ChosenDevice,
     ClaimAllocation,
-    requests_of,
+    alternatives_of,
 )
-from scheduler.devices.rules import CONSUMABLE_CAPACITY
+from scheduler.devices.rules import CONSUMABLE_CAPACITY, EXPERIMENTAL_GATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from scheduler.api.dynamic_resources import Counter, DeviceClass, ResourceClaim
+    from scheduler.api.dynamic_resources import (
+        Counter,
+        DeviceClass,
+        DeviceRequest,
+        ResourceClaim,
+    )
     from scheduler.config import FeatureGates
     from scheduler.devices.allocated import AllocatedState
     from scheduler.devices.constraints import Constraint
@@ -61,13 +66,6 @@ class SearchPausedError(Exception):
 _Step: TypeAlias = "Generator[_Step | None, bool, bool]"
 
 
-class _Prepared(NamedTuple):
-    """The claims of a pod and the alternatives of their requests."""
-
-    claims: Sequence[ResourceClaim]
-    requests: Sequence[Sequence[tuple[Request, ...]]]
-
-
 class Allocator:
     """Allocates devices for the claims of one pod, on one node after another."""
 
@@ -88,9 +86,13 @@ class Allocator:
         self._gates: Final = gates
         self.shares_capacity: Final = CONSUMABLE_CAPACITY in gates
         #: Without the gates of these features upstream takes its `stable` allocator.
-        self.is_stable: Final = not self.shares_capacity and not gates >= rules.status_gates
-        #: By claims: their requests. The claims are kept, so that their ids stay theirs.
-        self._requests: Final[dict[tuple[int, ...], _Prepared]] = {}
+        self.is_stable: Final = not (
+            self.shares_capacity or gates >= rules.status_gates or gates & EXPERIMENTAL_GATES
+        )
+        #: By id; they are kept, so that their ids stay theirs.
+        self._claims: Final[dict[int, ResourceClaim]] = {}
+        #: By claim and number of the request: its alternatives, checked.
+        self._checked: Final[dict[tuple[int, int], list[Request]]] = {}
         #: By claims and group of nodes.
         self._answers: Final[dict[object, list[ClaimAllocation] | None]] = {}
         #: The search that was paused, by its claims and group.
@@ -115,14 +117,8 @@ class Allocator:
         ids = tuple(map(id, claims))
         key = (ids, group)
         if key not in self._answers:
-            prepared = self._requests.get(ids)
-            if prepared is None:
-                self._check_gates(claims)
-                requests = [requests_of(claim, self._class_of) for claim in claims]
-                for request in (r for of_claim in requests for each in of_claim for r in each):
-                    self.rules.check_derived(request)
-                prepared = self._requests[ids] = _Prepared(tuple(claims), requests)
-            search = self._paused.pop(key, None) or _Search(self, node_pools, prepared, expired)
+            self._claims.update(zip(ids, claims, strict=True))
+            search = self._paused.pop(key, None) or _Search(self, node_pools, claims, expired)
             try:
                 self._answers[key] = search.allocations if search.run(pauses) else None
             except SearchPausedError:
@@ -130,35 +126,43 @@ class Allocator:
                 raise
         return self._answers[key]
 
-    def _check_gates(self, claims: Iterable[ResourceClaim]) -> None:
-        """Raise `AllocationError` if a request needs a feature whose gate is off.
+    def alternatives(self, claim: ResourceClaim, number: int) -> Iterator[Request]:
+        """Yield the alternatives of a request, each when it is checked; raises `AllocationError`.
 
-        The `stable` allocator ignores requests of capacity.
+        The caller looks at each before the next one is checked: of two faults it names the first.
         """
-        for claim in claims:
-            for request in claim.spec.devices.requests:
-                exactly = request.exactly
-                needs = [
-                    (*self.rules.named(request, sub), sub.capacity)
-                    for sub in request.first_available
-                ]
-                if exactly is not None:
-                    needs.append(("request", request.name, exactly.capacity))
-                for word, name, needed in needs:
-                    if needed is not None and not self.shares_capacity and not self.is_stable:
-                        raise AllocationError(
-                            f"claim {claim.key}, {word} {name}: has capacity requests, "
-                            f"but the {CONSUMABLE_CAPACITY} feature is disabled"
-                        )
-                if (
-                    exactly is not None
-                    and exactly.admin_access
-                    and _ADMIN_ACCESS not in self._gates
-                ):
-                    raise AllocationError(
-                        f"claim {claim.key}, request {request.name}: admin access is requested, "
-                        "but the feature is disabled"
-                    )
+        key = (id(claim), number)
+        if key in self._checked:
+            yield from self._checked[key]
+            return
+        found = []
+        self._check_capacity(claim, claim.spec.devices.requests[number])
+        for request in alternatives_of(claim, claim.spec.devices.requests[number], self._class_of):
+            self.rules.check_derived(request)
+            if request.has_admin_access and _ADMIN_ACCESS not in self._gates:
+                raise AllocationError(
+                    f"claim {claim.key}, request {request.name}: admin access is requested, "
+                    "but the feature is disabled"
+                )
+            found.append(request)
+            yield request
+        self._checked[key] = found
+
+    def _check_capacity(self, claim: ResourceClaim, request: DeviceRequest) -> None:
+        """Raise `AllocationError` if a request wants capacity that is not shared.
+
+        The `stable` allocator ignores it.
+        """
+        exactly = request.exactly
+        needs = [(*self.rules.named(request, sub), sub.capacity) for sub in request.first_available]
+        if exactly is not None:
+            needs.append(("request", request.name, exactly.capacity))
+        for word, name, needed in needs:
+            if needed is not None and not self.shares_capacity and not self.is_stable:
+                raise AllocationError(
+                    f"claim {claim.key}, {word} {name}: has capacity requests, "
+                    f"but the {CONSUMABLE_CAPACITY} feature is disabled"
+                )
 
     def counters(self, pool: Pool, device: PoolDevice) -> CounterSets:
         """Return the counters for a device of a pool that no allocated device has consumed."""
@@ -202,16 +206,16 @@ class _Search:
         self,
         allocator: Allocator,
         node_pools: NodePools,
-        prepared: _Prepared,
+        claims: Sequence[ResourceClaim],
         expired: Callable[[], bool],
     ) -> None:
-        claims = prepared.claims
         self._allocator: Final = allocator
         self._state: Final = allocator.state
         self._node_pools: Final = node_pools
         self._reach: Final = allocator.rules.reach(node_pools)
         self._claims: Final = claims
-        self._requests: Final = prepared.requests
+        #: By claim: the alternatives of its requests.
+        self._requests: Final[list[list[Sequence[Request]]]] = [[] for _ in claims]
         self._expired: Final = expired
         self._constraints: Final[list[list[Constraint]]] = []
         #: By request with mode All: the positions of the devices.
@@ -267,11 +271,14 @@ class _Search:
     def _prepare(self, number: int, claim: ResourceClaim) -> None:
         """Find the devices of requests for all devices, and the constraints of a claim."""
         least, rules = 0, self._allocator.rules
-        for alternatives in self._requests[number]:
-            for request in alternatives:
+        for index in range(len(claim.spec.devices.requests)):
+            alternatives: list[Request] = []
+            for request in self._allocator.alternatives(claim, index):
+                alternatives.append(request)
                 if request.wants_all:
                     selecting = rules.selects_as(alternatives, request)
                     self._all_devices[request] = self._devices_for_all(request, selecting)
+            self._requests[number].append(alternatives)
             added = min(map(self._count, alternatives))
             rules.check_request_limit(alternatives[0], added, least)
             least += added

@@ -9,7 +9,7 @@ from scheduler.api.dynamic_resources import ExactDeviceRequest
 from scheduler.devices.selectors import SelectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scheduler.api.dynamic_resources import (
         DeviceClass,
@@ -97,23 +97,15 @@ class ClaimAllocation(NamedTuple):
     requests: Sequence[Request]
 
 
-def requests_of(
-    claim: ResourceClaim, class_of: Callable[[str], DeviceClass | None]
-) -> list[tuple[Request, ...]]:
-    """Return the alternatives of each request of a claim; raises `AllocationError`."""
-    return [_alternatives(claim, request, class_of) for request in claim.spec.devices.requests]
-
-
-def _alternatives(
+def alternatives_of(
     claim: ResourceClaim, request: DeviceRequest, class_of: Callable[[str], DeviceClass | None]
-) -> tuple[Request, ...]:
-    if request.first_available:
-        return tuple(
-            _checked(claim, sub.name, request.name, sub, class_of)
-            for sub in request.first_available
-        )
-    exactly = request.exactly if request.exactly is not None else ExactDeviceRequest()
-    return (_checked(claim, request.name, "", exactly, class_of),)
+) -> Iterator[Request]:
+    """Yield the alternatives of a request, each when it is checked; raises `AllocationError`."""
+    for sub in request.first_available:
+        yield _checked(claim, sub.name, request.name, sub, class_of)
+    if not request.first_available:
+        exactly = request.exactly if request.exactly is not None else ExactDeviceRequest()
+        yield _checked(claim, request.name, "", exactly, class_of)
 
 
 def _checked(

@@ -78,6 +78,11 @@ FRACTIONAL_CAPACITY: Final = "DRAFractionalCapacityRange"
 OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
 PARTITIONABLE_DEVICES: Final = "DRAPartitionableDevices"
 
+#: With any of these upstream takes its `experimental` allocator.
+EXPERIMENTAL_GATES: Final = frozenset(
+    {COMPATIBILITY_GROUPS, DERIVED_ATTRIBUTES, LIST_TYPE_ATTRIBUTES, OPTIONAL_NODE_OPERATIONS}
+)
+
 MakesConstraint: TypeAlias = "Callable[[Collection[str], str, Lookup], Constraint]"
 Lookup: TypeAlias = "Callable[[Request, PoolDevice, str], DeviceAttribute | None]"
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from scheduler.devices import capacity
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.pools import device_matches
-from scheduler.devices.requests import requests_of
+from scheduler.devices.requests import alternatives_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +49,9 @@ class MissingDevices:
         """Return one line for each request, constraint or counter that is in the way."""
         texts = [*self._pools()]
         for claim in claims:
-            for alternatives in requests_of(claim, self._manager.classes.named):
-                lines = [self._shortage(request) for request in alternatives]
+            for request in claim.spec.devices.requests:
+                alternatives = alternatives_of(claim, request, self._manager.classes.named)
+                lines = [self._shortage(each) for each in alternatives]
                 if all(lines):
                     texts += filter(None, lines)
         return (
