@@ -34,7 +34,11 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.api.quantity import parse_quantity
 from scheduler.assembly.gated_fields import transforms
-from scheduler.config import DEFAULT_FEATURE_GATES
+from scheduler.config import (
+    DEFAULT_FEATURE_GATES,
+    DEFAULT_SCHEDULER_VERSION,
+    SchedulerVersion,
+)
 from scheduler.devices.allocator import Allocator
 from scheduler.devices.capacity import consumed, fits
 from scheduler.devices.manager import DraManager
@@ -83,19 +87,26 @@ def holders(case: Case) -> Iterator[ResourceClaim]:
         yield holder(f"share-{number}", device, amounts)
 
 
-def filtered(case: Case, *, expires: bool = False) -> tuple[Status | None, list[AllocationResult]]:
+def filtered(
+    case: Case,
+    *,
+    expires: bool = False,
+    version: SchedulerVersion = DEFAULT_SCHEDULER_VERSION,
+) -> tuple[Status | None, list[AllocationResult]]:
     """Return the status of the case's node, and the allocation of each claim on it."""
     classes = [api_object(DeviceClass, each) for each in case.get("classes", ())]
     gates = DEFAULT_FEATURE_GATES.difference(case.get("gates_off", ()))
-    known = transforms(gates).get("resourceslices", lambda each: each)
+    known = transforms(gates, version).get("resourceslices", lambda each: each)
     slices = [known(api_object(ResourceSlice, each)) for each in case.get("slices", ())]
     handle = FakeHandle(
         listers={
             "resourceclaims": lister(holders(case)),
             "deviceclasses": lister(classes),
             "resourceslices": lister(slices),
+            "devicetaintrules": lister(()),
         },
         feature_gates=gates,
+        version=version,
     )
     manager = DraManager(handle)
     manager.refresh()
@@ -140,7 +151,17 @@ def test_an_interrupted_allocation_ends_as_upstreams(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [case for topic in TOPICS for case in cases("allocator", topic)])
 def test_the_same_devices_are_allocated(case: Case) -> None:
-    status, found = filtered(case)
+    compare(case, DEFAULT_SCHEDULER_VERSION)
+
+
+@pytest.mark.parametrize("case", cases("allocator", "counters_of_1_34"))
+def test_in_1_34_devices_are_beside_their_counters(case: Case) -> None:
+    compare(case, SchedulerVersion.V1_34)
+
+
+def compare(case: Case, version: SchedulerVersion) -> None:
+    """Compare the allocations of a version, or its error, with those of the case."""
+    status, found = filtered(case, version=version)
     if "error" in case.fields:
         assert status is not None
         assert case["error"] in status.message.replace("claim /", "claim ")
