@@ -33,7 +33,7 @@ from scheduler.config import (
 from scheduler.cycle.attempt import Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
-from scheduler.framework.events import POD_EVENTS
+from scheduler.framework.events import POD_EVENTS, SCHEDULE_ATTEMPT_FAILURE
 from scheduler.metrics.exposition import ALL_METRICS
 from scheduler.plugins import IN_TREE
 from scheduler.queue import Nominator, PriorityQueue, build_queueing_hint_map
@@ -187,7 +187,7 @@ def build_core(
     if options.shadow is not None:
         shadow, queues_pods = _shadow(options.shadow, shared, profiles), False
     _add_event_handlers(shared, cycle, queues_pods=queues_pods)
-    _read_state_metrics(metrics, queue, shared.cache)
+    _read_state_metrics(metrics, queue, shared.cache, cycle.version)
     return Core(
         ports=ports,
         informers=informers,
@@ -392,20 +392,34 @@ def _add_event_handlers(shared: _Shared, cycle: CycleParts, *, queues_pods: bool
     )
 
 
-def _read_state_metrics(metrics: SchedulerMetrics, queue: PriorityQueue, cache: Cache) -> None:
-    """Connect the metrics that are state of the queue and the cache."""
+def _read_state_metrics(
+    metrics: SchedulerMetrics, queue: PriorityQueue, cache: Cache, version: SchedulerVersion
+) -> None:
+    """Connect the metrics that are state of the queue and the cache.
+
+    An entity is counted where a pod arrives from elsewhere: not after a failed attempt, nor if an
+    event lets it wait for the end of its backoff.
+    """
+    without_entity = ("unschedulable", SCHEDULE_ATTEMPT_FAILURE)
+    of_groups = ("incomplete", "pending") if version >= SchedulerVersion.V1_37 else ()
+
+    def waiting() -> list[tuple[tuple[str], int]]:
+        return [
+            ((name,), getattr(queue.statistics(), name))
+            for name in ("active", "backoff", "unschedulable", "gated")
+        ]
+
     metrics.queue_incoming_pods.read = lambda: queue.incoming_pods.items()
     metrics.unschedulable_pods.read = lambda: queue.unschedulable_reasons.items()
     metrics.inflight_events.read = lambda: queue.in_flight.by_label().items()
-    metrics.pending_pods.read = lambda: [
-        ((name,), getattr(queue.statistics(), name))
-        for name in ("active", "backoff", "unschedulable", "gated")
-    ]
+    metrics.pending_pods.read = lambda: [*waiting(), *(((name,), 0) for name in of_groups)]
     metrics.queued_entities.read = lambda: [
-        ((*labels, "pod"), count) for labels, count in metrics.pending_pods.read()
+        ((*labels, "pod"), count) for labels, count in waiting()
     ]
     metrics.queue_incoming_entities.read = lambda: [
-        ((*labels, "pod"), count) for labels, count in queue.incoming_pods.items()
+        ((*labels, "pod"), count)
+        for labels, count in queue.incoming_pods.items()
+        if labels[0] != "backoff" and labels != without_entity
     ]
     metrics.cache_size.read = lambda: [
         ((name,), getattr(cache.statistics(), name)) for name in ("nodes", "pods", "assumed_pods")

@@ -42,6 +42,9 @@ _AMBIGUOUS: Final = re.compile(
 #: Characters of more than 16 bits, which go-yaml escapes.
 _WIDE: Final = re.compile("[\U00010000-\U0010ffff]")
 
+#: The part of a field's name that Go writes in capitals where it exports the field.
+_EXPORTED: Final = re.compile(r"^(?:(?:qps|url|http|tls|ca)(?=[A-Z]|$)|.)")
+
 #: `ConfigStruct.always_written` for types of the core API.
 _ALWAYS_WRITTEN: Final[Mapping[type, frozenset[str]]] = MappingProxyType(
     {
@@ -61,6 +64,33 @@ def encode_config(
 ) -> Json:
     """Return the configuration as a JSON object with `apiVersion` and `kind`."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(config, version)}
+
+
+def internal_config(config: KubeSchedulerConfiguration, version: SchedulerVersion) -> Json:
+    """Return a configuration as `/configz` up to 1.35 shows it: the types of kube-scheduler itself.
+
+    These have all fields, under their names in Go, and arguments without `apiVersion` and `kind`.
+    """
+
+    def encoded(value: object) -> object:
+        match value:
+            case ConfigStruct():
+                return {
+                    _EXPORTED.sub(lambda match: match[0].upper(), field.encode_name): encoded(
+                        getattr(value, field.name)
+                    )
+                    for field in msgspec.structs.fields(value)
+                    if has_field(type(value), field.name, version)
+                }
+            case tuple():
+                return [encoded(item) for item in value] or None
+            case b"":
+                return None
+        return _encode(value, version)
+
+    fields = encoded(config)
+    assert isinstance(fields, dict)
+    return {"apiVersion": API_VERSION, **fields}
 
 
 def config_yaml(

@@ -19,6 +19,7 @@ from scheduler.api import field
 from scheduler.api.field import quoted
 from scheduler.api.quantity import parse_quantity, value
 from scheduler.config import (
+    GENERIC_WORKLOAD,
     ConfigError,
     Duration,
     SchedulerVersion,
@@ -30,7 +31,7 @@ from scheduler.flags.flag_set import AUTOMATIC_PORT, FlagSet, UsageError, Values
 from scheduler.flags.table import flags_of
 from scheduler.klog import LogOptions
 from scheduler.metrics.exposition import MetricsOptions
-from scheduler.metrics.scheduler_metrics import MEASURES_OF_HINTS
+from scheduler.metrics.scheduler_metrics import MEASURE_OF_GROUPS, MEASURES_OF_HINTS
 from scheduler.serving.options import (
     REQUEST_HEADER_LISTS,
     AuthenticationOptions,
@@ -224,8 +225,11 @@ class Options:
         version = self.effective_version.scheduler
         if not uses_queueing_hints(self.gates, version):
             disabled = (*disabled, *MEASURES_OF_HINTS)
+        if GENERIC_WORKLOAD not in self.gates:
+            disabled = (*disabled, MEASURE_OF_GROUPS)
         return MetricsOptions(
             version=version,
+            shows_hidden=bool(shown),
             disabled=frozenset(disabled),
             allowed_values={
                 (name, label): frozenset(item.split(","))

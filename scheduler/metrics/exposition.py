@@ -47,12 +47,13 @@ class MetricsOptions:
     """The hidden metrics, and the shown values of labels, by metric and label.
 
     Any other value of such a label is shown as `unexpected`. The metrics are those of
-    kube-scheduler 1.`version`.
+    kube-scheduler 1.`version`; with `shows_hidden` also the deprecated ones that it hides.
     """
 
     disabled: frozenset[str] = frozenset()
     allowed_values: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     version: int = 36
+    shows_hidden: bool = False
 
 
 ALL_METRICS: Final = MetricsOptions()
@@ -67,7 +68,9 @@ class Exposition:
         self._rows: Final = {
             name: row.as_of(options.version)
             for name, row in METRICS.items()
-            if row.since <= options.version <= row.until and row.name not in options.disabled
+            if row.since <= options.version <= row.until
+            and row.name not in options.disabled
+            and (options.version < row.hidden_since or options.shows_hidden)
         }
         self._everything: Final = CollectorRegistry(auto_describe=False)
         self._everything.register(_SchedulerCollector(metrics, self._rows, options))

@@ -41,8 +41,8 @@ class Metric(NamedTuple):
     """The definition of a metric. `buckets` are the upper bounds of a histogram.
 
     `stability` is upstream's promise (STABLE, BETA, ALPHA) and part of the help text; it is empty
-    for metrics that upstream does not have. Kube-scheduler 1.`since` to 1.`until` have the metric;
-    `changes` are other texts of some of these versions.
+    for metrics that upstream does not have. Kube-scheduler 1.`since` to 1.`until` have the metric,
+    which is hidden from 1.`hidden_since` on; `changes` are other texts of some of these versions.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Metric(NamedTuple):
     buckets: tuple[float, ...] = ()
     since: int = 0
     until: int = _NEVER
+    hidden_since: int = _NEVER
     changes: tuple[MetricChange, ...] = ()
 
     def as_of(self, version: int) -> Metric:

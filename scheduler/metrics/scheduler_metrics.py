@@ -39,6 +39,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "buckets": tuple,
     "since": int,
     "until": int,
+    "hidden_since": int,
     "changes": lambda rows: tuple(MetricChange(**row) for row in rows),
 }
 _INSTRUMENTS: Final[Mapping[str, Callable[[Metric], object]]] = {
@@ -54,6 +55,8 @@ MEASURES_OF_HINTS: Final = (
     "scheduler_queueing_hint_execution_duration_seconds",
     "scheduler_inflight_events",
 )
+#: The metric without labels, hence always with a value, that kube-scheduler has for pod groups.
+MEASURE_OF_GROUPS: Final = "scheduler_podgroup_scheduling_algorithm_duration_seconds"
 
 #: Pods with this many attempts or more share one label value.
 _ATTEMPTS_LABEL_MAX: Final = 15

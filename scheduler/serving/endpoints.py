@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from scheduler.api.field import quoted
-from scheduler.config.encode import encode_config, go_numbers
+from scheduler.config import SchedulerVersion
+from scheduler.config.encode import encode_config, go_numbers, internal_config
 from scheduler.metrics.exposition import family_text
 from scheduler.metrics.instruments import Kind, Metric
 from scheduler.serving.profiling import Profiling
@@ -197,6 +198,9 @@ class Endpoints:
         self._scheduler: Final = scheduler
         self._config: Final = config
         self._version: Final = scheduler.effective_version.scheduler
+        self._encode: Final = (
+            encode_config if self._version >= SchedulerVersion.V1_36 else internal_config
+        )
         self._started_at: Final = clock.now()
         self._health: Final = _health_endpoints(scheduler, is_shutting_down)
         self._handlers: Final[dict[str, Handler]] = {
@@ -277,7 +281,7 @@ class Endpoints:
 
     def _configz(self, _: web.BaseRequest) -> web.Response:
         return json_reply(
-            {"componentconfig": go_numbers(encode_config(self._config, self._version))}
+            {"componentconfig": go_numbers(self._encode(self._config, self._version))}
         )
 
     def _deciding_version(self, request: web.BaseRequest) -> web.Response:

@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 
+from scheduler.assembly.profiles import with_extenders
 from scheduler.config import (
     ConfigError,
     SchedulerVersion,
@@ -14,10 +15,12 @@ from scheduler.config import (
     encode_config,
     load_text,
 )
+from scheduler.config.encode import go_numbers, internal_config
 from scheduler.metrics import SchedulerMetrics
 from scheduler.metrics.exposition import Exposition, MetricsOptions
 from scheduler.plugins import SCHEME
 from scheduler.plugins.node_resources.args import NodeResourcesFitArgs
+from tests.config.tables import FOLDER
 
 V1_34, V1_35, V1_36, V1_37 = SchedulerVersion
 
@@ -69,6 +72,14 @@ def test_configz_has_the_fields_of_the_version() -> None:
     config = default_config(SCHEME)
     assert "placementScore" in json.dumps(encode_config(config))
     assert "placementScore" not in json.dumps(encode_config(config, V1_35))
+
+
+def test_configz_up_to_1_35_has_the_types_of_kube_scheduler_itself() -> None:
+    scheme = SCHEME._replace(version=V1_35, gates=default_feature_gates(V1_35))
+    text = (FOLDER / "internal_form.yaml").read_text(encoding="utf-8")
+    config = with_extenders(load_text(text, scheme))
+    shown = json.loads((FOLDER / "internal_form_1.35.4.json").read_bytes())["componentconfig"]
+    assert json.dumps(go_numbers(internal_config(config, V1_35))) == json.dumps(shown)
 
 
 def test_claims_are_counted_by_the_metric_of_the_version() -> None:

@@ -17,6 +17,7 @@ from scheduler.config import (
 from scheduler.flags.flag_set import UsageError
 from scheduler.flags.options import Options, parse_flags
 from scheduler.klog import LogOptions
+from scheduler.metrics.scheduler_metrics import MEASURE_OF_GROUPS
 from scheduler.plugins import SCHEME
 from scheduler.serving.options import (
     AuthenticationOptions,
@@ -181,8 +182,19 @@ def test_allowed_label_values_come_from_a_file_and_from_flags(tmp_path: Path) ->
         f"--allow-metric-labels-manifest={manifest}", "--allow-metric-labels=m,b=4",
         "--disabled-metrics=x,y",
     ).metrics  # fmt: skip
-    assert options.disabled == {"x", "y"}
+    assert options.disabled >= {"x", "y"}
     assert options.allowed_values == {("m", "a"): {"1", "2"}, ("m", "b"): {"4"}}
+
+
+def test_the_metric_of_pod_groups_is_shown_only_with_their_gate() -> None:
+    assert MEASURE_OF_GROUPS in parse().metrics.disabled
+    with_groups = parse("--feature-gates=GenericWorkload=true").metrics
+    assert MEASURE_OF_GROUPS not in with_groups.disabled
+
+
+def test_hidden_metrics_are_shown_for_the_previous_version() -> None:
+    options = parse("--show-hidden-metrics-for-version=1.36", "--scheduler-version=1.37").metrics
+    assert (options.version, options.shows_hidden) == (37, True)
 
 
 @pytest.mark.parametrize(

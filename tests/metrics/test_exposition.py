@@ -89,6 +89,8 @@ def test_a_help_text_begins_with_the_promise_of_stability() -> None:
 @pytest.mark.parametrize(
     ("version", "text"),
     [
+        (35, "kubernetes_build_info [ALPHA] A metric with a constant '1' value"),
+        (36, "kubernetes_build_info [BETA] A metric with a constant '1' value"),
         (35, "scheduler_goroutines [ALPHA] Number of running goroutines"),
         (36, "scheduler_goroutines [BETA] Number of running goroutines"),
         (36, "scheduler_preemption_goroutines_duration_seconds [ALPHA] Duration in seconds"),
@@ -101,8 +103,19 @@ def test_texts_are_those_of_the_version(version: int, text: str) -> None:
     metrics.goroutines[("binding",)] = 1
     metrics.preemption_goroutines_duration.observe(1, "success")
     metrics.queued_entities.read = lambda: [(("active", "pod"), 1)]
-    page = Exposition(metrics, MetricsOptions(version=version)).text().decode()
+    metrics.build_info.read = lambda: [(("",) * 9, 1)]
+    page = Exposition(metrics, MetricsOptions(version=version, shows_hidden=True)).text().decode()
     assert f"# HELP {text}" in page
+
+
+def test_a_deprecated_metric_is_hidden() -> None:
+    metrics = SchedulerMetrics()
+    metrics.preemption_goroutines_duration.observe(1, "success")
+    pages = [
+        Exposition(metrics, MetricsOptions(version=version)).text().decode() for version in (36, 37)
+    ]
+    name = "scheduler_preemption_goroutines_duration_seconds"
+    assert [name in page for page in pages] == [True, False]
 
 
 def test_leader_election_has_upstreams_metrics() -> None:
