@@ -119,15 +119,16 @@ def as_int64(text: str | int | float) -> int | None:
 
 def milli_value(nanos: int) -> int:
     """Return thousandths of a unit, rounded away from zero and capped: the unit of cpu."""
-    return _in_units_of(10**6, nanos)
+    return in_units_of(10**6, nanos)
 
 
 def value(nanos: int) -> int:
     """Return whole units, rounded away from zero and capped: the unit of all but cpu."""
-    return _in_units_of(10**9, nanos)
+    return in_units_of(10**9, nanos)
 
 
-def _in_units_of(size: int, nanos: int) -> int:
+def in_units_of(size: int, nanos: int) -> int:
+    """Return units of a size in nano-units, rounded away from zero and capped."""
     if nanos < 0:
-        return -_in_units_of(size, -nanos)
+        return -in_units_of(size, -nanos)
     return min(-(-nanos // size), INT64_MAX)

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from scheduler.api.dynamic_resources import ALLOCATION_RESULTS_MAX
 from scheduler.api.quantity import parse_quantity
+from scheduler.devices import capacity
 from scheduler.devices.capacity import CapacityError
 from scheduler.devices.compatibility_groups import CompatibilityGroups
+from scheduler.devices.constraints import Constraint
 from scheduler.devices.pools import device_matches
 from scheduler.devices.requests import (
     AllocationError,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     )
     from scheduler.config import FeatureGates
     from scheduler.devices.allocated import AllocatedState
-    from scheduler.devices.constraints import Constraint
     from scheduler.devices.pools import DeviceId, NodePools, Pool, PoolDevice
     from scheduler.devices.requests import Request
     from scheduler.devices.rules import DeviceRules
@@ -138,7 +139,11 @@ class Allocator:
         found = []
         self._check_capacity(claim, claim.spec.devices.requests[number])
         for request in alternatives_of(claim, claim.spec.devices.requests[number], self._class_of):
-            self.rules.check_derived(request)
+            if self.rules.refuses_derived and request.spec.derived_attributes:
+                raise AllocationError(
+                    f"claim {claim.key}, request {request.name}: cannot handle request with "
+                    "derived attributes, the feature is disabled"
+                )
             if request.has_admin_access and _ADMIN_ACCESS not in self._gates:
                 raise AllocationError(
                     f"claim {claim.key}, request {request.name}: admin access is requested, "
@@ -280,22 +285,34 @@ class _Search:
                     self._all_devices[request] = self._devices_for_all(request, selecting)
             self._requests[number].append(alternatives)
             added = min(map(self._count, alternatives))
-            rules.check_request_limit(alternatives[0], added, least)
+            if rules.limits_requests and least + added > ALLOCATION_RESULTS_MAX:
+                raise AllocationError(
+                    f"claim {claim.key}, request {alternatives[0].base_name}: adding {added} "
+                    f"devices exceeds the claim limit of {ALLOCATION_RESULTS_MAX}, with {least} "
+                    "already accounted for"
+                )
             least += added
-        rules.check_claim_limit(claim, least)
+        if least > ALLOCATION_RESULTS_MAX:
+            raise AllocationError(
+                f"claim {claim.key}: number of requested devices {least} exceeds the claim limit "
+                f"of {ALLOCATION_RESULTS_MAX}"
+            )
+        self._constraints.append(self._constraints_of(claim))
+
+    def _constraints_of(self, claim: ResourceClaim) -> list[Constraint]:
         constraints: list[Constraint] = []
-        lookup = self._allocator.lookup
+        rules, lookup = self._allocator.rules, self._allocator.lookup
         for index, rule in enumerate(claim.spec.devices.constraints):
-            if rule.match_attribute is not None:
-                constraints.append(rules.match(rule.requests, rule.match_attribute, lookup))
-            elif rule.distinct_attribute is not None and not self._allocator.is_stable:
-                constraints.append(rules.distinct(rule.requests, rule.distinct_attribute, lookup))
+            if (name := rule.match_attribute) is not None:
+                constraints.append(Constraint(rule.requests, name, lookup, rules.match()))
+            elif (name := rule.distinct_attribute) is not None and not self._allocator.is_stable:
+                constraints.append(Constraint(rule.requests, name, lookup, rules.distinct()))
             else:
                 raise AllocationError(
                     f"claim {claim.key}, constraint #{index}: empty constraint (unsupported "
                     "constraint type?)"
                 )
-        self._constraints.append(constraints)
+        return constraints
 
     def _count(self, request: Request) -> int:
         """Return the number of devices that a request needs."""
@@ -414,8 +431,11 @@ class _Search:
     ) -> bool:
         if not self._allocator.shares_capacity:
             return True
+        rules = self._allocator.rules
         try:
-            return self._allocator.rules.fits(request.spec.capacity, device.device.capacity, *taken)
+            return capacity.fits(
+                request.spec.capacity, device.device.capacity, *taken, rules=rules.capacity
+            )
         except CapacityError as error:
             raise AllocationError(
                 f"claim {request.claim.key}, request {request.name}: checking capacity for device "
@@ -536,7 +556,7 @@ class _Search:
 
             return undo
         rules = self._allocator.rules
-        consumed = rules.consumed(request.spec.capacity, device.device.capacity)
+        consumed = capacity.consumed(request.spec.capacity, device.device.capacity, rules.capacity)
         before = self._allocating_capacity.get(device_id)
         total = dict(before or {})
         for name, amount in consumed.items():

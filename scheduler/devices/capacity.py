@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.field import quoted
-from scheduler.api.quantity import INT64_MAX, parse_quantity, quantity_text, value
+from scheduler.api.quantity import INT64_MAX, in_units_of, parse_quantity, quantity_text, value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scheduler.api.core import Quantities
     from scheduler.api.dynamic_resources import (
@@ -34,51 +34,74 @@ class CapacityError(Exception):
     """A request of capacity that ends the search. Upstream's text."""
 
 
+class CapacityRules(NamedTuple):
+    """The arithmetic of a version. Ranges count in a unit, which is in nano-units."""
+
+    unit: Callable[[CapacityRequestPolicyRange], int]
+    #: Rounds an amount up to the least one plus a multiple of the step.
+    rounded: Callable[[Amount, int, Quantity, int], Amount]
+    #: True if a negative amount ends the search.
+    refuses_negative: bool
+
+
+_WHOLE: Final = 10**9
 _MILLI: Final = 10**6
 _NOT_REPRESENTABLE: Final = (
     "capacity request cannot be represented in the device's range arithmetic"
 )
 
 
-def _amount(text: Quantity) -> Amount:
-    return Amount(text, parse_quantity(text))
-
-
 def fits(
     requirements: CapacityRequirements | None,
     offered: Mapping[str, DeviceCapacity],
     *taken: Mapping[str, int],
+    rules: CapacityRules,
 ) -> bool:
     """Return True if a device has the capacity of a request left (`CmpRequestOverCapacity`).
 
-    `taken` are the amounts that are taken already, by name.
+    `taken` are the amounts that are taken already, by name. Raises `CapacityError`.
     """
-    requests = _requests(requirements)
-    if not requests.keys() <= offered.keys():
+    if not _requests(requirements).keys() <= offered.keys():
         return False
-    for name, capacity in offered.items():
-        wanted = _consumed(requests.get(name), capacity)
-        if _violates_policy(wanted.nanos, capacity):
-            return False
-        used = sum(amounts.get(name, 0) for amounts in taken)
-        if used + wanted.nanos > parse_quantity(capacity.value):
-            return False
-    return True
+    amounts = consumed(requirements, offered, rules)
+    for name, amount in amounts.items() if rules.refuses_negative else ():
+        if amount.nanos < 0:
+            raise CapacityError(f"capacity {quoted(name)}: capacity value is negative")
+    return not any(
+        _violates_policy(amounts[name].nanos, capacity, rules)
+        or sum(each.get(name, 0) for each in taken) + amounts[name].nanos
+        > parse_quantity(capacity.value)
+        for name, capacity in offered.items()
+    )
 
 
 def consumed(
-    requirements: CapacityRequirements | None, offered: Mapping[str, DeviceCapacity]
+    requirements: CapacityRequirements | None,
+    offered: Mapping[str, DeviceCapacity],
+    rules: CapacityRules,
 ) -> dict[str, Amount]:
-    """Return the amounts that a request takes (`GetConsumedCapacityFromRequest`)."""
-    requests = _requests(requirements)
-    return {name: _consumed(requests.get(name), capacity) for name, capacity in offered.items()}
+    """Return the amounts that a request takes (`GetConsumedCapacityFromRequest`).
+
+    Raises `CapacityError`.
+    """
+    requests, amounts = _requests(requirements), {}
+    for name, capacity in sorted(offered.items()):
+        try:
+            amounts[name] = _consumed(requests.get(name), capacity, rules)
+        except CapacityError as error:
+            raise CapacityError(f"capacity {quoted(name)}: {error}") from error
+    return amounts
 
 
 def _requests(requirements: CapacityRequirements | None) -> Quantities:
     return requirements.requests if requirements is not None else {}
 
 
-def _consumed(requested: Quantity | None, capacity: DeviceCapacity) -> Amount:
+def _amount(text: Quantity) -> Amount:
+    return Amount(text, parse_quantity(text))
+
+
+def _consumed(requested: Quantity | None, capacity: DeviceCapacity, rules: CapacityRules) -> Amount:
     """Return the amount that is taken for a requested one: rounded up as the policy demands."""
     policy = capacity.request_policy
     if requested is None:
@@ -89,96 +112,31 @@ def _consumed(requested: Quantity | None, capacity: DeviceCapacity) -> Amount:
         return amount
     valid = policy.valid_range
     if valid is not None and valid.min is not None:
-        return _rounded_to_range(amount, _amount(valid.min), valid)
+        least = _amount(valid.min)
+        if amount.nanos < least.nanos:
+            return least
+        if valid.step is None:
+            return amount
+        return rules.rounded(amount, least.nanos, valid.step, rules.unit(valid))
     for text in policy.valid_values:
         if amount.nanos <= parse_quantity(text):
             return _amount(text)
     return amount
 
 
-def _rounded_to_range(amount: Amount, least: Amount, valid: CapacityRequestPolicyRange) -> Amount:
-    if amount.nanos < least.nanos:
-        return least
-    step = value(parse_quantity(valid.step)) if valid.step is not None else 0
+def _rounded_up(amount: Amount, least: int, step_text: Quantity, unit: int) -> Amount:
+    wanted, start, step = map(value, (amount.nanos, least, parse_quantity(step_text)))
     if not step:
         return amount
-    start = value(least.nanos)
-    steps = -(-(value(amount.nanos) - start) // step)
-    nanos = (start + step * steps) * 10**9
+    nanos = (start + step * -(-(wanted - start) // step)) * unit
     return Amount(quantity_text(nanos, "Ki"), nanos)
 
 
-def fits_if_representable(
-    requirements: CapacityRequirements | None,
-    offered: Mapping[str, DeviceCapacity],
-    *taken: Mapping[str, int],
-    is_fractional: bool,
-) -> bool:
-    """Return True if a device has the capacity of a request left (v1.37).
-
-    With `is_fractional` ranges count in thousandths. Raises `CapacityError` for amounts that are
-    negative, or too large or too fine for the steps of a range.
-    """
-    requests = _requests(requirements)
-    if not requests.keys() <= offered.keys():
-        return False
-    amounts = consumed_in_steps(requirements, offered, is_fractional=is_fractional)
-    for name, amount in amounts.items():
-        if amount.nanos < 0:
-            raise CapacityError(f"capacity {quoted(name)}: capacity value is negative")
-    return not any(
-        _violates_policy(amounts[name].nanos, capacity, is_fractional=is_fractional)
-        or sum(each.get(name, 0) for each in taken) + amounts[name].nanos
-        > parse_quantity(capacity.value)
-        for name, capacity in offered.items()
-    )
-
-
-def consumed_in_steps(
-    requirements: CapacityRequirements | None,
-    offered: Mapping[str, DeviceCapacity],
-    *,
-    is_fractional: bool,
-) -> dict[str, Amount]:
-    """Return the amounts that a request takes (v1.37); raises `CapacityError`."""
-    requests, amounts = _requests(requirements), {}
-    for name, capacity in sorted(offered.items()):
-        requested, policy = requests.get(name), capacity.request_policy
-        valid = policy.valid_range if policy is not None else None
-        if requested is None or valid is None or valid.min is None or valid.step is None:
-            amounts[name] = _consumed(requested, capacity)
-            continue
-        amount, least = _amount(requested), _amount(valid.min)
-        try:
-            amounts[name] = (
-                least
-                if amount.nanos < least.nanos
-                else _in_steps(
-                    amount, least.nanos, valid.step, _unit(valid, is_fractional=is_fractional)
-                )
-            )
-        except CapacityError as error:
-            raise CapacityError(f"capacity {quoted(name)}: {error}") from error
-    return amounts
-
-
-def _unit(valid: CapacityRequestPolicyRange, *, is_fractional: bool) -> int:
-    """Return the unit in which a range counts, in nano-units (`useMilli`)."""
-    texts = (valid.min, valid.max, valid.step)
-    limits = [parse_quantity(text) for text in texts if text is not None]
-    is_milli = (
-        is_fractional
-        and all(not nanos % _MILLI and nanos // _MILLI <= INT64_MAX for nanos in limits)
-        and (valid.step is None or parse_quantity(valid.step) >= _MILLI)
-    )
-    return _MILLI if is_milli else 10**9
-
-
-def _in_steps(amount: Amount, least: int, step_text: Quantity, unit: int) -> Amount:
-    """Return the amount rounded up to the least one plus a multiple of the step."""
+def _rounded_if_representable(amount: Amount, least: int, step_text: Quantity, unit: int) -> Amount:
+    """Raise `CapacityError` for amounts that are too large or too fine for the unit (v1.37)."""
     shown = quantity_text(amount.nanos, amount.text)
     is_milli = unit == _MILLI
-    if is_milli and (amount.nanos % unit or amount.nanos // unit > INT64_MAX):
+    if is_milli and not _is_representable(amount.nanos):
         raise CapacityError(
             f"{_NOT_REPRESENTABLE}: request {shown} is not a representable milli value"
         )
@@ -199,7 +157,24 @@ def _in_steps(amount: Amount, least: int, step_text: Quantity, unit: int) -> Amo
     return Amount(quantity_text(nanos, step_text), nanos)
 
 
-def _violates_policy(nanos: int, capacity: DeviceCapacity, *, is_fractional: bool = False) -> bool:
+def _is_representable(nanos: int) -> bool:
+    """Return True for a number of thousandths that fits in 64 bits."""
+    return not nanos % _MILLI and nanos // _MILLI <= INT64_MAX
+
+
+def _in_whole_units(valid: CapacityRequestPolicyRange) -> int:
+    return _WHOLE
+
+
+def _in_milli_units(valid: CapacityRequestPolicyRange) -> int:
+    """Return a thousandth if all limits are multiples of it, else a whole unit (`useMilli`)."""
+    texts = (valid.min, valid.max, valid.step)
+    limits = [parse_quantity(text) for text in texts if text is not None]
+    is_fine = valid.step is not None and parse_quantity(valid.step) < _MILLI
+    return _MILLI if all(map(_is_representable, limits)) and not is_fine else _WHOLE
+
+
+def _violates_policy(nanos: int, capacity: DeviceCapacity, rules: CapacityRules) -> bool:
     policy = capacity.request_policy
     if policy is None:
         return False
@@ -211,12 +186,18 @@ def _violates_policy(nanos: int, capacity: DeviceCapacity, *, is_fractional: boo
         return bool(amounts) and nanos not in amounts
     if valid.max is not None and nanos > parse_quantity(valid.max):
         return True
-    if _unit(valid, is_fractional=is_fractional) == _MILLI:
-        if nanos % _MILLI or nanos // _MILLI > INT64_MAX:
-            return valid.step is not None
-        step = parse_quantity(valid.step) if valid.step is not None else 0
-        least = parse_quantity(valid.min) if valid.min is not None else 0
-        return bool(step) and (nanos - least) % step != 0
-    step = value(parse_quantity(valid.step)) if valid.step is not None else 0
-    least = value(parse_quantity(valid.min)) if valid.min is not None else 0
-    return bool(step) and (value(nanos) - least) % step != 0
+    if valid.step is None:
+        return False
+    unit = rules.unit(valid)
+    if unit == _MILLI and not _is_representable(nanos):
+        return True
+    step = in_units_of(unit, parse_quantity(valid.step))
+    least = in_units_of(unit, parse_quantity(valid.min)) if valid.min is not None else 0
+    return bool(step) and (in_units_of(unit, nanos) - least) % step != 0
+
+
+CAPACITY_OF_1_36: Final = CapacityRules(_in_whole_units, _rounded_up, refuses_negative=False)
+CAPACITY_OF_1_37: Final = CapacityRules(
+    _in_whole_units, _rounded_if_representable, refuses_negative=True
+)
+FRACTIONAL_CAPACITY_OF_1_37: Final = CAPACITY_OF_1_37._replace(unit=_in_milli_units)

@@ -20,7 +20,10 @@ from scheduler.config.versions import SchedulerVersion
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from scheduler.api.core import Node
     from scheduler.framework.handle import Handle, Lister
+    from scheduler.snapshot.columns import BoolArray
+    from scheduler.snapshot.nodes import Nodes
 
 #: The feature gate of extended resources backed by device classes.
 DRA_EXTENDED_RESOURCE: Final = "DRAExtendedResource"
@@ -40,6 +43,10 @@ class DeviceClassResolver:
         self._of_resource: Final[dict[str, DeviceClass]] = {}
         is_newer = handle.version >= SchedulerVersion.V1_35
         self._follow: Final = self._follow_changes if is_newer else self._read_all
+        #: Returns the nodes that leave an extended resource to devices.
+        self.needs_devices: Final = _without_any if is_newer else _without_entry
+        #: True if a claim for some extended resources is for those that the node has itself, too.
+        self.claims_all_resources: Final = not is_newer
 
     def device_class(self, resource: str) -> DeviceClass | None:
         """Return the class of an extended resource; None if devices do not provide it."""
@@ -109,6 +116,21 @@ class DeviceClassResolver:
         self._of_resource.pop(f"{DEVICE_CLASS_PREFIX}{old.metadata.name}", None)
         if old.spec.extended_resource_name is not None:
             self._of_resource.pop(old.spec.extended_resource_name, None)
+
+
+def _without_any(nodes: Nodes, resource: str) -> BoolArray:
+    without: BoolArray = nodes.allocatable(resource) == 0
+    return without
+
+
+def _without_entry(nodes: Nodes, resource: str) -> BoolArray:
+    """Return the nodes whose resources do not list one, even with an amount of 0 (v1.34)."""
+    return nodes.derive(names_offered).where(lambda names: names is None or resource not in names)
+
+
+def names_offered(node: Node) -> frozenset[str]:
+    """Return the names of the node's resources, including resources with an amount of 0."""
+    return frozenset(node.status.allocatable)
 
 
 def _created(device_class: DeviceClass) -> float:

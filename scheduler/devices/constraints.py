@@ -19,18 +19,42 @@ if TYPE_CHECKING:
     Lookup: TypeAlias = Callable[[Request, PoolDevice, str], DeviceAttribute | None]
 
 
-class Constraint(Protocol):
-    """A condition that is checked with every device that is added."""
+class Values(Protocol):
+    """The values that the devices of a constraint have, and the condition on them."""
 
-    def add(self, request: Request, device: PoolDevice) -> bool:
-        """Add a device; return False, and leave all unchanged, if it violates the condition."""
+    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
+        """Add a device's value; return False, and add nothing, if it violates the condition."""
 
     def remove(self, request: Request) -> None:
         """Undo the last `add` of the request."""
 
 
-def _applies(requests: Collection[str], request: Request) -> bool:
-    return not requests or request.base_name in requests or request.full_name in requests
+class Constraint:
+    """A condition on an attribute, checked with every device that some requests of a claim get."""
+
+    def __init__(
+        self, requests: Collection[str], name: str, lookup: Lookup, values: Values
+    ) -> None:
+        self._requests: Final = requests
+        self._name: Final = name
+        self._lookup: Final = lookup
+        self._values: Final = values
+
+    def add(self, request: Request, device: PoolDevice) -> bool:
+        """Add a device; return False, and leave all unchanged, if it violates the condition."""
+        if not self._is_about(request):
+            return True
+        attribute = self._lookup(request, device, self._name)
+        return attribute is not None and self._values.add(request, device, attribute)
+
+    def remove(self, request: Request) -> None:
+        """Undo the last `add` of the request."""
+        if self._is_about(request):
+            self._values.remove(request)
+
+    def _is_about(self, request: Request) -> bool:
+        requests = self._requests
+        return not requests or request.base_name in requests or request.full_name in requests
 
 
 def attribute_of(device: PoolDevice, name: str) -> DeviceAttribute | None:
@@ -42,32 +66,23 @@ def attribute_of(device: PoolDevice, name: str) -> DeviceAttribute | None:
     return attributes.get(identifier) if slash and domain == device.driver else None
 
 
-class MatchAttribute:
-    """All devices have the same value of the attribute."""
+class EqualValues:
+    """All devices have the same value."""
 
-    def __init__(self, requests: Collection[str], name: str, lookup: Lookup) -> None:
-        self._requests: Final = requests
-        self._name: Final = name
-        self._lookup: Final = lookup
+    def __init__(self) -> None:
         self._value: DeviceAttribute | None = None
         self._count = 0
 
-    def add(self, request: Request, device: PoolDevice) -> bool:
-        if not _applies(self._requests, request):
-            return True
-        attribute = self._lookup(request, device, self._name)
-        if attribute is None:
-            return False
+    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
         if not self._count:
             self._value = attribute
-        elif attribute != self._value or not _has_value(attribute):
+        elif attribute != self._value or _scalar(attribute) is None:
             return False
         self._count += 1
         return True
 
     def remove(self, request: Request) -> None:
-        if _applies(self._requests, request):
-            self._count -= 1
+        self._count -= 1
 
 
 def _value_of(device: PoolDevice, attribute: DeviceAttribute) -> object:
@@ -80,34 +95,21 @@ def place_of(device: PoolDevice, attribute: DeviceAttribute) -> object:
     return device.id
 
 
-class DistinctAttribute:
-    """Each device has another value of the attribute.
+class LastValuesDistinct:
+    """Each device has another value.
 
     As upstream, one value is kept for each request, the last one.
     """
 
     def __init__(
-        self,
-        requests: Collection[str],
-        name: str,
-        lookup: Lookup,
-        *,
-        compared: Callable[[PoolDevice, DeviceAttribute], object] = _value_of,
+        self, compared: Callable[[PoolDevice, DeviceAttribute], object] = _value_of
     ) -> None:
-        self._requests: Final = requests
-        self._name: Final = name
-        self._lookup: Final = lookup
         self._compared: Final = compared
         self._values: Final[dict[str, object]] = {}
         self._count = 0
 
-    def add(self, request: Request, device: PoolDevice) -> bool:
-        if not _applies(self._requests, request):
-            return True
-        attribute = self._lookup(request, device, self._name)
-        if attribute is None:
-            return False
-        if self._count and self._values and not _has_value(attribute):
+    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
+        if self._count and self._values and _scalar(attribute) is None:
             return False
         compared = self._compared(device, attribute)
         if self._count and compared in self._values.values():
@@ -117,50 +119,35 @@ class DistinctAttribute:
         return True
 
     def remove(self, request: Request) -> None:
-        if _applies(self._requests, request):
-            self._values.pop(request.base_name, None)
-            self._count -= 1
+        self._values.pop(request.base_name, None)
+        self._count -= 1
 
 
-class PairwiseDistinctAttribute:
-    """Each device has another value of the attribute than all other devices (v1.37)."""
+class AllValuesDistinct:
+    """Each device has another value than all other devices (v1.37)."""
 
-    def __init__(self, requests: Collection[str], name: str, lookup: Lookup) -> None:
-        self._requests: Final = requests
-        self._name: Final = name
-        self._lookup: Final = lookup
+    def __init__(self) -> None:
         self._values: Final[list[DeviceAttribute]] = []
 
-    def add(self, request: Request, device: PoolDevice) -> bool:
-        if not _applies(self._requests, request):
-            return True
-        attribute = self._lookup(request, device, self._name)
-        if attribute is None or (self._values and not _has_value(attribute)):
-            return False
-        if attribute in self._values:
+    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
+        if attribute in self._values or (self._values and _scalar(attribute) is None):
             return False
         self._values.append(attribute)
         return True
 
     def remove(self, request: Request) -> None:
-        if _applies(self._requests, request):
-            self._values.pop()
+        self._values.pop()
 
 
 class CommonElement:
     """The lists of all devices have an element in common; a scalar is a list of one."""
 
-    def __init__(self, requests: Collection[str], name: str, lookup: Lookup) -> None:
-        self._requests: Final = requests
-        self._name: Final = name
-        self._lookup: Final = lookup
+    def __init__(self) -> None:
         #: The common elements after each device.
-        self._common: Final[list[Elements]] = []
+        self._common: Final[list[frozenset[_Element]]] = []
 
-    def add(self, request: Request, device: PoolDevice) -> bool:
-        if not _applies(self._requests, request):
-            return True
-        elements = _elements(self._lookup(request, device, self._name))
+    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
+        elements = _elements(attribute)
         if self._common:
             elements &= self._common[-1]
         if elements:
@@ -168,67 +155,43 @@ class CommonElement:
         return bool(elements)
 
     def remove(self, request: Request) -> None:
-        if _applies(self._requests, request):
-            self._common.pop()
+        self._common.pop()
 
 
 class DisjointElements:
     """No two devices have an element in common; a scalar is a list of one."""
 
-    def __init__(self, requests: Collection[str], name: str, lookup: Lookup) -> None:
-        self._requests: Final = requests
-        self._name: Final = name
-        self._lookup: Final = lookup
-        self._of_devices: Final[list[Elements]] = []
+    def __init__(self) -> None:
+        self._of_devices: Final[list[frozenset[_Element]]] = []
 
-    def add(self, request: Request, device: PoolDevice) -> bool:
-        if not _applies(self._requests, request):
-            return True
-        elements = _elements(self._lookup(request, device, self._name))
+    def add(self, request: Request, device: PoolDevice, attribute: DeviceAttribute) -> bool:
+        elements = _elements(attribute)
         if not elements or any(elements & others for others in self._of_devices):
             return False
         self._of_devices.append(elements)
         return True
 
     def remove(self, request: Request) -> None:
-        if _applies(self._requests, request):
-            self._of_devices.pop()
+        self._of_devices.pop()
 
 
-#: Elements of a list, each with the name of its type.
-Elements: TypeAlias = "frozenset[tuple[str, object]]"
+#: A value with the name of its type.
+_Element: TypeAlias = tuple[str, object]
+_TYPES: Final = ("int", "bool", "string", "version")
 
 
-def _elements(attribute: DeviceAttribute | None) -> Elements:
+def _elements(attribute: DeviceAttribute) -> frozenset[_Element]:
     """Return the elements of an attribute; none of an unknown type (`attributeAsSet`)."""
-    if attribute is None:
-        return frozenset()
-    lists = {
-        "int": attribute.int_values or (),
-        "bool": attribute.bool_values or (),
-        "string": attribute.string_values or (),
-        "version": attribute.version_values or (),
-    }
-    for kind, values in lists.items():
-        if values:
+    for kind in _TYPES:
+        if values := getattr(attribute, f"{kind}_values"):
             return frozenset((kind, value) for value in values)
-    scalars = {
-        "int": attribute.int_value,
-        "bool": attribute.bool_value,
-        "string": attribute.string_value,
-        "version": attribute.version_value,
-    }
-    found = ((kind, value) for kind, value in scalars.items() if value is not None)
-    return frozenset([first] if (first := next(found, None)) is not None else ())
+    scalar = _scalar(attribute)
+    return frozenset([scalar] if scalar is not None else ())
 
 
-def _has_value(attribute: DeviceAttribute) -> bool:
-    return any(
-        value is not None
-        for value in (
-            attribute.int_value,
-            attribute.bool_value,
-            attribute.string_value,
-            attribute.version_value,
-        )
-    )
+def _scalar(attribute: DeviceAttribute) -> _Element | None:
+    """Return the value of an attribute that is no list; None of an unknown type."""
+    for kind in _TYPES:
+        if (value := getattr(attribute, f"{kind}_value")) is not None:
+            return kind, value
+    return None

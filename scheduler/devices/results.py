@@ -24,7 +24,6 @@ from scheduler.devices.requests import AllocationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scheduler.api.dynamic_resources import DeviceToleration
     from scheduler.devices.pools import NodePools, PoolDevice
     from scheduler.devices.requests import ChosenDevice, ClaimAllocation, Request
 
@@ -33,18 +32,8 @@ class ResultRules(NamedTuple):
     """The rules of a version for the allocation of a claim."""
 
     configuration: Callable[[ClaimAllocation], Sequence[DeviceAllocationConfiguration]]
-    #: The tolerations of a request that are repeated.
-    tolerations: Callable[[Request], tuple[DeviceToleration, ...]]
-
-
-def all_tolerations(request: Request) -> tuple[DeviceToleration, ...]:
-    """Return the tolerations of a request (from v1.35 on)."""
-    return request.spec.tolerations
-
-
-def no_tolerations(request: Request) -> tuple[DeviceToleration, ...]:
-    """Return no tolerations (v1.34)."""
-    return ()
+    #: True if the tolerations of requests are repeated.
+    repeats_tolerations: bool
 
 
 def allocation_result(
@@ -75,7 +64,7 @@ def _result(
         pool=device.id.pool,
         device=device.id.device,
         admin_access=request.has_admin_access or None,
-        tolerations=rules.tolerations(request),
+        tolerations=request.spec.tolerations if rules.repeats_tolerations else (),
         binding_conditions=device.device.binding_conditions,
         binding_failure_conditions=device.device.binding_failure_conditions,
         share_id=new_share_id() if consumed is not None else None,

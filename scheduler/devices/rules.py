@@ -8,18 +8,22 @@ v0.35.4, v0.36.3 and v0.37.2.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.api.dynamic_resources import ALLOCATION_RESULTS_MAX
 from scheduler.config.versions import SchedulerVersion
-from scheduler.devices import capacity
+from scheduler.devices.capacity import (
+    CAPACITY_OF_1_36,
+    CAPACITY_OF_1_37,
+    FRACTIONAL_CAPACITY_OF_1_37,
+    CapacityRules,
+)
 from scheduler.devices.constraints import (
+    AllValuesDistinct,
     CommonElement,
-    Constraint,
     DisjointElements,
-    DistinctAttribute,
-    MatchAttribute,
-    PairwiseDistinctAttribute,
+    EqualValues,
+    LastValuesDistinct,
+    Values,
     attribute_of,
     place_of,
 )
@@ -35,27 +39,21 @@ from scheduler.devices.pools import (
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import (
     ResultRules,
-    all_tolerations,
     configuration_by_request,
     configuration_once,
-    no_tolerations,
 )
 from scheduler.devices.selectors import LIST_TYPE_ATTRIBUTES, SelectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from scheduler.api.core import Node
     from scheduler.api.dynamic_resources import (
-        AllocationResult,
-        CapacityRequirements,
         CounterSet,
         DeviceAttribute,
-        DeviceCapacity,
         DeviceRequest,
         DeviceSubRequest,
         DeviceTaint,
-        ResourceClaim,
         ResourceSlice,
     )
     from scheduler.config import FeatureGates
@@ -63,8 +61,6 @@ if TYPE_CHECKING:
     from scheduler.devices.pools import DeviceId, NodePools, Pool
     from scheduler.devices.requests import Request
     from scheduler.devices.selectors import SelectorVerdicts
-    from scheduler.snapshot.columns import BoolArray
-    from scheduler.snapshot.nodes import Nodes
 
 #: Both are needed for devices that are attached while a pod is bound.
 BINDING_CONDITIONS: Final = frozenset(
@@ -83,21 +79,18 @@ EXPERIMENTAL_GATES: Final = frozenset(
     {COMPATIBILITY_GROUPS, DERIVED_ATTRIBUTES, LIST_TYPE_ATTRIBUTES, OPTIONAL_NODE_OPERATIONS}
 )
 
-MakesConstraint: TypeAlias = "Callable[[Collection[str], str, Lookup], Constraint]"
-Lookup: TypeAlias = "Callable[[Request, PoolDevice, str], DeviceAttribute | None]"
-
 
 class DeviceRules(NamedTuple):
     """The rules of a version with its feature gates."""
 
-    match: MakesConstraint
-    distinct: MakesConstraint
+    #: The conditions on attributes that are to match, and on those that are to be distinct.
+    match: Callable[[], Values]
+    distinct: Callable[[], Values]
     #: Finds the attribute that a constraint names.
     attribute: Callable[[SelectorVerdicts, Request, PoolDevice, str], DeviceAttribute | None]
-    check_derived: Callable[[Request], None]
-    #: Raise `AllocationError` for more devices than a claim can have.
-    check_request_limit: Callable[[Request, int, int], None]
-    check_claim_limit: Callable[[ResourceClaim, int], None]
+    refuses_derived: bool
+    #: True if the limit of a claim's devices is checked with each request, else with all of them.
+    limits_requests: bool
     #: The words for an alternative that asks for capacity without the gate.
     named: Callable[[DeviceRequest, DeviceSubRequest], tuple[str, str]]
     #: With all these gates upstream does not take its `stable` allocator.
@@ -114,10 +107,6 @@ class DeviceRules(NamedTuple):
     goes_on_as: Callable[[Sequence[Request], Request], Request]
     #: True if a taint keeps away requests that do not tolerate it.
     keeps_away: Callable[[DeviceTaint], bool]
-    #: The nodes that leave an extended resource of a class to devices.
-    needs_devices: Callable[[Nodes, str], BoolArray]
-    #: True if a claim for some extended resources is for those that the node has itself, too.
-    claims_all_resources: bool
     #: What the counters left for a device are kept by.
     counters_key: Callable[[Pool, PoolDevice], object]
     counter_sets: Callable[[Pool, PoolDevice], Iterable[CounterSet]]
@@ -129,10 +118,7 @@ class DeviceRules(NamedTuple):
     rolls_back: bool
     #: The device whose capacity is compared when a device is taken as n-th one of its request.
     compared: Callable[[PoolDevice, int], PoolDevice]
-    fits: Callable[..., bool]
-    consumed: Callable[
-        [CapacityRequirements | None, Mapping[str, DeviceCapacity]], dict[str, capacity.Amount]
-    ]
+    capacity: CapacityRules
     #: True if devices whose capacity is taken belong to a request for all devices.
     counts_full_devices: bool
     results: ResultRules
@@ -142,8 +128,8 @@ class DeviceRules(NamedTuple):
     checks_groups: bool
     #: False for devices that a node cannot have because of its declared features.
     supports: Callable[[Node, ResourceSlice], bool]
-    #: True if an allocated claim is only for nodes that declare optional operations.
-    needs_declaration: Callable[[AllocationResult], bool]
+    #: True if devices that skip operations are only for nodes that declare these optional.
+    needs_declaration: bool
 
 
 def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
@@ -161,25 +147,22 @@ def device_rules(gates: FeatureGates, version: SchedulerVersion) -> DeviceRules:
 def _rules_of_1_37(gates: FeatureGates) -> DeviceRules:
     has_lists, has_groups = LIST_TYPE_ATTRIBUTES in gates, COMPATIBILITY_GROUPS in gates
     is_fractional, is_derived = FRACTIONAL_CAPACITY in gates, DERIVED_ATTRIBUTES in gates
-    skips = OPTIONAL_NODE_OPERATIONS in gates
     return _RULES_OF_1_36._replace(
-        match=CommonElement if has_lists else MatchAttribute,
-        distinct=DisjointElements if has_lists else PairwiseDistinctAttribute,
-        attribute=_derived_or_own if is_derived else _own,
-        check_derived=_nothing_to_check if is_derived else _refuse_derived,
-        check_request_limit=_request_limit_of_1_37,
-        check_claim_limit=_nothing_to_check,
+        match=CommonElement if has_lists else EqualValues,
+        distinct=DisjointElements if has_lists else AllValuesDistinct,
+        attribute=_derived_or_own,
+        refuses_derived=not is_derived,
+        limits_requests=True,
         counters_key=lambda pool, device: pool.id,
         has_shares=lambda state, device, chosen: state.is_shared(device) or device in chosen,
-        fits=functools.partial(capacity.fits_if_representable, is_fractional=is_fractional),
-        consumed=functools.partial(capacity.consumed_in_steps, is_fractional=is_fractional),
+        capacity=FRACTIONAL_CAPACITY_OF_1_37 if is_fractional else CAPACITY_OF_1_37,
         counts_full_devices=True,
-        results=ResultRules(configuration_once, all_tolerations),
+        results=ResultRules(configuration_once, repeats_tolerations=True),
         pools=POOLS_OF_1_36._replace(is_relevant=targets_node),
         is_known=_always if has_groups else _has_no_groups,
         checks_groups=has_groups,
-        supports=_declares_what_it_needs if skips else _needs_nothing,
-        needs_declaration=_skips_operations,
+        supports=(_declares_what_it_needs if OPTIONAL_NODE_OPERATIONS in gates else _needs_nothing),
+        needs_declaration=True,
     )
 
 
@@ -200,35 +183,6 @@ def _derived_or_own(
         return verdicts.derived(name, found[-1].expression, device)
     except SelectorError as error:
         raise AllocationError(str(error)) from error
-
-
-def _refuse_derived(request: Request) -> None:
-    if request.spec.derived_attributes:
-        raise AllocationError(
-            f"claim {request.claim.key}, request {request.name}: cannot handle request with "
-            "derived attributes, the feature is disabled"
-        )
-
-
-def _nothing_to_check(*args: object) -> None:
-    """Accept all."""
-
-
-def _claim_limit_of_1_36(claim: ResourceClaim, count: int) -> None:
-    if count > ALLOCATION_RESULTS_MAX:
-        raise AllocationError(
-            f"claim {claim.key}: number of requested devices {count} exceeds the claim limit "
-            f"of {ALLOCATION_RESULTS_MAX}"
-        )
-
-
-def _request_limit_of_1_37(request: Request, count: int, before: int) -> None:
-    if count > ALLOCATION_RESULTS_MAX - before:
-        raise AllocationError(
-            f"claim {request.claim.key}, request {request.base_name}: adding {count} devices "
-            f"exceeds the claim limit of {ALLOCATION_RESULTS_MAX}, with {before} already "
-            "accounted for"
-        )
 
 
 def _device_of_slice(device: PoolDevice, number: int) -> PoolDevice:
@@ -273,21 +227,6 @@ def _always(*args: object) -> bool:
     return True
 
 
-def _without_any(nodes: Nodes, resource: str) -> BoolArray:
-    without: BoolArray = nodes.allocatable(resource) == 0
-    return without
-
-
-def _without_entry(nodes: Nodes, resource: str) -> BoolArray:
-    """Return the nodes whose resources do not list one, even with an amount of 0 (v1.34)."""
-    return nodes.derive(names_offered).where(lambda names: names is None or resource not in names)
-
-
-def names_offered(node: Node) -> frozenset[str]:
-    """Return the names of the node's resources, including resources with an amount of 0."""
-    return frozenset(node.status.allocatable)
-
-
 def _has_no_groups(part: ResourceSlice) -> bool:
     return not any(
         consumption.compatibility_groups
@@ -308,25 +247,16 @@ def _declares_what_it_needs(node: Node, part: ResourceSlice) -> bool:
     )
 
 
-def _skips_operations(allocation: AllocationResult) -> bool:
-    return any(result.skip_node_operations for result in allocation.devices.results)
-
-
-def _never(allocation: AllocationResult) -> bool:
-    return False
-
-
 POOLS_OF_1_36: Final = PoolRules(targets_node_or_has_counters, Slices.whole_pool, by_name)
 _POOLS_OF_1_35: Final = POOLS_OF_1_36._replace(order=attached_last)
 _POOLS_OF_1_34: Final = PoolRules(targets_node, Slices.pool_on_node, attached_last)
 
 _RULES_OF_1_36: Final = DeviceRules(
-    match=MatchAttribute,
-    distinct=DistinctAttribute,
+    match=EqualValues,
+    distinct=LastValuesDistinct,
     attribute=_own,
-    check_derived=_nothing_to_check,
-    check_request_limit=_nothing_to_check,
-    check_claim_limit=_claim_limit_of_1_36,
+    refuses_derived=False,
+    limits_requests=False,
     named=lambda request, alternative: ("subrequest", alternative.name),
     status_gates=BINDING_CONDITIONS,
     starts_over=False,
@@ -335,8 +265,6 @@ _RULES_OF_1_36: Final = DeviceRules(
     selects_as=_itself,
     goes_on_as=_itself,
     keeps_away=_has_known_effect,
-    needs_devices=_without_any,
-    claims_all_resources=False,
     # As upstream: pools of two drivers with one name are mixed.
     counters_key=lambda pool, device: pool.id.pool,
     counter_sets=lambda pool, device: pool.counter_sets.values(),
@@ -344,15 +272,14 @@ _RULES_OF_1_36: Final = DeviceRules(
     has_shares=lambda state, device, chosen: bool(state.capacity(device)) or device in chosen,
     rolls_back=True,
     compared=lambda device, number: device,
-    fits=capacity.fits,
-    consumed=capacity.consumed,
+    capacity=CAPACITY_OF_1_36,
     counts_full_devices=False,
-    results=ResultRules(configuration_by_request, all_tolerations),
+    results=ResultRules(configuration_by_request, repeats_tolerations=True),
     pools=POOLS_OF_1_36,
     is_known=_always,
     checks_groups=False,
     supports=_always,
-    needs_declaration=_never,
+    needs_declaration=False,
 )
 
 _RULES_OF_1_35: Final = _RULES_OF_1_36._replace(
@@ -376,16 +303,14 @@ _FEATURES_OF_1_35: Final = frozenset(
     }
 )
 _OLDEST_RULES_OF_1_35: Final = _RULES_OF_1_35._replace(
-    results=ResultRules(configuration_by_request, no_tolerations)
+    results=ResultRules(configuration_by_request, repeats_tolerations=False)
 )
 
 _RULES_OF_1_34: Final = _RULES_OF_1_35._replace(
-    distinct=functools.partial(DistinctAttribute, compared=place_of),
+    distinct=functools.partial(LastValuesDistinct, compared=place_of),
     reach=_up_to_invalid_pool,
     keeps_away=_always,
-    needs_devices=_without_entry,
-    claims_all_resources=True,
-    results=ResultRules(configuration_by_request, no_tolerations),
+    results=_OLDEST_RULES_OF_1_35.results,
     pools=_POOLS_OF_1_34,
     named=lambda request, alternative: ("request", request.name),
     status_gates=frozenset({"DRAResourceClaimDeviceStatus"}),

@@ -12,11 +12,16 @@ from scheduler.api.dynamic_resources import (
 )
 from scheduler.api.quantity import quantity_text
 from scheduler.devices.capacity import (
+    CAPACITY_OF_1_36,
+    CAPACITY_OF_1_37,
+    FRACTIONAL_CAPACITY_OF_1_37,
     CapacityError,
+    CapacityRules,
     consumed,
-    consumed_in_steps,
-    fits_if_representable,
+    fits,
 )
+
+WHOLE, MILLI = CAPACITY_OF_1_37, FRACTIONAL_CAPACITY_OF_1_37
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,8 @@ from scheduler.devices.capacity import (
 def test_amounts_are_rounded_up_to_a_step(requested: str, text: str) -> None:
     policy = CapacityRequestPolicy(valid_range=CapacityRequestPolicyRange(min="1", step="1"))
     offered = {"memory": DeviceCapacity("8Ki", policy)}
-    taken = consumed(CapacityRequirements({"memory": requested}), offered)["memory"]
+    wanted = CapacityRequirements({"memory": requested})
+    taken = consumed(wanted, offered, CAPACITY_OF_1_36)["memory"]
     assert quantity_text(taken.nanos, taken.text) == text
 
 
@@ -60,44 +66,49 @@ def test_amounts_of_v1_37_are_those_of_upstreams_table(
 ) -> None:
     """From `testCalculateConsumedCapacity`, v1.37."""
     wanted = CapacityRequirements({"memory": requested} if requested is not None else {})
-    found = consumed_in_steps(wanted, {"memory": offered}, is_fractional=True)["memory"]
+    found = consumed(wanted, {"memory": offered}, MILLI)["memory"]
     assert quantity_text(found.nanos, found.text) == taken
 
 
 def test_the_largest_amount_of_v1_37_can_be_computed() -> None:
     wanted = CapacityRequirements({"memory": "9223372036854775806"})
     offered = {"memory": offer(MAX, "1", min="1", step="2")}
-    found = consumed_in_steps(wanted, offered, is_fractional=False)["memory"]
+    found = consumed(wanted, offered, WHOLE)["memory"]
     assert quantity_text(found.nanos, found.text) == MAX
 
 
 @pytest.mark.parametrize(
-    ("offered", "requested", "is_fractional", "error"),
+    ("offered", "requested", "rules", "error"),
     [
-        (offer("4", min="0", step="3"), "18446744073709551619", False, "exceeds MaxInt64"),
+        (offer("4", min="0", step="3"), "18446744073709551619", WHOLE, "exceeds MaxInt64"),
         (
             offer(MAX, min="0", step="2"),
             MAX,
-            False,
+            WHOLE,
             f"rounding request {MAX} up to the next step passes MaxInt64",
         ),
         (
             offer("4", min="0", step="2m"),
             "9223372036854775807m",
-            True,
+            MILLI,
             "up to the next step passes the milli-value range",
         ),
-        (offer("4", min="1", step="1"), TOO_MANY_MILLIS, True, "not a representable milli value"),
-        (offer("4", min="0", step="1"), "1500u", True, "not a representable milli value"),
-        (offer("4"), "-1", False, "capacity value is negative"),
+        (
+            offer("4", min="1", step="1"),
+            TOO_MANY_MILLIS,
+            MILLI,
+            "not a representable milli value",
+        ),
+        (offer("4", min="0", step="1"), "1500u", MILLI, "not a representable milli value"),
+        (offer("4"), "-1", WHOLE, "capacity value is negative"),
     ],
 )
 def test_amounts_of_v1_37_that_cannot_be_computed_end_the_search(
-    offered: DeviceCapacity, requested: str, is_fractional: bool, error: str
+    offered: DeviceCapacity, requested: str, rules: CapacityRules, error: str
 ) -> None:
     wanted = CapacityRequirements({"memory": requested})
     with pytest.raises(CapacityError, match=f'^capacity "memory": .*{re.escape(error)}$'):
-        fits_if_representable(wanted, {"memory": offered}, is_fractional=is_fractional)
+        fits(wanted, {"memory": offered}, rules=rules)
 
 
 @pytest.mark.parametrize(
@@ -119,5 +130,5 @@ def test_a_request_of_v1_37_fits_if_the_policy_and_the_value_allow_it(
     offered: DeviceCapacity, requested: str, does_fit: bool
 ) -> None:
     wanted = CapacityRequirements({"memory": requested})
-    assert fits_if_representable(wanted, {"memory": offered}, is_fractional=True) is does_fit
-    assert not fits_if_representable(wanted, {"other": offered}, is_fractional=True)
+    assert fits(wanted, {"memory": offered}, rules=MILLI) is does_fit
+    assert not fits(wanted, {"other": offered}, rules=MILLI)

@@ -7,11 +7,12 @@ import pytest
 
 from scheduler.api.dynamic_resources import DeviceAttribute
 from scheduler.devices.constraints import (
+    AllValuesDistinct,
     CommonElement,
+    Constraint,
     DisjointElements,
-    DistinctAttribute,
-    MatchAttribute,
-    PairwiseDistinctAttribute,
+    EqualValues,
+    LastValuesDistinct,
 )
 
 A, B = DeviceAttribute(string_value="a"), DeviceAttribute(string_value="b")
@@ -26,16 +27,16 @@ def request(name: str) -> Any:
 
 def constraint(kind: Any, *requests: str) -> Any:
     """A constraint on a device's attribute; the tests pass the attribute as the device."""
-    return kind(requests, "d/a", lambda request, device, name: device)
+    return Constraint(requests, "d/a", lambda request, device, name: device, kind())
 
 
 @pytest.mark.parametrize(
     ("kind", "added", "refused"),
     [
-        (MatchAttribute, [A, A], [B, None]),
-        (MatchAttribute, [EMPTY], [EMPTY, A]),
-        (DistinctAttribute, [A, B], [B, None, EMPTY]),
-        (PairwiseDistinctAttribute, [A, B], [A, B, None, EMPTY]),
+        (EqualValues, [A, A], [B, None]),
+        (EqualValues, [EMPTY], [EMPTY, A]),
+        (LastValuesDistinct, [A, B], [B, None, EMPTY]),
+        (AllValuesDistinct, [A, B], [A, B, None, EMPTY]),
         (CommonElement, [A_AND_B, A], [B, NUMBER, None, EMPTY]),
         (CommonElement, [A, A_AND_B], [B]),
         (DisjointElements, [A, B, NUMBER], [A_AND_B, NUMBER, None, EMPTY]),
@@ -54,9 +55,9 @@ def test_a_constraint_refuses_devices_that_violate_it(
 @pytest.mark.parametrize(
     ("kind", "first", "second"),
     [
-        (MatchAttribute, A, B),
-        (DistinctAttribute, A, A),
-        (PairwiseDistinctAttribute, A, A),
+        (EqualValues, A, B),
+        (LastValuesDistinct, A, A),
+        (AllValuesDistinct, A, A),
         (CommonElement, A, B),
         (DisjointElements, A, A_AND_B),
     ],

@@ -13,7 +13,6 @@ from scheduler.api.dynamic_resources import (
     DeviceRequest,
     DeviceSubRequest,
     DeviceTaint,
-    DeviceToleration,
     ResourcePool,
     ResourceSlice,
 )
@@ -134,26 +133,18 @@ def test_taints_of_unknown_effects_keep_away_in_1_34_only(version: SchedulerVers
 
 @pytest.mark.parametrize("version", SchedulerVersion)
 def test_an_allocation_has_no_tolerations_in_1_34(version: SchedulerVersion) -> None:
-    tolerations = (DeviceToleration("key"),)
-    request: Any = SimpleNamespace(spec=SimpleNamespace(tolerations=tolerations))
-    assert rules_of(version, "DRAAdminAccess").results.tolerations(request) == (
-        () if version == V1_34 else tolerations
-    )
+    assert rules_of(version, "DRAAdminAccess").results.repeats_tolerations is (version != V1_34)
     # Without gates 1.35 takes its oldest allocator.
-    assert rules_of(version).results.tolerations(request) == (
-        () if version <= V1_35 else tolerations
-    )
+    assert rules_of(version).results.repeats_tolerations is (version >= V1_36)
 
 
 @pytest.mark.parametrize("version", SchedulerVersion)
 def test_only_the_same_device_has_the_same_value_in_1_34(version: SchedulerVersion) -> None:
-    constraint = rules_of(version).distinct(
-        (), "d/a", lambda request, device, name: DeviceAttribute(string_value="x")
-    )
-    request: Any = SimpleNamespace(base_name="r", full_name="r")
-    assert constraint.add(request, PoolDevice(SLICE, DEVICES[0]))
-    assert not constraint.add(request, PoolDevice(SLICE, DEVICES[0]))
-    assert constraint.add(request, SECOND) is (version == V1_34)
+    values, value = rules_of(version).distinct(), DeviceAttribute(string_value="x")
+    request: Any = SimpleNamespace(base_name="r")
+    assert values.add(request, PoolDevice(SLICE, DEVICES[0]), value)
+    assert not values.add(request, PoolDevice(SLICE, DEVICES[0]), value)
+    assert values.add(request, SECOND, value) is (version == V1_34)
 
 
 @pytest.mark.parametrize("version", SchedulerVersion)

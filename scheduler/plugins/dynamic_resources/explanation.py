@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from scheduler.devices import capacity
 from scheduler.devices.allocator import Allocator
+from scheduler.devices.capacity import CAPACITY_OF_1_36, fits
 from scheduler.devices.pools import device_matches
 from scheduler.devices.requests import alternatives_of
 
@@ -105,8 +105,12 @@ class MissingDevices:
                 allocated.append(device)
             elif any(self._untolerated(request, device)):
                 tainted.append(device)
-            elif not capacity.fits(
-                request.spec.capacity, device.device.capacity, self._state.capacity(device.id)
+            # Amounts that 1.37 cannot represent have ended the attempt.
+            elif not fits(
+                request.spec.capacity,
+                device.device.capacity,
+                self._state.capacity(device.id),
+                rules=CAPACITY_OF_1_36,
             ):
                 too_small.append(device)
         return _Devices(matching, allocated, tainted, too_small)

@@ -18,10 +18,11 @@ from msgspec.structs import replace
 from scheduler.api.dynamic_resources import ClaimError
 from scheduler.clock import TURN_SECONDS
 from scheduler.devices.allocator import AllocationTimeoutError, SearchPausedError
+from scheduler.devices.classes import names_offered
 from scheduler.devices.pools import NodePools, PoolsError
 from scheduler.devices.requests import AllocationError
 from scheduler.devices.results import node_selector
-from scheduler.devices.rules import OPTIONAL_NODE_OPERATIONS, names_offered
+from scheduler.devices.rules import OPTIONAL_NODE_OPERATIONS
 from scheduler.framework.failures import FilterPausedError
 from scheduler.framework.status import Rejections, error, reject_by, unresolvable
 from scheduler.framework.types import NEXT_ON_NODE
@@ -170,7 +171,7 @@ class NodeFilter:
         # In the order of the nodes, so that an error is that of the first node.
         for index in np.argsort(first).tolist():
             position = int(positions[first[index]])
-            claims_all = manager.rules.claims_all_resources
+            claims_all = manager.classes.claims_all_resources
             names = frozenset(n for n, rows in by_devices.items() if claims_all or rows[position])
             group = int(groups[position])
             allocation = self._allocate(allocator, nodes[position].node, group, names)
@@ -192,7 +193,11 @@ class NodeFilter:
             if entry.available_on is not None:
                 rejected |= ~nodes.selected_by(entry.available_on)
             allocation = entry.claim.status.allocation
-            if allocation is not None and self._manager.rules.needs_declaration(allocation):
+            if (
+                self._manager.rules.needs_declaration
+                and allocation is not None
+                and any(result.skip_node_operations for result in allocation.devices.results)
+            ):
                 rejected |= nodes.derive(_declares_operations).where(lambda declares: not declares)
             masks.append(rejected)
         return masks
@@ -206,7 +211,7 @@ class NodeFilter:
         unknown: set[str] = set()
         for name in self._data.extended_resources:
             if self._manager.classes.device_class(name) is not None:
-                by_devices[name] = self._manager.rules.needs_devices(nodes, name)
+                by_devices[name] = self._manager.classes.needs_devices(nodes, name)
             else:
                 unknown.add(name)
         offered = nodes.derive(names_offered)

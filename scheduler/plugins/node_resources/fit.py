@@ -45,7 +45,7 @@ from scheduler.plugins.node_resources.resource_allocation import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
-    from scheduler.devices.rules import DeviceRules
+    from scheduler.devices.classes import DeviceClassResolver
     from scheduler.framework.status import Rejections
     from scheduler.framework.types import PodGroupAssignments, PodGroupInfo
     from scheduler.snapshot.columns import BoolArray, IntArray
@@ -86,7 +86,7 @@ class _Wanted(NamedTuple):
 
 
 def _rejections(
-    nodes: Nodes, requests: Iterable[_Wanted], devices: DeviceRules
+    nodes: Nodes, requests: Iterable[_Wanted], classes: DeviceClassResolver
 ) -> Rejections | None:
     """Reject the nodes that are short of something, each with all its shortages."""
     rejected: list[tuple[BoolArray, Status]] = [
@@ -97,7 +97,7 @@ def _rejections(
         if np.count_nonzero(short):
             allocatable = nodes.allocatable(name)
             if is_backed_by_devices:
-                short &= ~devices.needs_devices(nodes, name)
+                short &= ~classes.needs_devices(nodes, name)
             rejected.append((short, unschedulable(f"Insufficient {name}")))
             rejected.append((short & (allocatable < whole), _HOPELESS))
     return reject_together(*rejected)
@@ -144,7 +144,7 @@ class NodeResourcesFit(Plugin):
             for name in names
             if not self._is_ignored(name)
         ]
-        return _rejections(nodes, wanted, self._devices.rules)
+        return _rejections(nodes, wanted, self._devices.classes)
 
     def _backed_by_devices(self, names: Iterable[str]) -> frozenset[str]:
         """Return the requested resources that may be devices'."""
