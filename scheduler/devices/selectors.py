@@ -6,7 +6,7 @@ Source: `k8s.io/dynamic-resource-allocation/cel/compile.go`, v0.36.3.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from scheduler.config import FeatureGates
     from scheduler.devices.pools import PoolDevice
 
+T = TypeVar("T")
+
 #: The gate of attributes that are lists.
 LIST_TYPE_ATTRIBUTES: Final = "DRAListTypeAttributes"
 
-#: The number of verdicts that are kept: expressions times distinct devices.
-_VERDICTS_MAX: Final = 100_000
+#: The number of results that are kept: expressions times distinct devices.
+_RESULTS_MAX: Final = 100_000
 
-
-_RUNTIME_ERROR: Final = "CEL runtime error: "
 _NO_KEY: Final = "no such key:"
 _ADVICE: Final = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with "
@@ -69,30 +69,54 @@ def _environment(attribute: Type) -> Environment:
 
 
 @functools.lru_cache(maxsize=1024)
-def _program(expression: str, attribute: Type) -> Program | CompileError:
-    try:
-        return compile_expression(expression, _environment(attribute), attribute)
-    except CompileError as error:
-        return error
+def _selector(expression: str, attribute: Type) -> Program:
+    return compile_expression(expression, _environment(attribute), attribute)
 
 
 @functools.lru_cache(maxsize=1024)
-def _value_program(expression: str, attribute: Type) -> Program | CompileError:
-    try:
-        return compile_value(expression, _environment(attribute))
-    except CompileError as error:
-        return error
+def _derivation(expression: str, attribute: Type) -> Program:
+    return compile_value(expression, _environment(attribute))
 
 
-def _without_device(number: int, problem: str, device: PoolDevice) -> str:
-    return f"selector #{number}: {problem}"
+class _Failure(NamedTuple):
+    """Why an expression has no result for a device."""
+
+    is_runtime: bool
+    text: str
 
 
-def _with_device(number: int, problem: str, device: PoolDevice) -> str:
-    """Return the text of v1.37, which names the device and has advice for missing keys."""
-    if not problem.startswith(_RUNTIME_ERROR):
-        return f"selector #{number}: {problem}"
-    return f"selector #{number} on device {device.id}: {problem}{_ADVICE * (_NO_KEY in problem)}"
+def _selector_error(number: int, failure: _Failure, device: PoolDevice) -> SelectorError:
+    word = "runtime" if failure.is_runtime else "compile"
+    return SelectorError(f"selector #{number}: CEL {word} error: {failure.text}")
+
+
+def _selector_error_on_device(number: int, failure: _Failure, device: PoolDevice) -> SelectorError:
+    """Return the error of v1.37, which names the device and has advice for missing keys."""
+    if not failure.is_runtime:
+        return _selector_error(number, failure, device)
+    text = f"{failure.text}{_ADVICE * (_NO_KEY in failure.text)}"
+    return SelectorError(f"selector #{number} on device {device.id}: CEL runtime error: {text}")
+
+
+class _Results(Generic[T]):
+    """The results of expressions on devices, each computed once per distinct device."""
+
+    def __init__(self, compute: Callable[[str, PoolDevice], T]) -> None:
+        self._compute: Final = compute
+        self._known: Final = LruCache[tuple[str, bytes], "T | _Failure"](_RESULTS_MAX)
+
+    def of(self, expression: str, device: PoolDevice) -> T | _Failure:
+        key = (expression, device.content)
+        result = self._known.touch(key)
+        if result is None:
+            try:
+                result = self._compute(expression, device)
+            except CompileError as error:
+                result = _Failure(is_runtime=False, text=str(error))
+            except CelError as error:
+                result = _Failure(is_runtime=True, text=str(error))
+            self._known.put(key, result)
+        return result
 
 
 class SelectorVerdicts:
@@ -105,67 +129,42 @@ class SelectorVerdicts:
     ) -> None:
         is_newer = version >= SchedulerVersion.V1_37
         has_lists = LIST_TYPE_ATTRIBUTES in gates or is_newer
-        self._named: Final = _with_device if is_newer else _without_device
-        self._derived: Final = LruCache[tuple[str, bytes], "DeviceAttribute | str"](_VERDICTS_MAX)
-        self._attribute_type: Final = cel_types.DYN if has_lists else cel_types.ANY
+        self._error: Final = _selector_error_on_device if is_newer else _selector_error
+        self._attribute: Final = cel_types.DYN if has_lists else cel_types.ANY
         self._value_of: Final = list_or_scalar if has_lists else scalar
-        self._verdicts: Final = LruCache[tuple[str, bytes], "bool | str"](_VERDICTS_MAX)
+        self._verdicts: Final = _Results(self._verdict)
+        self._derived: Final = _Results(self._value)
 
     def match(self, selectors: Iterable[DeviceSelector], device: PoolDevice) -> bool:
         """Return True if a device meets all selectors; raises `SelectorError`."""
         for number, selector in enumerate(selectors):
             assert selector.cel is not None, "the allocator has checked it"
-            verdict = self._verdict(selector.cel.expression, device)
-            if isinstance(verdict, str):
-                raise SelectorError(self._named(number, verdict, device))
+            verdict = self._verdicts.of(selector.cel.expression, device)
+            if isinstance(verdict, _Failure):
+                raise self._error(number, verdict, device)
             if not verdict:
                 return False
         return True
 
     def derived(self, name: str, expression: str, device: PoolDevice) -> DeviceAttribute:
         """Return the value of an expression as an attribute; raises `SelectorError`."""
-        key = (expression, device.content)
-        value = self._derived.touch(key)
-        if value is None:
-            value = self._value(expression, device)
-            self._derived.put(key, value)
-        if isinstance(value, str):
-            raise SelectorError(value.format(name=name, device=device.id))
-        return value
+        value = self._derived.of(expression, device)
+        if not isinstance(value, _Failure):
+            return value
+        if value.is_runtime:
+            text = f"evaluate derived attribute {name} on device {device.id} failed: {value.text}"
+            raise SelectorError(text)
+        raise SelectorError(f"compile derived attribute {name} failed: {value.text}")
 
-    def _value(self, expression: str, device: PoolDevice) -> DeviceAttribute | str:
-        """Return the value of an expression, or the text of the error."""
-        program = _value_program(expression, self._attribute_type)
-        if isinstance(program, CompileError):
-            text = str(program).replace("{", "{{").replace("}", "}}")
-            return f"compile derived attribute {{name}} failed: {text}"
-        try:
-            return _as_attribute(
-                program.value({"device": _as_cel(device.driver, device.device, self._value_of)})
-            )
-        except CelError as error:
-            text = str(error).replace("{", "{{").replace("}", "}}")
-            return f"evaluate derived attribute {{name}} on device {{device}} failed: {text}"
+    def _verdict(self, expression: str, device: PoolDevice) -> bool:
+        return _selector(expression, self._attribute).matches(self._variables(device))
 
-    def _verdict(self, expression: str, device: PoolDevice) -> bool | str:
-        """Return the verdict on a device, or the text of the error."""
-        key = (expression, device.content)
-        verdict = self._verdicts.touch(key)
-        if verdict is None:
-            verdict = self._evaluated(expression, device)
-            self._verdicts.put(key, verdict)
-        return verdict
+    def _value(self, expression: str, device: PoolDevice) -> DeviceAttribute:
+        program = _derivation(expression, self._attribute)
+        return _as_attribute(program.value(self._variables(device)))
 
-    def _evaluated(self, expression: str, device: PoolDevice) -> bool | str:
-        program = _program(expression, self._attribute_type)
-        if isinstance(program, CompileError):
-            return f"CEL compile error: {program}"
-        try:
-            return program.matches(
-                {"device": _as_cel(device.driver, device.device, self._value_of)}
-            )
-        except CelError as error:
-            return f"{_RUNTIME_ERROR}{error}"
+    def _variables(self, device: PoolDevice) -> dict[str, object]:
+        return {"device": _as_cel(device.driver, device.device, self._value_of)}
 
 
 def _as_cel(
@@ -198,27 +197,23 @@ def _put(by_domain: DefaultMap, name: str, driver: str, value: object) -> None:
 
 def _as_attribute(value: object) -> DeviceAttribute:
     """Return a value of CEL as an attribute; raises `CelError` (`valToDeviceAttribute`)."""
-    if isinstance(value, list):
-        return _as_list_attribute(value)
-    for kind, field, convert in _FIELDS:
-        if type(value) is kind:
-            return msgspec.convert({field: convert(value)}, DeviceAttribute)
-    raise CelError(f"unsupported CEL return type: {_go_type(value)}")
-
-
-def _as_list_attribute(items: list[object]) -> DeviceAttribute:
+    is_list = isinstance(value, list)
+    items = value if isinstance(value, list) else [value]
     if not items:
         return DeviceAttribute(string_values=())
-    for kind, field, convert in _FIELDS:
-        if type(items[0]) is kind:
-            for index, item in enumerate(items):
-                if type(item) is not kind:
-                    word = {"version": "semver"}.get(field, field)
-                    raise CelError(
-                        f"expected list element at index {index} to be {word}, got {_go_type(item)}"
-                    )
-            return msgspec.convert({f"{field}s": list(map(convert, items))}, DeviceAttribute)
-    raise CelError(f"unsupported list element type: {_go_type(items[0])}")
+    kind = type(items[0])
+    if kind not in _FIELDS:
+        what = "list element" if is_list else "CEL return"
+        raise CelError(f"unsupported {what} type: {_go_type(items[0])}")
+    for index, item in enumerate(items):
+        if type(item) is not kind:
+            word = "semver" if kind is Semver else _FIELDS[kind]
+            raise CelError(
+                f"expected list element at index {index} to be {word}, got {_go_type(item)}"
+            )
+    values = [str(item) if kind is Semver else item for item in items]
+    fields = {f"{_FIELDS[kind]}s": values} if is_list else {_FIELDS[kind]: values[0]}
+    return msgspec.convert(fields, DeviceAttribute)
 
 
 def _go_type(value: object) -> str:
@@ -226,13 +221,8 @@ def _go_type(value: object) -> str:
     return _GO_TYPES.get(type(value).__name__, type(value).__name__)
 
 
-#: The types of attributes: the class, the field, and its text or number.
-_FIELDS: Final[tuple[tuple[type, str, Callable[[Any], Any]], ...]] = (
-    (bool, "bool", bool),
-    (int, "int", int),
-    (str, "string", str),
-    (Semver, "version", str),
-)
+#: The fields of attributes, by the type of the value.
+_FIELDS: Final = {bool: "bool", int: "int", str: "string", Semver: "version"}
 _GO_TYPES: Final = {
     "int": "int64",
     "UInt": "uint64",
