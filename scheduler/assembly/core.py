@@ -30,7 +30,7 @@ from scheduler.config import (
     SchedulerVersion,
     uses_queueing_hints,
 )
-from scheduler.cycle.attempt import Attempts, CycleParts
+from scheduler.cycle.attempt import CLEAR_NOMINATED_NODE, NOMINATES, Attempts, CycleParts
 from scheduler.cycle.schedule_pod import SchedulingAlgorithm
 from scheduler.cycle.scheduling_queue import SchedulingQueue
 from scheduler.framework.events import POD_EVENTS, SCHEDULE_ATTEMPT_FAILURE
@@ -325,6 +325,8 @@ def _cycle_parts(
 ) -> CycleParts:
     ports = shared.ports
     assert shared.queue is not None, "the queue is built before the cycle"
+    keeps = shared.version < SchedulerVersion.V1_35
+    keeps_failed = keeps and NOMINATES in shared.feature_gates
     return CycleParts(
         profiles=profiles,
         cache=shared.cache,
@@ -345,6 +347,8 @@ def _cycle_parts(
         version=shared.version,
         pod_group_lister=shared.informers.find_pod_group,
         let_others_run=ports.let_others_run,
+        nomination_of_failed=None if keeps_failed else CLEAR_NOMINATED_NODE,
+        nomination_without_post_filter=None if keeps else CLEAR_NOMINATED_NODE,
     )
 
 

@@ -22,7 +22,13 @@ from scheduler.config import DEFAULT_FEATURE_GATES, DEFAULT_SCHEDULER_VERSION
 from scheduler.framework.cycle_state import CycleState, claim_statuses
 from scheduler.framework.failures import PluginFailedError, PluginFailure, SeenFailures
 from scheduler.framework.status import NodeToStatus, Status
-from scheduler.framework.types import PODS_TO_ACTIVATE, Diagnosis, FitError, NominatingMode
+from scheduler.framework.types import (
+    PODS_TO_ACTIVATE,
+    Diagnosis,
+    FitError,
+    NominatingInfo,
+    NominatingMode,
+)
 from scheduler.metrics import Sampler
 from scheduler.metrics.scheduler_metrics import attempts_label
 from scheduler.preemption import PREEMPTION
@@ -47,7 +53,6 @@ if TYPE_CHECKING:
     from scheduler.cycle.schedule_pod import ScheduleResult, SchedulingAlgorithm
     from scheduler.cycle.scheduling_queue import SchedulingQueue
     from scheduler.framework.handle import ApiWriter, Background
-    from scheduler.framework.types import NominatingInfo
     from scheduler.metrics import SchedulerMetrics
     from scheduler.queue.queued_pod_info import QueuedPodInfo
     from scheduler.runtime.framework import Framework
@@ -58,6 +63,11 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+#: The pod is no longer nominated to any node.
+CLEAR_NOMINATED_NODE: Final = NominatingInfo("", NominatingMode.OVERRIDE)
+#: The feature gate of writing the chosen node before a binding that takes a while.
+NOMINATES: Final = "NominatedNodeNameForExpectation"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleParts:
@@ -67,6 +77,9 @@ class CycleParts:
     informer has it, or None; `pod_group_lister` does the same for pod groups. With
     `searches_all_placements` a pod group gets nodes in each placement, for records, even where it
     is known that all members fit.
+
+    A failed attempt leaves `nomination_of_failed`, or in a profile without PostFilter, if the pod
+    fits nowhere, `nomination_without_post_filter`.
     """
 
     profiles: Mapping[str, Framework]
@@ -84,6 +97,8 @@ class CycleParts:
     pod_group_lister: Callable[[str, str], PodGroup | None] = lambda namespace, name: None
     let_others_run: Callable[[], Awaitable[None]] = run_on
     searches_all_placements: bool = False
+    nomination_of_failed: NominatingInfo | None = CLEAR_NOMINATED_NODE
+    nomination_without_post_filter: NominatingInfo | None = CLEAR_NOMINATED_NODE
 
     def activate(self, attempt: Attempt) -> None:
         """Activate the pods that plugins have requested in this attempt, once."""

@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from scheduler.client import ClientError
+from scheduler.cycle.attempt import NOMINATES
 from scheduler.cycle.failure_handler import fail, unreserve_and_forget
 from scheduler.framework.events import EVENT_ASSIGNED_POD_DELETE
 from scheduler.framework.extender import ExtenderError
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.pod_info import PodInfo
 
 _log: Final = logging.getLogger(__name__)
-
-#: The feature gate of writing the chosen node before a binding that takes a while.
-_NOMINATES: Final = "NominatedNodeNameForExpectation"
 
 
 async def bind(parts: CycleParts, attempt: Attempt) -> None:
@@ -55,7 +53,7 @@ async def _bind(parts: CycleParts, attempt: Attempt) -> Status | None:
     if pre_flight.status is not None and not pre_flight.status.is_skip:
         return pre_flight.status
     takes_long = pre_flight.status is None or parts.waiting_pods.get(pod.uid) is not None
-    if takes_long and _NOMINATES in parts.feature_gates:
+    if takes_long and NOMINATES in parts.feature_gates:
         await _nominate(parts, attempt)
 
     status = await parts.waiting_pods.wait_on_permit(pod.uid)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from scheduler.api_calls.calls import POD_SCHEDULED
 from scheduler.cache import CacheError
 from scheduler.client import ClientError
-from scheduler.framework.types import Condition, FitError, NominatingInfo, NominatingMode
+from scheduler.cycle.attempt import CLEAR_NOMINATED_NODE
+from scheduler.framework.types import Condition, FitError, NominatingInfo
 from scheduler.klog import V2
 from scheduler.queue import PodAlreadyQueuedError
 from scheduler.snapshot.pod_info import PodInfo
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from scheduler.queue.queued_pod_info import QueuedPodInfo
 
 _log: Final = logging.getLogger(__name__)
-
-#: The pod is no longer nominated to any node.
-CLEAR_NOMINATED_NODE: Final = NominatingInfo("", NominatingMode.OVERRIDE)
 
 _UNSCHEDULABLE: Final = "Unschedulable"
 _SCHEDULER_ERROR: Final = "SchedulerError"
@@ -44,6 +42,8 @@ def fail(
     is neither requeued nor reported. A pod that waits for its resize is not reported: it has a
     node, and the kubelet resizes it.
     """
+    if nominating_info is CLEAR_NOMINATED_NODE:
+        nominating_info = parts.nomination_of_failed
     attempt.failed(status, nominating_info)
     queued = attempt.queued
     reason = _UNSCHEDULABLE if status.is_rejected else _SCHEDULER_ERROR

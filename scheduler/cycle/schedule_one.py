@@ -14,8 +14,9 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.cache import CacheError
+from scheduler.cycle.attempt import CLEAR_NOMINATED_NODE
 from scheduler.cycle.binding_cycle import bind
-from scheduler.cycle.failure_handler import CLEAR_NOMINATED_NODE, fail, unreserve_and_forget
+from scheduler.cycle.failure_handler import fail, unreserve_and_forget
 from scheduler.cycle.schedule_pod import NoNodesAvailableError, schedule_pod
 from scheduler.framework.extender import ExtenderError
 from scheduler.framework.failures import FrameworkError
@@ -104,7 +105,7 @@ async def find_node(
             await schedule_pod(parts.algorithm, attempt.framework, attempt.state, attempt.pod)
         )
     except FitError as fit_error:
-        nominating_info: NominatingInfo | None = CLEAR_NOMINATED_NODE
+        nominating_info = parts.nomination_without_post_filter
         post_filter = None
         if run_post_filters and attempt.framework.has_post_filter_plugins:
             nominating_info, post_filter = await _run_post_filter_plugins(attempt, fit_error)

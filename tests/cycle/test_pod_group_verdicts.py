@@ -4,8 +4,7 @@ from typing import cast
 
 import pytest
 
-from scheduler.cycle.attempt import Attempt
-from scheduler.cycle.failure_handler import CLEAR_NOMINATED_NODE
+from scheduler.cycle.attempt import CLEAR_NOMINATED_NODE, Attempt
 from scheduler.cycle.pod_group.results import SUCCESS, UNSCHEDULABLE, MemberResult, PodGroupResult
 from scheduler.cycle.pod_group.submit import Verdict, verdict
 from scheduler.cycle.schedule_one import Found

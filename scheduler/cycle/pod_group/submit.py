@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED
 from scheduler.client import ClientError
-from scheduler.cycle.failure_handler import CLEAR_NOMINATED_NODE, fail
+from scheduler.cycle.attempt import CLEAR_NOMINATED_NODE
+from scheduler.cycle.failure_handler import fail
 from scheduler.cycle.pod_group.results import UNSCHEDULABLE, MemberResult
 from scheduler.cycle.schedule_one import Found, assume_and_bind
 from scheduler.framework.status import Code, unschedulable
