@@ -82,7 +82,7 @@ class Pool(NamedTuple):
     """A pool as one node sees it.
 
     `devices` come from the slices for this node, in the order in which the allocator tries them.
-    An invalid pool has none, an incomplete one has some in 1.34 only.
+    An invalid or incomplete pool has some in 1.34 only.
     `unreachable` are the pool's devices for other nodes, which consume counters as well.
     """
 
@@ -256,8 +256,7 @@ class Slices:
         """Return a pool of its slices for the node, whatever others there are (v1.34)."""
         is_incomplete = len(slices) != slices[0].spec.pool.resource_slice_count
         devices = self._sorted_devices(slices)
-        reason = _duplicate_name(devices)
-        return Pool(id, is_incomplete, reason, devices=() if reason else devices)
+        return Pool(id, is_incomplete, _duplicate_name(devices), devices)
 
     def whole_pool(self, id: PoolId, slices: list[ResourceSlice]) -> Pool | None:
         """Return a pool; None if a newer generation of it has no slice for the node."""

@@ -88,9 +88,9 @@ def test_with_shared_devices_the_search_starts_over_up_to_1_35(version: Schedule
     assert rules_of(version, "DRAPartitionableDevices").starts_over is (version <= V1_35)
 
 
-def slice_named(name: str, *devices: Device, count: int = 1) -> ResourceSlice:
-    pool = ResourcePool("pool", resource_slice_count=count)
-    return ResourceSlice(ObjectMeta(name=name), Spec("d", pool, node_name="n", devices=devices))
+def slice_named(name: str, *devices: Device, count: int = 1, pool: str = "pool") -> ResourceSlice:
+    spec = Spec("d", ResourcePool(pool, resource_slice_count=count), node_name="n", devices=devices)
+    return ResourceSlice(ObjectMeta(name=name), spec)
 
 
 def pools_of(version: SchedulerVersion, *slices: ResourceSlice) -> NodePools:
@@ -112,6 +112,13 @@ def test_an_invalid_pool_ends_the_search_in_1_34_only(version: SchedulerVersion)
     (pool,) = found.pools
     assert pool.invalid_reason == "duplicate device name first"
     assert rules_of(version).reach(found) == (0, pool if version == V1_34 else None)
+
+
+def test_an_invalid_pool_with_devices_to_attach_is_last_in_1_34() -> None:
+    attached = Device("attached", binding_conditions=("ready",))
+    parts = [slice_named(name, attached, pool="a") for name in ("first", "second")]
+    found = pools_of(V1_34, *parts, slice_named("plain", Device("plain"), pool="b"))
+    assert [bool(pool.invalid_reason) for pool in found.pools] == [False, True]
 
 
 @pytest.mark.parametrize("version", SchedulerVersion)
